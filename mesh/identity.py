@@ -1,0 +1,55 @@
+"""Who something is: a ServiceAccount for a workload, a proxy name for a sidecar."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from mesh.names import (
+    Namespace,
+    ProxyUuid,
+    ServiceAccountName,
+    ServiceName,
+    SpiffeId,
+    TrustDomain,
+    is_dns_label,
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServiceIdentity:
+    """A ServiceAccount: the identity that policies name and service certificates carry."""
+
+    namespace: Namespace
+    service_account: ServiceAccountName
+
+    def spiffe_id(self, trust_domain: TrustDomain) -> SpiffeId:
+        """Return `spiffe://<trust-domain>/ns/<namespace>/sa/<service account>` (SPIFFE-ID, section 2)."""
+        return SpiffeId(f"spiffe://{trust_domain}/ns/{self.namespace}/sa/{self.service_account}")
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.service_account}"
+
+
+class ProxyNameError(ValueError):
+    """A common name is not of the shape `<uuid>.<service>.<namespace>`."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ProxyName:
+    """A sidecar's name: the common name of its proxy certificate, `<uuid>.<service>.<namespace>`."""
+
+    uuid: ProxyUuid
+    service: ServiceName
+    namespace: Namespace
+
+    @classmethod
+    def parse(cls, common_name: str) -> Self:
+        """Read a common name; raise ProxyNameError unless it is exactly three DNS-1123 labels."""
+        labels = common_name.split(".")
+        if len(labels) != 3 or not all(is_dns_label(label) for label in labels):
+            raise ProxyNameError(
+                f"common name {common_name[:200]!r} is not <uuid>.<service>.<namespace> in DNS-1123 labels"
+            )
+        return cls(ProxyUuid(labels[0]), ServiceName(labels[1]), Namespace(labels[2]))
+
+    def __str__(self) -> str:
+        return f"{self.uuid}.{self.service}.{self.namespace}"

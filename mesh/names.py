@@ -1,0 +1,26 @@
+"""Identifiers that are "just strings" and must not be mistaken for each other."""
+
+import re
+from typing import NewType
+
+Namespace = NewType("Namespace", str)
+ServiceName = NewType("ServiceName", str)
+ServiceAccountName = NewType("ServiceAccountName", str)
+ProxyUuid = NewType("ProxyUuid", str)
+TrustDomain = NewType("TrustDomain", str)
+SpiffeId = NewType("SpiffeId", str)
+IpAddress = NewType("IpAddress", str)
+Port = NewType("Port", int)
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def is_dns_label(text: str) -> bool:
+    """Say whether `text` is a DNS label as RFC 1123 has it: 1 to 63 of a-z, 0-9 and inner hyphens."""
+    return _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """Say whether `text` is labels joined by dots, at most 253 characters, as Kubernetes names are."""
+    return len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text) is not None

@@ -1,0 +1,77 @@
+"""What can be called: services and their ports."""
+
+import enum
+from dataclasses import dataclass
+
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+
+
+class Protocol(enum.StrEnum):
+    """What is spoken on a port, as far as a proxy must know it."""
+
+    HTTP = "http"
+    GRPC = "grpc"
+    TCP = "tcp"
+    TCP_SERVER_FIRST = "tcp-server-first"
+
+    @property
+    def is_http(self) -> bool:
+        """Say whether requests, not only connections, can be seen on such a port."""
+        return self in (Protocol.HTTP, Protocol.GRPC)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServiceKey:
+    """A service's namespace and name."""
+
+    namespace: Namespace
+    name: ServiceName
+
+    def fqdn(self, cluster_domain: str = "cluster.local") -> str:
+        """Return `<name>.<namespace>.svc.<cluster domain>`."""
+        return f"{self.name}.{self.namespace}.svc.{cluster_domain}"
+
+    def host_names(self, cluster_domain: str = "cluster.local") -> tuple[str, ...]:
+        """Return the names by which any namespace may call it, shortest first."""
+        return (
+            f"{self.name}.{self.namespace}",
+            f"{self.name}.{self.namespace}.svc",
+            self.fqdn(cluster_domain),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ServicePort:
+    """One port of a service.
+
+    `target_port` is a number, or the name of a port of the workloads behind it. `protocol_source` says
+    what `protocol` was decided from (`appProtocol`, `name`, `port`, `default`), for people who ask why.
+    """
+
+    port: Port
+    target_port: Port | str
+    protocol: Protocol
+    name: str = ""
+    protocol_source: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A named set of workloads and the ports they are called at.
+
+    `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.
+    `cluster_ip` is None where the service has none (headless, or outside Kubernetes).
+    """
+
+    key: ServiceKey
+    ports: tuple[ServicePort, ...]
+    selector: tuple[tuple[str, str], ...] = ()
+    cluster_ip: IpAddress | None = None
+    headless: bool = False
+
+    def port(self, number: int) -> ServicePort | None:
+        """Return the port with that number, or None."""
+        return next((port for port in self.ports if port.port == number), None)

@@ -1,0 +1,105 @@
+"""What runs: workloads, and the endpoints at which services are reached."""
+
+from dataclasses import dataclass
+
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceName
+from mesh.service import Protocol, ServiceKey
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WorkloadPort:
+    """A port that a workload's application listens on; `protocol` is None where only services say."""
+
+    number: Port
+    name: str = ""
+    protocol: Protocol | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Upstream:
+    """Explicit interception, outbound: the sidecar offers `service`:`service_port` at a local address."""
+
+    service: ServiceKey
+    service_port: Port
+    local_address: IpAddress
+    local_port: Port
+
+
+@dataclass(frozen=True, slots=True)
+class Transparent:
+    """Interception by iptables in the workload's network namespace, by original destination."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explicit:
+    """Interception without privileges.
+
+    The sidecar binds the workload's own address and ports; the application listens on
+    `application_address` (same ports) and calls the `upstreams`. A pure client may have no
+    application address.
+    """
+
+    application_address: IpAddress | None
+    upstreams: tuple[Upstream, ...] = ()
+
+
+Interception = Transparent | Explicit
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WorkloadKey:
+    """A workload's namespace and name (a Workload's or a Pod's)."""
+
+    namespace: Namespace
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One running instance with (or without) a sidecar, whatever it runs on.
+
+    `uuid` names its sidecar; None means it has none. `service` is its primary service, the middle part of
+    the proxy's common name. `labels` is a sorted tuple of pairs. `weight` is relative to its peers.
+    """
+
+    key: WorkloadKey
+    identity: ServiceIdentity
+    service: ServiceName
+    address: IpAddress
+    uuid: ProxyUuid | None = None
+    ports: tuple[WorkloadPort, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    interception: Interception = Transparent()
+    locality: str = ""
+    weight: int = 1
+
+    @property
+    def proxy_name(self) -> ProxyName | None:
+        """Return the common name that its sidecar's certificate must carry, or None without a sidecar."""
+        if self.uuid is None:
+            return None
+        return ProxyName(self.uuid, self.service, self.key.namespace)
+
+    def has_labels(self, selector: tuple[tuple[str, str], ...]) -> bool:
+        """Say whether it carries every label of a non-empty selector."""
+        return bool(selector) and set(selector) <= set(self.labels)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Endpoint:
+    """An address at which one port of a service is reached.
+
+    `identity` is who answers there, None where nobody in the mesh is known at the address.
+    """
+
+    service: ServiceKey
+    service_port: Port
+    address: IpAddress
+    port: Port
+    identity: ServiceIdentity | None = None
+    locality: str = ""
+    weight: int = 1

@@ -1,0 +1,138 @@
+"""Generate Envoy's API under `protos.` from the descriptors in the pinned `xds-protos` wheel.
+
+Used as hatchling's build hook, so `pip install` (editable or not) makes them; nothing generated is
+committed and `xds-protos` is never installed where Meshwright runs: it owns the top-level names `xds`
+and `envoy`, and two copies of one proto in a process clash.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOTS = (
+    "envoy/config/accesslog/v3/accesslog.proto",
+    "envoy/config/bootstrap/v3/bootstrap.proto",
+    "envoy/config/cluster/v3/cluster.proto",
+    "envoy/config/endpoint/v3/endpoint.proto",
+    "envoy/config/listener/v3/listener.proto",
+    "envoy/config/rbac/v3/rbac.proto",
+    "envoy/config/route/v3/route.proto",
+    "envoy/extensions/access_loggers/file/v3/file.proto",
+    "envoy/extensions/access_loggers/stream/v3/stream.proto",
+    "envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto",
+    "envoy/extensions/filters/http/rbac/v3/rbac.proto",
+    "envoy/extensions/filters/http/router/v3/router.proto",
+    "envoy/extensions/filters/listener/original_dst/v3/original_dst.proto",
+    "envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector.proto",
+    "envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto",
+    "envoy/extensions/filters/network/rbac/v3/rbac.proto",
+    "envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy.proto",
+    "envoy/extensions/transport_sockets/tls/v3/tls.proto",
+    "envoy/extensions/transport_sockets/tls/v3/secret.proto",
+    "envoy/extensions/upstreams/http/v3/http_protocol_options.proto",
+    "envoy/service/discovery/v3/ads.proto",
+    "envoy/service/discovery/v3/discovery.proto",
+    "envoy/service/status/v3/csds.proto",
+    "envoy/type/matcher/v3/regex.proto",
+)
+TOP_LEVEL = ("envoy", "xds", "udpa", "validate", "cel", "opentelemetry")
+# Imports of generated code, `from envoy.x import y_pb2` and `import envoy.x.y_pb2 as z`, go under `protos.`.
+# google.api stands beside protobuf's own google package, so it moves as well; google.protobuf does not.
+_MOVED = re.compile(
+    r"^(from|import) ((?:envoy|xds|udpa|validate|cel|opentelemetry|google\.(?:api|rpc|type))\b)",
+    re.MULTILINE,
+)
+
+_COLLECT = """
+import importlib, sys
+from google.protobuf import descriptor_pb2, descriptor_pool
+roots, out = sys.argv[2:], sys.argv[1]
+seen = {}
+def visit(file):
+    if file.name in seen:
+        return
+    for dependency in file.dependencies:
+        visit(dependency)
+    proto = descriptor_pb2.FileDescriptorProto()
+    file.CopyToProto(proto)
+    seen[file.name] = proto
+for root in roots:
+    importlib.import_module(root.removesuffix('.proto').replace('/', '.') + '_pb2')
+    visit(descriptor_pool.Default().FindFileByName(root))
+with open(out, 'wb') as handle:
+    handle.write(descriptor_pb2.FileDescriptorSet(file=seen.values()).SerializeToString())
+print('\\n'.join(seen))
+"""
+
+
+def generate(protos: Path) -> int:
+    """Write the modules and stubs of ROOTS, and of all they import, below `protos`; return how many files.
+
+    `protos` is the package's folder; generated subfolders in it are replaced. Raises CalledProcessError
+    when protoc refuses.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        descriptors = Path(scratch, "descriptors.binpb")
+        # -I: the checkout's own xds/ must not be found before the wheel's.
+        listed = subprocess.run(
+            [sys.executable, "-I", "-c", _COLLECT, str(descriptors), *ROOTS],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        names = [name for name in listed.stdout.split() if not name.startswith("google/protobuf/")]
+        out = Path(scratch, "out")
+        out.mkdir()
+        subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-m",
+                "grpc_tools.protoc",
+                f"--descriptor_set_in={descriptors}",
+                f"--python_out={out}",
+                f"--pyi_out={out}",
+                *names,
+            ],
+            check=True,
+        )
+        _rewrite_imports(out)
+        _install(out, protos)
+    return len(names)
+
+
+def _rewrite_imports(out: Path) -> None:
+    for path in sorted([*out.rglob("*.py"), *out.rglob("*.pyi")]):
+        text = path.read_text()
+        moved = _MOVED.sub(r"\1 protos.\2", text)
+        if moved != text:
+            path.write_text(moved)
+
+
+def _install(out: Path, protos: Path) -> None:
+    for generated in sorted(out.iterdir()):
+        target = protos / generated.name
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(generated, target)
+        for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
+            (folder / "__init__.py").touch()
+
+
+class ProtosHook(BuildHookInterface[Any]):
+    """Hatchling's entry: generate before any wheel, editable ones too."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Generate the modules; `version` and `build_data` are hatchling's and are not used."""
+        del version, build_data
+        count = generate(Path(self.root, "protos"))
+        self.app.display_info(f"generated {count} Envoy API files under protos/")
