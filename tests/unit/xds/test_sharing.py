@@ -1,0 +1,126 @@
+"""What is shared is made once: snapshots' steps, encoded responses, snapshots of a group."""
+
+from collections.abc import Callable
+
+import pytest
+
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.encoder import BYTES, ENTRIES, Encoder
+from xds.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
+from xds.snapshot import Snapshot, SnapshotError
+from xds.status import Variant
+from xds.wire import Nonce, Response
+
+Make = Callable[..., Resource]
+
+
+def test_a_response_for_many_is_encoded_once(make: Make) -> None:
+    """A thousand streams take the same step; each has its own nonce."""
+    encoder = Encoder("cp")
+    resources = (make(ENDPOINT, "a"),)
+    messages = {
+        encoder.encode(Variant.DELTA, Response(ENDPOINT, Version("1"), Nonce(str(n)), resources))
+        for n in range(1000)
+    }
+
+    assert encoder.made == 1
+    assert {discovery_pb2.DeltaDiscoveryResponse.FromString(m).nonce for m in messages} == {
+        str(n) for n in range(1000)
+    }
+
+
+def test_the_encoder_tells_variants_and_contents_apart(make: Make) -> None:
+    """Same names in another version, or for the other variant, are other bytes."""
+    encoder = Encoder("cp")
+    for variant in Variant:
+        for content in range(2):
+            encoder.encode(
+                variant, Response(CLUSTER, Version("1"), Nonce("1"), (make(CLUSTER, "a", content),))
+            )
+
+    assert encoder.made == 4
+
+
+def test_the_encoder_forgets_the_oldest(make: Make) -> None:
+    """What it keeps is bounded in number, and then made anew."""
+    encoder = Encoder("cp")
+    responses = [
+        Response(CLUSTER, Version(str(n)), Nonce("1"), (make(CLUSTER, "a"),)) for n in range(ENTRIES + 1)
+    ]
+    for response in (*responses, responses[-1], responses[0]):
+        encoder.encode(Variant.SOTW, response)
+
+    assert encoder.made == ENTRIES + 2
+    assert BYTES >= 1
+
+
+def test_a_step_is_computed_once_for_a_group(make: Make) -> None:
+    """The same two snapshots give the same object; another predecessor gives another answer."""
+    one = Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "b")))
+    two = Snapshot.of((make(CLUSTER, "a", 1), make(CLUSTER, "c")))
+
+    step = two.changed_since(one)
+    assert step == {CLUSTER: {"a", "b", "c"}}
+    assert two.changed_since(one) is step
+    assert two.changed_since(Snapshot.of(())) == {CLUSTER: {"a", "c"}}
+
+
+def test_two_resources_of_one_name_are_refused(make: Make) -> None:
+    """W15: Envoy would reject such a response."""
+    with pytest.raises(SnapshotError, match="'a'"):
+        Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "a", 1)))
+
+
+def test_missing_references_are_named(make: Make) -> None:
+    """A cluster without its endpoints would warm for ever."""
+    snapshot = Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "b"), make(ENDPOINT, "b")))
+
+    assert [(r.name, kind, name) for r, kind, name in snapshot.missing()] == [("a", ENDPOINT, "a")]
+
+
+def test_snapshots_are_equal_by_content_in_any_order(make: Make) -> None:
+    """Replicas fed in different orders agree."""
+    a, b = make(CLUSTER, "a"), make(ROUTE, "b")
+
+    assert Snapshot.of((a, b)) == Snapshot.of((b, a))
+    assert Snapshot.of((a, b)).version(CLUSTER) == Snapshot.of((make(CLUSTER, "a"),)).version(CLUSTER)
+    assert Snapshot.of((a, b)) != Snapshot.of((a,))
+    assert Snapshot.of((a,)) != Snapshot.of((a, b))
+
+
+def test_publishing_wakes_only_whom_it_concerns(make: Make) -> None:
+    """An equal snapshot, or another group's, wakes nobody; a node that left is told nothing."""
+    cache = SnapshotCache()
+    woken: list[str] = []
+    nodes = {NodeKey("n1"): GroupKey("g1"), NodeKey("n2"): GroupKey("g2")}
+    cache.watch(NodeKey("n1"), lambda: woken.append("n1"))
+    cache.watch(NodeKey("n2"), lambda: woken.append("n2"))
+
+    def publish(content: int, members: dict[NodeKey, GroupKey]) -> int:
+        return cache.publish(
+            {
+                GroupKey("g1"): Snapshot.of((make(CLUSTER, "a"),)),
+                GroupKey("g2"): Snapshot.of((make(CLUSTER, "a", content),)),
+            },
+            members,
+        )
+
+    assert (publish(0, nodes), woken) == (2, ["n1", "n2"])
+    assert (publish(0, nodes), publish(1, nodes), woken[2:]) == (0, 1, ["n2"])
+    assert (publish(2, {NodeKey("n1"): GroupKey("g1")}), woken[3:]) == (0, [])
+    assert cache.snapshot(NodeKey("n2")) is None
+
+
+def test_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
+    """S9: two streams of one node do not share their life."""
+    cache = SnapshotCache()
+    woken: list[str] = []
+    node = NodeKey("n")
+    first = cache.watch(node, lambda: woken.append("first"))
+    cache.watch(node, lambda: woken.append("second"))
+    cache.unwatch(first)
+    cache.publish({GroupKey("g"): Snapshot.of((make(CLUSTER, "a"),))}, {node: GroupKey("g")})
+
+    assert woken == ["second"]
+    assert ResourceName("a") in cache.snapshots()[GroupKey("g")].resources(CLUSTER)

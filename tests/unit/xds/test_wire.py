@@ -1,0 +1,126 @@
+"""The bytes we put together are the messages that the generated protos read."""
+
+from collections.abc import Callable
+
+import pytest
+from google.protobuf.any_pb2 import Any
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
+from xds.wire import (
+    ERROR_LIMIT,
+    DeltaRequest,
+    Node,
+    Nonce,
+    Rejection,
+    Request,
+    Response,
+    WireError,
+    delta_response_body,
+    read_delta_request,
+    read_request,
+    response_body,
+    with_nonce,
+)
+
+
+def test_a_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
+    """Every field of a DiscoveryResponse stands where the generated class looks for it."""
+    resources = (make(CLUSTER, "a"), make(CLUSTER, "b", 7))
+    response = Response(CLUSTER, Version("v1"), Nonce("12"), resources)
+
+    parsed = discovery_pb2.DiscoveryResponse.FromString(
+        with_nonce(response_body(response, "cp"), Nonce("12"))
+    )
+
+    assert parsed == discovery_pb2.DiscoveryResponse(
+        version_info="v1",
+        type_url=CLUSTER,
+        nonce="12",
+        control_plane={"identifier": "cp"},
+        resources=[Any.FromString(resource.body) for resource in resources],
+    )
+
+
+def test_a_delta_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
+    """Resources carry their own name and version, and removals stand beside them."""
+    resource = make(CLUSTER, "a" * 300)
+    response = Response(
+        CLUSTER, Version("v2"), Nonce("3"), (resource,), (ResourceName("x"), ResourceName("y"))
+    )
+
+    parsed = discovery_pb2.DeltaDiscoveryResponse.FromString(
+        with_nonce(delta_response_body(response, "cp"), Nonce("3"))
+    )
+
+    assert parsed == discovery_pb2.DeltaDiscoveryResponse(
+        system_version_info="v2",
+        type_url=CLUSTER,
+        nonce="3",
+        control_plane={"identifier": "cp"},
+        removed_resources=["x", "y"],
+        resources=[
+            discovery_pb2.Resource(
+                name="a" * 300, version=resource.version, resource=Any.FromString(resource.body)
+            )
+        ],
+    )
+
+
+def test_a_request_is_read_with_what_is_used_of_it() -> None:
+    """Names keep their order, the error its first kilobyte (N2), the node its id and program."""
+    message = discovery_pb2.DiscoveryRequest(
+        type_url=CLUSTER, resource_names=["b", "a"], version_info="v", response_nonce="4"
+    )
+    message.node.id, message.node.cluster, message.node.user_agent_name = "n", "c", "envoy"
+    message.node.user_agent_build_version.version.major_number = 1
+    message.error_detail.code, message.error_detail.message = 13, "x" * 5000
+
+    assert read_request(message.SerializeToString()) == Request(
+        CLUSTER,
+        (ResourceName("b"), ResourceName("a")),
+        Version("v"),
+        Nonce("4"),
+        Rejection(13, "x" * ERROR_LIMIT),
+        Node("n", "c", "envoy 1.0.0"),
+    )
+
+
+def test_a_delta_request_is_read_with_what_is_used_of_it() -> None:
+    """Both lists and the versions that the client holds are there; no node is None."""
+    message = discovery_pb2.DeltaDiscoveryRequest(
+        type_url=CLUSTER,
+        resource_names_subscribe=["a"],
+        resource_names_unsubscribe=["b"],
+        initial_resource_versions={"a": "1"},
+    )
+
+    assert read_delta_request(message.SerializeToString()) == DeltaRequest(
+        CLUSTER, (ResourceName("a"),), (ResourceName("b"),), {ResourceName("a"): Version("1")}
+    )
+
+
+@pytest.mark.parametrize("read", [read_request, read_delta_request])
+def test_what_is_no_request_is_an_error_of_the_client(read: Callable[[bytes], object]) -> None:
+    """Bytes that protobuf cannot read raise WireError and nothing else."""
+    with pytest.raises(WireError):
+        read(b"\xff\xff\xff")
+
+
+@given(st.text(max_size=300), st.text(max_size=20), st.lists(st.text(max_size=200), max_size=5))
+def test_any_text_survives_the_wire(version: str, nonce: str, removed: list[str]) -> None:
+    """Length prefixes are right for any length and any character."""
+    names = tuple(ResourceName(name) for name in removed if name)
+    response = Response(TypeUrl("t"), Version(version), Nonce(nonce), (), names)
+
+    parsed = discovery_pb2.DeltaDiscoveryResponse.FromString(
+        with_nonce(delta_response_body(response, ""), Nonce(nonce))
+    )
+
+    assert (parsed.system_version_info, parsed.nonce, tuple(parsed.removed_resources)) == (
+        version,
+        nonce,
+        names,
+    )

@@ -1,0 +1,108 @@
+"""The hooks by which whoever serves says who a client is, and learns what happens."""
+
+import enum
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from xds.cache import NodeKey
+from xds.resource import TypeUrl
+from xds.status import Variant
+from xds.wire import Node, Rejection, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end: the client certificate that TLS verified, as PEM, and the address."""
+
+    certificate: bytes | None = field(repr=False)
+    address: str = ""
+
+
+class Refused(Exception):
+    """A client gets nothing. `reason` is for our log and metric; the client is told only that it is so."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Authenticator(Protocol):
+    """Decides who a client is. Both are asked on each stream, and `authenticate` again while it lives."""
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return whose configuration the peer gets; raise Refused."""
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Look at what the client says of itself in its first request; raise Refused if it contradicts."""
+
+
+class AnyNode:
+    """Takes a client at its word: everybody who passed TLS gets the configuration of one node key."""
+
+    def __init__(self, node_key: NodeKey) -> None:
+        self._node_key = node_key
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return the one node key there is."""
+        del peer
+        return self._node_key
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Accept any node."""
+
+
+class Ending(enum.StrEnum):
+    """Why a stream ended."""
+
+    CLIENT = "client"
+    REFUSED = "refused"
+    INVALID = "invalid-request"
+    SLOW = "slow-reader"
+    NOT_SERVED = "nothing-to-serve"
+    TOO_MANY = "too-many-streams"
+    SHUTDOWN = "shutdown"
+    FAILED = "failed"
+
+
+class Observer(Protocol):
+    """Is told what happens, on the event loop: must return at once and not raise."""
+
+    def handshake(self) -> None:
+        """A client has begun a TLS handshake."""
+
+    def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
+        """A stream was authenticated."""
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        """A stream was refused."""
+
+    def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """A response of `size` bytes was handed to the transport."""
+
+    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+        """A response was accepted, or rejected with these words."""
+
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+        """A stream ended."""
+
+
+class Unobserved:
+    """An observer that looks away."""
+
+    def handshake(self) -> None:
+        """Do nothing."""
+
+    def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
+        """Do nothing."""
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        """Do nothing."""
+
+    def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """Do nothing."""
+
+    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+        """Do nothing."""
+
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+        """Do nothing."""

@@ -1,0 +1,46 @@
+"""Responses as bytes, each made once for all the streams that take the same step."""
+
+from collections import OrderedDict
+from typing import Final
+
+from xds.resource import Resource, ResourceName, TypeUrl, Version
+from xds.status import Variant
+from xds.wire import Response, delta_response_body, response_body, with_nonce
+
+_Key = tuple[Variant, TypeUrl, Version, tuple[Resource, ...], tuple[ResourceName, ...]]
+
+ENTRIES: Final = 64
+BYTES: Final = 64 * 1024 * 1024
+
+
+class Encoder:
+    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all."""
+
+    def __init__(self, control_plane: str) -> None:
+        self._control_plane = control_plane
+        self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
+        self._size = 0
+        self.made = 0
+
+    def encode(self, variant: Variant, response: Response) -> bytes:
+        """Return the response's bytes; only the nonce, at their end, is made anew each time."""
+        key = (variant, response.type_url, response.version, response.resources, response.removed)
+        body = self._bodies.get(key)
+        if body is None:
+            body = self._remember(key, self._body(variant, response))
+        return with_nonce(body, response.nonce)
+
+    def _body(self, variant: Variant, response: Response) -> bytes:
+        self.made += 1
+        match variant:
+            case Variant.SOTW:
+                return response_body(response, self._control_plane)
+            case Variant.DELTA:
+                return delta_response_body(response, self._control_plane)
+
+    def _remember(self, key: _Key, body: bytes) -> bytes:
+        self._bodies[key] = body
+        self._size += len(body)
+        while len(self._bodies) > 1 and (len(self._bodies) > ENTRIES or self._size > BYTES):
+            self._size -= len(self._bodies.popitem(last=False)[1])
+        return body

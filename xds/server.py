@@ -1,0 +1,245 @@
+"""The gRPC edge: aggregated discovery over mTLS. The only module that imports grpc."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from xds.access import Authenticator, Ending, Observer, Peer, Refused, Unobserved
+from xds.cache import NodeKey, SnapshotCache
+from xds.conversation import Conversation, Disconnected, Limits
+from xds.encoder import Encoder
+from xds.status import StreamStatus, Variant
+
+SERVICE: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+
+_STATUS: Final = {
+    Ending.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
+    Ending.INVALID: (grpc.StatusCode.INVALID_ARGUMENT, ""),
+    Ending.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
+    Ending.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
+    Ending.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
+}
+"""What a client is told; endings not listed close the stream with OK. No reason of a refusal is in it."""
+
+
+class ListenError(OSError):
+    """The address cannot be listened on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsIdentity:
+    """What the server shows and whom it trusts, as PEM; a client certificate is always demanded.
+
+    grpcio negotiates TLS 1.2 or 1.3; nothing below is offered (a test tries it).
+    """
+
+    chain: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    trust_bundle: bytes = field(repr=False)
+
+
+class AdsServer:
+    """Serves a cache's snapshots. Used from one event loop."""
+
+    def __init__(
+        self,
+        cache: SnapshotCache,
+        authenticator: Authenticator,
+        tls: Callable[[], TlsIdentity],
+        *,
+        observer: Observer | None = None,
+        limits: Limits | None = None,
+        control_plane: str = "meshwright",
+    ) -> None:
+        """`tls` is asked at each handshake, so that certificates rotate without a restart.
+
+        `control_plane` is the identifier in every response (rule N4); it must be the same on all replicas,
+        or equal content would not be equal bytes.
+        """
+        self._cache = cache
+        self._authenticator = authenticator
+        self._tls = tls
+        self._observer = observer or Unobserved()
+        self._limits = limits or Limits()
+        self._encoder = Encoder(control_plane)
+        self._numbers = itertools.count(1)
+        self._conversations: dict[int, Conversation] = {}
+        self._per_node: Counter[NodeKey] = Counter()
+        self._server: grpc.aio.Server | None = None
+        self._rechecks: asyncio.Task[None] | None = None
+
+    async def start(self, address: str) -> int:
+        """Listen on `host:port` and return the port; raise ListenError, which names the address."""
+        self._server = server = grpc.aio.server(options=_options(self._limits))
+        server.add_generic_rpc_handlers((self._handlers(),))
+        try:
+            port = server.add_secure_port(address, self._credentials(asyncio.get_running_loop()))
+        except RuntimeError as error:
+            raise ListenError(f"cannot listen on {address}: {error}") from error
+        await server.start()
+        self._rechecks = asyncio.create_task(self._recheck(), name="xds-rechecks")
+        return int(port)
+
+    async def stop(self, grace: float) -> None:
+        """Accept nothing more, end every stream, and return when they have, or after `grace` seconds."""
+        if self._server is None:
+            return
+        if self._rechecks is not None:
+            self._rechecks.cancel()
+        stopping = asyncio.ensure_future(self._server.stop(grace))
+        await asyncio.sleep(0)
+        for conversation in tuple(self._conversations.values()):
+            conversation.end(Ending.SHUTDOWN)
+        await stopping
+
+    def statuses(self) -> tuple[StreamStatus, ...]:
+        """Describe the streams there are, in the order they were opened."""
+        return tuple(conversation.status() for _, conversation in sorted(self._conversations.items()))
+
+    @property
+    def responses_encoded(self) -> int:
+        """How many responses were encoded; those sent from shared bytes are not counted."""
+        return self._encoder.made
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        def method(variant: Variant) -> grpc.RpcMethodHandler:
+            async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
+                del requests
+                await self._serve(variant, context)
+
+            # No serializers: bytes come in and go out as they are.
+            return grpc.stream_stream_rpc_method_handler(handle)
+
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "StreamAggregatedResources": method(Variant.SOTW),
+                "DeltaAggregatedResources": method(Variant.DELTA),
+            },
+        )
+
+    async def _serve(self, variant: Variant, context: grpc.aio.ServicerContext) -> None:
+        # Eagerly: a client may wait for the headers before its first request (rule in section 4.4).
+        await context.send_initial_metadata(())
+        peer = Peer(_certificate(context), context.peer())
+        try:
+            node_key = self._authenticator.authenticate(peer)
+        except Refused as refused:
+            self._observer.refused(peer, refused.reason)
+            await context.abort(*_STATUS[Ending.REFUSED])
+        ending, detail = await self._converse(variant, node_key, peer, context)
+        await _end(context, ending, detail)
+
+    async def _converse(
+        self, variant: Variant, node_key: NodeKey, peer: Peer, context: grpc.aio.ServicerContext
+    ) -> tuple[Ending, str]:
+        if self._per_node[node_key] >= (self._limits.streams_per_node or float("inf")):
+            self._observer.refused(peer, Ending.TOO_MANY)
+            return Ending.TOO_MANY, ""
+        number = next(self._numbers)
+        conversation = Conversation(
+            number,
+            variant,
+            node_key,
+            peer,
+            cache=self._cache,
+            encoder=self._encoder,
+            authenticator=self._authenticator,
+            observer=self._observer,
+            limits=self._limits,
+        )
+        self._conversations[number] = conversation
+        self._per_node[node_key] += 1
+        self._observer.opened(node_key, peer, variant)
+        ending, detail = Ending.CLIENT, ""
+        try:
+            ending, detail = await conversation.run(_GrpcTransport(context))
+        except Exception:
+            ending, detail = Ending.FAILED, "an error of ours, raised to the handler"
+            raise
+        finally:
+            del self._conversations[number]
+            self._per_node[node_key] -= 1
+            if not self._per_node[node_key]:
+                del self._per_node[node_key]
+            self._observer.closed(node_key, peer, ending, detail)
+        return ending, detail
+
+    def _credentials(self, loop: asyncio.AbstractEventLoop) -> grpc.ServerCredentials:
+        shown: dict[TlsIdentity, Any] = {}
+
+        def configuration() -> Any:  # noqa: ANN401 (grpc has no types)
+            identity = self._tls()
+            if identity not in shown:
+                shown.clear()
+                shown[identity] = grpc.ssl_server_certificate_configuration(
+                    [(identity.key, identity.chain)], root_certificates=identity.trust_bundle
+                )
+            return shown[identity]
+
+        def fetch() -> Any:  # noqa: ANN401 (grpc has no types)
+            loop.call_soon_threadsafe(self._observer.handshake)
+            return configuration()
+
+        return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
+
+    async def _recheck(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.recheck_seconds)
+            for conversation in tuple(self._conversations.values()):
+                conversation.recheck()
+
+
+class _GrpcTransport:
+    """A Transport over a grpc.aio handler's context."""
+
+    def __init__(self, context: grpc.aio.ServicerContext) -> None:
+        self._context = context
+
+    async def read(self) -> bytes | None:
+        message = await self._context.read()
+        return None if message is grpc.aio.EOF else message
+
+    async def write(self, message: bytes) -> None:
+        try:
+            await self._context.write(message)
+        except Exception as error:  # grpc raises errors of private types for a stream that has ended
+            raise Disconnected from error
+
+
+async def _end(context: grpc.aio.ServicerContext, ending: Ending, detail: str) -> None:
+    if ending is Ending.SLOW:
+        # An abort would wait behind the data that is not read; a cancelled handler resets the stream.
+        task = asyncio.current_task()
+        if task is not None:
+            task.cancel()
+        await asyncio.sleep(0)
+    if ending in _STATUS:
+        code, words = _STATUS[ending]
+        await context.abort(code, words or detail)
+
+
+def _certificate(context: grpc.aio.ServicerContext) -> bytes | None:
+    found = context.auth_context().get("x509_pem_cert", ())
+    return found[0] if found else None
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a share of the clients
+        ("grpc.max_receive_message_length", limits.request_bytes),
+        ("grpc.max_send_message_length", -1),
+        # S14: with the defaults, idle streams whose client pings are ended ("too many pings").
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]

@@ -1,0 +1,123 @@
+"""Snapshots: everything one group of nodes should have, at one moment."""
+
+import hashlib
+import weakref
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Self
+
+from xds.resource import Resource, ResourceName, TypeUrl, Version
+
+_NOTHING: Mapping[ResourceName, Resource] = MappingProxyType({})
+
+
+class SnapshotError(ValueError):
+    """Resources that cannot stand in one snapshot."""
+
+
+class Snapshot:
+    """An immutable set of resources by type and name.
+
+    Streams of one group share the object, what is derived from it included: the version of each type (a
+    hash of content: equal in every process) and the step from the snapshot before.
+    """
+
+    __slots__ = ("__weakref__", "_by_type", "_ordered", "_step", "_versions")
+
+    def __init__(self, by_type: Mapping[TypeUrl, Mapping[ResourceName, Resource]]) -> None:
+        self._by_type = by_type
+        self._versions: dict[TypeUrl, Version] = {}
+        self._ordered: dict[TypeUrl, tuple[Resource, ...]] = {}
+        self._step: tuple[weakref.ref[Snapshot] | None, Mapping[TypeUrl, frozenset[ResourceName]]] | None
+        self._step = None
+
+    @classmethod
+    def of(cls, resources: Iterable[Resource]) -> Self:
+        """Make a snapshot; raise SnapshotError when two resources of a type have the same name (rule W15)."""
+        by_type: dict[TypeUrl, dict[ResourceName, Resource]] = {}
+        for resource in resources:
+            named = by_type.setdefault(resource.type_url, {})
+            if resource.name in named:
+                raise SnapshotError(f"two resources of {resource.type_url} are named {resource.name!r}")
+            named[resource.name] = resource
+        return cls(
+            {type_url: MappingProxyType(dict(sorted(named.items()))) for type_url, named in by_type.items()}
+        )
+
+    def resources(self, type_url: TypeUrl) -> Mapping[ResourceName, Resource]:
+        """Return the resources of a type by name, in the order of their names; empty if there are none."""
+        return self._by_type.get(type_url, _NOTHING)
+
+    def ordered(self, type_url: TypeUrl) -> tuple[Resource, ...]:
+        """Return the resources of a type in the order of their names, always the same tuple."""
+        found = self._ordered.get(type_url)
+        if found is None:
+            found = self._ordered[type_url] = tuple(self.resources(type_url).values())
+        return found
+
+    def version(self, type_url: TypeUrl) -> Version:
+        """Return the version of a type: 16 hexadecimal digits that change if and only if its content does."""
+        found = self._versions.get(type_url)
+        if found is None:
+            found = self._versions[type_url] = version_of(self.ordered(type_url))
+        return found
+
+    def types(self) -> tuple[TypeUrl, ...]:
+        """Return the types that have resources, sorted."""
+        return tuple(sorted(self._by_type))
+
+    def changed_since(self, old: "Snapshot | None") -> Mapping[TypeUrl, frozenset[ResourceName]]:
+        """Return, by type, the names whose resource differs from `old`'s: added, changed or removed.
+
+        The last answer is kept: all the streams of a group take the same step.
+        """
+        if self._step is not None:
+            reference, changed = self._step
+            if (reference() if reference is not None else None) is old and (
+                old is not None or reference is None
+            ):
+                return changed
+        changed = _changed(old, self)
+        self._step = (weakref.ref(old) if old is not None else None, changed)
+        return changed
+
+    def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
+        """Return the references that no resource answers, as (from, type, name); empty when consistent."""
+        return tuple(
+            (resource, type_url, name)
+            for source in sorted(self._by_type)
+            for resource in self.ordered(source)
+            for type_url, name in sorted(resource.references)
+            if name not in self.resources(type_url)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Snapshot) and all(
+            self.version(type_url) == other.version(type_url)
+            for type_url in {*self._by_type, *other._by_type}
+        )
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.version(type_url) for type_url in self.types()))
+
+
+def version_of(resources: Iterable[Resource]) -> Version:
+    """Return the version of resources taken together, 16 hexadecimal digits; order counts."""
+    digest = hashlib.sha256()
+    for resource in resources:
+        digest.update(f"{resource.name}\0{resource.version}\0".encode())
+    return Version(digest.hexdigest()[:16])
+
+
+def _changed(old: Snapshot | None, new: Snapshot) -> Mapping[TypeUrl, frozenset[ResourceName]]:
+    changed = {}
+    for type_url in {*new.types(), *(old.types() if old is not None else ())}:
+        before = old.resources(type_url) if old is not None else _NOTHING
+        after = new.resources(type_url)
+        if before is after:
+            continue
+        names = {name for name, resource in after.items() if before.get(name) != resource}
+        names.update(name for name in before if name not in after)
+        if names:
+            changed[type_url] = frozenset(names)
+    return changed

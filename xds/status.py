@@ -1,0 +1,77 @@
+"""What can be seen of streams from outside: values, made when asked for."""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from xds.cache import NodeKey
+from xds.channel import Channel
+from xds.resource import ResourceName, TypeUrl, Version
+from xds.wire import Node, Nonce, Rejection
+
+
+class Variant(enum.StrEnum):
+    """The two variants of the protocol."""
+
+    SOTW = "sotw"
+    DELTA = "delta"
+
+
+class SyncState(enum.StrEnum):
+    """Where one type of one stream stands."""
+
+    ASKED = "asked"
+    PENDING = "pending"
+    SYNCED = "synced"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeStatus:
+    """One type on one stream: the newest response, and what the client said to it."""
+
+    type_url: TypeUrl
+    state: SyncState
+    sent_version: Version
+    sent_nonce: Nonce
+    sent_at: datetime | None
+    acked_version: Version
+    rejection: Rejection | None
+    wildcard: bool
+    names: tuple[ResourceName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """One stream: whose it is, since when, and each type in the order of a push."""
+
+    number: int
+    node_key: NodeKey
+    node: Node | None
+    peer: str
+    variant: Variant
+    since: datetime
+    served: bool
+    types: tuple[TypeStatus, ...]
+
+
+def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
+    """Describe one channel; the names are those the client holds or has asked for, sorted."""
+    last = channel.last
+    if channel.rejection is not None:
+        state = SyncState.REJECTED
+    elif channel.unanswered:
+        state = SyncState.PENDING
+    else:
+        state = SyncState.ASKED if last is None else SyncState.SYNCED
+    return TypeStatus(
+        channel.type_url,
+        state,
+        last.version if last else Version(""),
+        last.nonce if last else Nonce(""),
+        sent_at,
+        channel.acked_version,
+        channel.rejection,
+        channel.subscription.wildcard,
+        tuple(sorted(channel.held.keys() | channel.subscription.names)),
+    )

@@ -1,0 +1,304 @@
+"""The xDS conversation as a value machine: requests and snapshots in, responses out.
+
+No await, no clock, no transport. What is sent when follows the rules of docs/xds-rules.md, whose numbers
+stand at the lines that keep them. A push goes in three steps (make before break, O2): clusters, endpoints
+and secrets; when the clusters are warm, listeners and routes; when those are in force, removals.
+"""
+
+import abc
+import itertools
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+from xds.channel import Channel
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.snapshot import Snapshot, version_of
+from xds.subscription import FULL_STATE, Subscription
+from xds.wire import DeltaRequest, Nonce, Request, Response
+
+_MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
+_SWITCH: Final = (LISTENER, ROUTE)
+
+
+class Stream(abc.ABC):
+    """One client's conversation; AdsStream and DeltaStream differ in how they read and what they list."""
+
+    _SUPERSEDES: ClassVar[bool]
+    """Whether only the newest response of a type can be answered."""
+
+    def __init__(self) -> None:
+        self._snapshot: Snapshot | None = None
+        self._channels: dict[TypeUrl, Channel] = {}
+        self._nonces = itertools.count(1)
+        self._released: frozenset[Nonce] = frozenset()
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The types asked for so far, in the order of a push; to look at, not to change."""
+        order = (*_MAKE, *_SWITCH)
+        return tuple(
+            sorted(
+                self._channels.values(),
+                key=lambda channel: (
+                    order.index(channel.type_url) if channel.type_url in order else len(order),
+                    channel.type_url,
+                ),
+            )
+        )
+
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether something is held back until the client answers, or `on_deadline` is called."""
+        news = any(c.has_news for c in self._present(_SWITCH)) or self._listeners_gone()
+        removals = any(c.has_removals for c in self._channels.values())
+        return (news and self._is_closed((CLUSTER,))) or (
+            removals and self._is_closed((CLUSTER, LISTENER, ROUTE))
+        )
+
+    def awaits(self, type_url: TypeUrl, nonce: Nonce) -> bool:
+        """Say whether a request with that nonce would answer a response."""
+        channel = self._channels.get(type_url)
+        return channel is not None and nonce in channel.unanswered
+
+    def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
+        """Take what the client should have from now on; return what can be said at once (O8)."""
+        old, self._snapshot = self._snapshot, snapshot
+        if old is None:
+            for channel in self._channels.values():
+                self._begin(channel)
+        else:
+            changed = snapshot.changed_since(old)
+            for type_url in changed.keys() & self._channels.keys():
+                self._channels[type_url].touch(changed[type_url], old, snapshot)
+        return self._flush()
+
+    def on_deadline(self) -> list[Response]:
+        """Go on without the answers awaited now (O5: a client may warm for longer than is good)."""
+        self._released = frozenset(n for c in self._present((CLUSTER, LISTENER, ROUTE)) for n in c.unanswered)
+        return self._flush()
+
+    @abc.abstractmethod
+    def _begin(self, channel: Channel) -> None:
+        """Mark what is due on a channel when the first snapshot comes after its request."""
+
+    @abc.abstractmethod
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
+        """Make the response that adds or changes, and say which resources are new to the client in it."""
+
+    @abc.abstractmethod
+    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
+        """Make the response that takes back, if this variant has one for the type."""
+
+    def _channel(self, type_url: TypeUrl) -> tuple[Channel, bool]:
+        """Return the type's channel, and whether this is the type's first request on the stream."""
+        first = type_url not in self._channels
+        if first:
+            self._channels[type_url] = Channel(type_url, Subscription(type_url))
+        return self._channels[type_url], first
+
+    def _respond(
+        self,
+        channel: Channel,
+        version: Version,
+        resources: Iterable[Resource],
+        removed: Iterable[ResourceName] = (),
+    ) -> Response:
+        nonce = Nonce(str(next(self._nonces)))  # W3, D15: never twice on a stream
+        response = Response(channel.type_url, version, nonce, tuple(resources), tuple(removed))
+        channel.sent(response, supersedes=self._SUPERSEDES)
+        return response
+
+    def _known(self, channel: Channel) -> Iterable[ResourceName]:
+        return self._snapshot.resources(channel.type_url) if self._snapshot is not None else ()
+
+    def _flush(self) -> list[Response]:
+        if self._snapshot is None:  # S12: never answer from nothing
+            return []
+        responses = self._make(self._snapshot)
+        if not self._is_closed((CLUSTER,)):
+            responses += self._switch(self._snapshot)
+            if not self._is_closed((CLUSTER, LISTENER, ROUTE)):
+                responses += self._break(self._snapshot)
+        return responses
+
+    def _make(self, snapshot: Snapshot) -> list[Response]:
+        responses = []
+        if (clusters := self._channels.get(CLUSTER)) is not None and clusters.has_news:
+            response, changed = self._news(clusters, snapshot)
+            if response is not None:
+                responses.append(response)
+                self._follow_with_endpoints(changed)
+        others = [t for t in sorted(self._channels) if t not in _MAKE and t not in _SWITCH]
+        for channel in self._present((ENDPOINT, SECRET, *others)):
+            response = self._news(channel, snapshot)[0] if channel.has_news else None
+            if response is not None:
+                responses.append(response)
+        return responses
+
+    def _switch(self, snapshot: Snapshot) -> list[Response]:
+        responses = []
+        for channel in self._present(_SWITCH):
+            response = self._news(channel, snapshot)[0] if channel.has_news else None
+            if response is None and channel.type_url == LISTENER and channel.has_removals:
+                response = self._removals(channel, snapshot)
+            if response is not None:
+                responses.append(response)
+        return responses
+
+    def _break(self, snapshot: Snapshot) -> list[Response]:
+        return [
+            response
+            for channel in self.channels
+            if channel.has_removals and (response := self._removals(channel, snapshot)) is not None
+        ]
+
+    def _follow_with_endpoints(self, clusters: Iterable[Resource]) -> None:
+        """O3: Envoy warms a changed cluster until its endpoints come again, and may not ask for them."""
+        if (endpoints := self._channels.get(ENDPOINT)) is None:
+            return
+        for cluster in clusters:
+            for type_url, name in cluster.references:
+                if type_url == ENDPOINT and endpoints.subscription.wants(name):
+                    endpoints.must.add(name)
+
+    def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
+        """Say whether the client owes an answer that the next step has to wait for (O2, O5)."""
+        return any(c.unanswered.keys() - self._released for c in self._present(type_urls))
+
+    def _listeners_gone(self) -> bool:
+        return any(c.has_removals for c in self._present((LISTENER,)))
+
+    def _present(self, type_urls: Iterable[TypeUrl]) -> list[Channel]:
+        return [self._channels[type_url] for type_url in type_urls if type_url in self._channels]
+
+
+class AdsStream(Stream):
+    """State of the world: StreamAggregatedResources."""
+
+    _SUPERSEDES = True
+
+    def on_request(self, request: Request) -> list[Response]:
+        """Take a request; return what is to be sent, in this order."""
+        channel, first = self._channel(request.type_url)
+        if channel.last is not None:
+            if request.nonce != channel.last.nonce:  # W4: overtaken; the newest's ACK brings the names
+                return []
+            channel.answered(request.nonce, request.rejection)
+        change = channel.subscription.replace(request.names)
+        channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
+        channel.must |= change.added  # W8: asked for anew, answered anew
+        if change.began:
+            channel.must.update(self._known(channel))
+        if change.ended:
+            channel.drop_unwanted()
+        # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
+        channel.owed = channel.owed or (first and channel.type_url in FULL_STATE)
+        return self._flush()
+
+    def _begin(self, channel: Channel) -> None:
+        channel.must.update(name for name in self._known(channel) if channel.subscription.wants(name))
+
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
+        owed, channel.owed = channel.owed, False
+        before = dict(channel.held) if channel.type_url == CLUSTER else {}
+        news = channel.take_news(snapshot)
+        if not news and not owed:
+            return None, []
+        changed = [resource for resource in news if before.get(resource.name) != resource.version]
+        if channel.type_url not in FULL_STATE:  # W10: only what changed
+            return self._respond(channel, snapshot.version(channel.type_url), news), changed
+        if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
+            channel.take_removals()
+        return self._full(channel, snapshot), changed
+
+    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
+        channel.take_removals()
+        return self._full(channel, snapshot) if channel.type_url in FULL_STATE else None
+
+    def _full(self, channel: Channel, snapshot: Snapshot) -> Response:
+        """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
+        listed = snapshot.ordered(channel.type_url)
+        if not channel.subscription.wildcard:
+            listed = tuple(resource for resource in listed if channel.subscription.wants(resource.name))
+        if not channel.retired:
+            return self._respond(channel, snapshot.version(channel.type_url), listed)
+        listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
+        return self._respond(channel, version_of(listed), listed)
+
+
+class DeltaStream(Stream):
+    """Incremental: DeltaAggregatedResources."""
+
+    _SUPERSEDES = False
+
+    def on_request(self, request: DeltaRequest) -> list[Response]:
+        """Take a request; return what is to be sent, in this order. No nonce makes one void (D2)."""
+        channel, first = self._channel(request.type_url)
+        channel.answered(request.nonce, request.rejection)
+        change = channel.subscription.change(request.subscribe, request.unsubscribe)
+        if first:
+            self._resume(channel, request, change.added)
+        else:
+            channel.must |= change.added  # D3: asked for again, sent again
+        if channel.subscription.wildcard:
+            channel.must |= change.dropped  # D9: says whether it is still there under the wildcard
+        else:
+            channel.drop(change.dropped)
+        if change.began:
+            channel.owed = True  # D10
+            channel.dirty.update(self._known(channel))
+        if change.ended:
+            channel.drop_unwanted()
+        self._look_for_absent(channel)
+        return self._flush()
+
+    def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
+        """D13: what the client says it holds is not sent again, but endpoints are (O4)."""
+        for name, version in request.initial_versions.items():
+            if channel.subscription.wants(name):
+                channel.held[name] = version
+        if channel.type_url == ENDPOINT:
+            channel.must |= asked
+        else:
+            channel.must |= asked - channel.held.keys()
+            channel.dirty |= asked & channel.held.keys()
+        if self._snapshot is not None:
+            self._find_gone(channel, self._snapshot)
+
+    def _begin(self, channel: Channel) -> None:
+        if self._snapshot is None:
+            return
+        channel.dirty.update(
+            name for name in self._snapshot.resources(channel.type_url) if channel.subscription.wants(name)
+        )
+        self._find_gone(channel, self._snapshot)
+        self._look_for_absent(channel)
+
+    def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
+        channel.gone |= channel.held.keys() - snapshot.resources(channel.type_url).keys()
+
+    def _look_for_absent(self, channel: Channel) -> None:
+        """D4: a name that does not exist is answered at once; not for RDS, where Envoy would hang (O6)."""
+        if self._snapshot is None or channel.type_url == ROUTE:
+            return
+        missing = channel.must - self._snapshot.resources(channel.type_url).keys()
+        channel.absent |= missing - channel.gone
+
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
+        owed, channel.owed = channel.owed, False
+        absent = sorted(channel.absent - snapshot.resources(channel.type_url).keys())
+        channel.absent.clear()
+        before = dict(channel.held) if channel.type_url == CLUSTER else {}
+        news = channel.take_news(snapshot)
+        removed = channel.take_removals() if channel.type_url == LISTENER else []
+        if not (news or absent or removed or owed):
+            return None, []
+        changed = [resource for resource in news if before.get(resource.name) != resource.version]
+        response = self._respond(
+            channel, snapshot.version(channel.type_url), news, sorted({*absent, *removed})
+        )
+        return response, changed
+
+    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
+        removed = channel.take_removals()
+        return self._respond(channel, snapshot.version(channel.type_url), (), removed) if removed else None

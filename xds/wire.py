@@ -1,0 +1,189 @@
+"""Requests from bytes, responses to bytes: envoy.service.discovery.v3, and no more of it than is used.
+
+Responses are put together from bodies that are encoded already, without parsing them again; the nonce is
+appended as the last field, so that the bytes before it can be shared by every stream.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NewType
+
+from google.protobuf.message import DecodeError
+
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.resource import Resource, ResourceName, TypeUrl, Version
+
+Nonce = NewType("Nonce", str)
+
+NO_VERSION = Version("")
+NO_NONCE = Nonce("")
+
+ERROR_LIMIT = 1024
+"""Characters kept of an error: Envoy may put a dump of the whole response into it (rule N2)."""
+
+_VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = 1, 2, 4, 5, 6
+_SOTW_CONTROL_PLANE, _DELTA_CONTROL_PLANE = 6, 7
+_RESOURCE_VERSION, _RESOURCE_BODY, _RESOURCE_NAME = 1, 2, 3
+
+
+class WireError(ValueError):
+    """Bytes that are no request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A NACK's `error_detail`: the client's status code and words, the latter cut at ERROR_LIMIT."""
+
+    code: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a client says of itself on a stream's first request; none of it is proof of anything."""
+
+    id: str
+    cluster: str = ""
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A DiscoveryRequest, state of the world. `names` keeps the client's order."""
+
+    type_url: TypeUrl
+    names: tuple[ResourceName, ...] = ()
+    version: Version = NO_VERSION
+    nonce: Nonce = NO_NONCE
+    rejection: Rejection | None = None
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaRequest:
+    """A DeltaDiscoveryRequest."""
+
+    type_url: TypeUrl
+    subscribe: tuple[ResourceName, ...] = ()
+    unsubscribe: tuple[ResourceName, ...] = ()
+    initial_versions: Mapping[ResourceName, Version] = field(default_factory=dict)
+    nonce: Nonce = NO_NONCE
+    rejection: Rejection | None = None
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response of either variant; `removed` is empty in state of the world."""
+
+    type_url: TypeUrl
+    version: Version
+    nonce: Nonce
+    resources: tuple[Resource, ...] = ()
+    removed: tuple[ResourceName, ...] = ()
+
+
+def read_request(data: bytes) -> Request:
+    """Read a DiscoveryRequest; raise WireError if it is none."""
+    try:
+        message = discovery_pb2.DiscoveryRequest.FromString(data)
+    except DecodeError as error:
+        raise WireError("not a DiscoveryRequest") from error
+    return Request(
+        TypeUrl(message.type_url),
+        tuple(map(ResourceName, message.resource_names)),
+        Version(message.version_info),
+        Nonce(message.response_nonce),
+        _rejection(message),
+        _node(message),
+    )
+
+
+def read_delta_request(data: bytes) -> DeltaRequest:
+    """Read a DeltaDiscoveryRequest; raise WireError if it is none."""
+    try:
+        message = discovery_pb2.DeltaDiscoveryRequest.FromString(data)
+    except DecodeError as error:
+        raise WireError("not a DeltaDiscoveryRequest") from error
+    return DeltaRequest(
+        TypeUrl(message.type_url),
+        tuple(map(ResourceName, message.resource_names_subscribe)),
+        tuple(map(ResourceName, message.resource_names_unsubscribe)),
+        {ResourceName(name): Version(version) for name, version in message.initial_resource_versions.items()},
+        Nonce(message.response_nonce),
+        _rejection(message),
+        _node(message),
+    )
+
+
+def response_body(response: Response, control_plane: str) -> bytes:
+    """Encode a DiscoveryResponse but for its nonce."""
+    parts = [_text(_VERSION, response.version)]
+    parts += [_field(_RESOURCES, resource.body) for resource in response.resources]
+    parts += [_text(_TYPE_URL, response.type_url), _identifier(_SOTW_CONTROL_PLANE, control_plane)]
+    return b"".join(parts)
+
+
+def delta_response_body(response: Response, control_plane: str) -> bytes:
+    """Encode a DeltaDiscoveryResponse but for its nonce; each resource with its own version."""
+    parts = [_text(_VERSION, response.version)]
+    parts += [_field(_RESOURCES, _delta_resource(resource)) for resource in response.resources]
+    parts.append(_text(_TYPE_URL, response.type_url))
+    parts += [_text(_REMOVED, name) for name in response.removed]
+    parts.append(_identifier(_DELTA_CONTROL_PLANE, control_plane))
+    return b"".join(parts)
+
+
+def with_nonce(body: bytes, nonce: Nonce) -> bytes:
+    """Append the nonce, field 5 in both variants, to an encoded response."""
+    return body + _text(_NONCE, nonce)
+
+
+def _rejection(
+    message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest,
+) -> Rejection | None:
+    if not message.HasField("error_detail"):
+        return None
+    return Rejection(message.error_detail.code, message.error_detail.message[:ERROR_LIMIT])
+
+
+def _node(message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest) -> Node | None:
+    if not message.HasField("node"):
+        return None
+    node = message.node
+    version = node.user_agent_build_version.version
+    release = f"{version.major_number}.{version.minor_number}.{version.patch}"
+    agent = f"{node.user_agent_name} {node.user_agent_version or release}".strip()
+    return Node(node.id, node.cluster, agent if node.user_agent_name else "")
+
+
+def _delta_resource(resource: Resource) -> bytes:
+    return b"".join(
+        (
+            _text(_RESOURCE_VERSION, resource.version),
+            _field(_RESOURCE_BODY, resource.body),
+            _text(_RESOURCE_NAME, resource.name),
+        )
+    )
+
+
+def _identifier(number: int, control_plane: str) -> bytes:
+    return _field(number, _text(1, control_plane)) if control_plane else b""
+
+
+def _text(number: int, text: str) -> bytes:
+    return _field(number, text.encode()) if text else b""
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """Encode a length-delimited field: tag, length, content (Protocol Buffers encoding, wire type 2)."""
+    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
