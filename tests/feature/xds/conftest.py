@@ -1,0 +1,212 @@
+"""A server of our own on a real socket, and a raw client that speaks bytes over mTLS."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import grpc
+import grpc.aio
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.ledger import Ledger
+from certs.proxy import issue_proxy
+from certs.server import ads_server_certificate
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.access import AnyNode, Authenticator, Ending, Peer
+from xds.cache import NodeKey, SnapshotCache
+from xds.conversation import Limits
+from xds.resource import TypeUrl
+from xds.server import SERVICE, AdsServer, TlsIdentity
+from xds.status import Variant
+from xds.wire import Rejection, Response
+
+DEADLINE = 10.0
+
+
+@dataclass(frozen=True)
+class Pki:
+    """A certificate authority, the server's identity, and one client's."""
+
+    tls: TlsIdentity
+    client_chain: bytes
+    client_key: bytes
+    roots: bytes
+
+
+@pytest.fixture(scope="session")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
+    """Issue them once."""
+    return make_pki(tmp_path_factory.mktemp("pki"))
+
+
+def make_pki(state: Path) -> Pki:
+    """Issue a CA, a server certificate and a proxy certificate below `state`."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    server = ads_server_certificate(authority, state, now)
+    with Ledger.open(state / "ledger.db") as ledger:
+        proxy = issue_proxy(authority, ledger, ProxyName.parse("u1.svc.ns"), timedelta(days=1), now)
+    return Pki(
+        TlsIdentity(server.chain_pem, server.key.reveal(), authority.trust_bundle()),
+        proxy.chain_pem,
+        proxy.key.reveal(),
+        authority.trust_bundle(),
+    )
+
+
+@dataclass
+class Seen:
+    """An observer that remembers."""
+
+    handshakes: int = 0
+    refusals: list[str] = field(default_factory=list)
+    answers: list[Rejection | None] = field(default_factory=list)
+    endings: list[tuple[Ending, str]] = field(default_factory=list)
+    sent_bytes: int = 0
+
+    def handshake(self) -> None:
+        """Count it."""
+        self.handshakes += 1
+
+    def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
+        """Look away."""
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        """Remember the reason."""
+        self.refusals.append(reason)
+
+    def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """Count the bytes."""
+        self.sent_bytes += size
+
+    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+        """Remember the answer."""
+        self.answers.append(rejection)
+
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+        """Remember why."""
+        self.endings.append((ending, detail))
+
+
+@dataclass
+class Served:
+    """A running server with what it serves from."""
+
+    server: AdsServer
+    cache: SnapshotCache
+    seen: Seen
+    port: int
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture
+async def serve(pki: Pki) -> AsyncIterator[Serve]:
+    """Start servers that are stopped after the test."""
+    running: list[AdsServer] = []
+
+    async def start(authenticator: Authenticator | None = None, limits: Limits | None = None) -> Served:
+        cache, seen = SnapshotCache(), Seen()
+        server = AdsServer(
+            cache, authenticator or AnyNode(NodeKey("n")), lambda: pki.tls, observer=seen, limits=limits
+        )
+        running.append(server)
+        return Served(server, cache, seen, await server.start("127.0.0.1:0"))
+
+    yield start
+    for server in running:
+        await server.stop(1.0)
+
+
+class Client:
+    """One stream, raw: bytes of requests out, parsed responses in."""
+
+    def __init__(
+        self, port: int, pki: Pki, variant: Variant = Variant.SOTW, *, certificate: bool = True
+    ) -> None:
+        credentials = grpc.ssl_channel_credentials(
+            pki.roots,
+            pki.client_key if certificate else None,
+            pki.client_chain if certificate else None,
+        )
+        options = (("grpc.ssl_target_name_override", "ads.cluster.local"),)
+        self._variant = variant
+        self.channel = grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options)
+        method = "StreamAggregatedResources" if variant is Variant.SOTW else "DeltaAggregatedResources"
+        self.call = self.channel.stream_stream(f"/{SERVICE}/{method}")()
+
+    async def ask(self, type_url: str, *names: str, nonce: str = "", node: str = "u1") -> None:
+        """Send a request; `node` empty leaves the node out."""
+        request: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest
+        if self._variant is Variant.SOTW:
+            request = discovery_pb2.DiscoveryRequest(
+                type_url=type_url, resource_names=names, response_nonce=nonce
+            )
+        else:
+            request = discovery_pb2.DeltaDiscoveryRequest(
+                type_url=type_url, resource_names_subscribe=names, response_nonce=nonce
+            )
+        if node:
+            request.node.id = node
+        await self.call.write(request.SerializeToString())
+
+    async def send(self, request: discovery_pb2.DiscoveryRequest) -> None:
+        """Send any request."""
+        await self.call.write(request.SerializeToString())
+
+    async def response(self) -> discovery_pb2.DiscoveryResponse | discovery_pb2.DeltaDiscoveryResponse:
+        """Wait for a response."""
+        data = await asyncio.wait_for(self.call.read(), DEADLINE)
+        assert data is not grpc.aio.EOF, await self.call.code()
+        if self._variant is Variant.SOTW:
+            return discovery_pb2.DiscoveryResponse.FromString(data)
+        return discovery_pb2.DeltaDiscoveryResponse.FromString(data)
+
+    async def status(self) -> tuple[grpc.StatusCode, str]:
+        """Wait for the end of the stream; return its code and words."""
+        async with asyncio.timeout(DEADLINE):
+            return await self.call.code(), await self.call.details()
+
+
+Connect = Callable[..., Client]
+
+
+@pytest.fixture
+async def connect(pki: Pki) -> AsyncIterator[Connect]:
+    """Open streams that are closed after the test."""
+    clients: list[Client] = []
+
+    def start(
+        port: int, variant: Variant = Variant.SOTW, *, as_pki: Pki = pki, certificate: bool = True
+    ) -> Client:
+        clients.append(Client(port, as_pki, variant, certificate=certificate))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        await client.channel.close()
+
+
+@pytest.fixture
+def another_pki(tmp_path: Path) -> Pki:
+    """A client whose certificate another authority signed, but that trusts the server's."""
+    return make_pki(tmp_path)
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds; fail at a deadline."""
+    async with asyncio.timeout(DEADLINE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(name="eventually")
+def eventually_fixture() -> Callable[[Callable[[], object]], Awaitable[None]]:
+    """Give `eventually` to tests."""
+    return eventually

@@ -1,0 +1,343 @@
+"""Aggregated discovery over a real socket, with mutual TLS."""
+
+import asyncio
+import dataclasses
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.access import Ending, Peer, Refused
+from xds.cache import GroupKey, NodeKey
+from xds.conversation import Limits
+from xds.resource import CLUSTER, ENDPOINT, Resource, encode
+from xds.server import AdsServer, ListenError
+from xds.snapshot import Snapshot
+from xds.status import SyncState, Variant
+from xds.wire import Node
+
+Serve = Callable[..., Awaitable[Any]]
+Connect = Callable[..., Any]
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+
+
+def endpoints(name: str, weight: int = 0) -> Resource:
+    """Make a small resource."""
+    assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name=name)
+    assignment.policy.overprovisioning_factor.value = weight + 1
+    return encode(assignment)
+
+
+def publish(cache: Any, *resources: Resource, nodes: tuple[str, ...] = ("n",)) -> None:
+    """Give all nodes these resources."""
+    cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey(node): GroupKey("g") for node in nodes})
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_a_client_is_served_and_hears_of_a_change(
+    serve: Serve, connect: Connect, variant: Variant
+) -> None:
+    """Ask, be answered, accept, and be told of the next version."""
+    served = await serve()
+    publish(served.cache, endpoints("a"), endpoints("b"))
+    client = connect(served.port, variant)
+
+    await client.ask(ENDPOINT, "a")
+    first = await client.response()
+    await client.ask(ENDPOINT, *(["a"] if variant is Variant.SOTW else []), nonce=first.nonce)
+    publish(served.cache, endpoints("a", 1), endpoints("b"))
+    second = await client.response()
+
+    assert len(first.resources) == len(second.resources) == 1
+    assert first.nonce != second.nonce
+    assert second.control_plane.identifier == "meshwright"
+
+
+async def test_a_request_before_the_first_snapshot_is_answered_by_it(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """The stream is held silent, and served when there is something (S12)."""
+    served = await serve()
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    await eventually(lambda: served.server.statuses() and served.server.statuses()[0].types)
+    assert not served.server.statuses()[0].served
+
+    publish(served.cache, endpoints("a"))
+
+    assert len((await client.response()).resources) == 1
+
+
+async def test_a_stream_with_nothing_to_serve_ends_at_the_deadline(serve: Serve, connect: Connect) -> None:
+    """Held, but not for ever."""
+    served = await serve(limits=Limits(unserved_seconds=0.05))
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+
+    assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+    assert served.seen.endings[0][0] is Ending.NOT_SERVED
+
+
+async def test_a_nack_is_seen_with_the_clients_words(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """It stands in the status and is told to the observer; nothing is sent again."""
+    served = await serve()
+    publish(served.cache, endpoints("a"))
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    response = await client.response()
+
+    await client.send(
+        discovery_pb2.DiscoveryRequest(
+            type_url=ENDPOINT,
+            resource_names=["a"],
+            response_nonce=response.nonce,
+            error_detail={"code": 13, "message": "no such thing"},
+        )
+    )
+    await eventually(lambda: served.seen.answers)
+    status = served.server.statuses()[0].types[0]
+
+    assert (status.state, status.rejection.message) == (SyncState.REJECTED, "no such thing")
+    assert served.seen.answers[0].code == 13
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"type_url": ENDPOINT}, "the first request has no node.id"),
+        ({"node": {"id": "u1"}}, "a request on an aggregated stream has no type_url"),
+    ],
+)
+async def test_s3_s6_a_request_without_node_or_type_ends_the_stream(
+    serve: Serve, connect: Connect, request_: dict[str, Any], words: str
+) -> None:
+    """The client is told what is wrong with it."""
+    served = await serve()
+    client = connect(served.port)
+    await client.send(discovery_pb2.DiscoveryRequest(**request_))
+
+    assert await client.status() == (grpc.StatusCode.INVALID_ARGUMENT, words)
+
+
+class Doorkeeper:
+    """Refuses at the door or at the node, and changes its mind on demand."""
+
+    def __init__(self, at_door: str = "", at_node: str = "") -> None:
+        self.at_door, self.at_node = at_door, at_node
+        self.certificates: list[bytes | None] = []
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Refuse at the door, or call the peer `n`."""
+        self.certificates.append(peer.certificate)
+        if self.at_door:
+            raise Refused(self.at_door)
+        return NodeKey("n")
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Refuse the node."""
+        if self.at_node:
+            raise Refused(self.at_node)
+
+
+@pytest.mark.parametrize("keeper", [Doorkeeper(at_door="secret reason"), Doorkeeper(at_node="secret reason")])
+async def test_who_is_refused_learns_no_reason_and_gets_nothing(
+    serve: Serve, connect: Connect, eventually: Eventually, keeper: Doorkeeper
+) -> None:
+    """The reason is for our log; the certificate was at hand to decide by."""
+    served = await serve(keeper)
+    publish(served.cache, endpoints("a"))
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+
+    assert await client.status() == (grpc.StatusCode.PERMISSION_DENIED, "refused")
+    await eventually(
+        lambda: (
+            served.seen.refusals == ["secret reason"]
+            or served.seen.endings == [(Ending.REFUSED, "secret reason")]
+        )
+    )
+    assert served.seen.sent_bytes == 0
+    assert (keeper.certificates[0] or b"").startswith(b"-----BEGIN CERTIFICATE-----")
+
+
+async def test_who_is_refused_later_is_ended(serve: Serve, connect: Connect) -> None:
+    """A revoked certificate ends the streams it has."""
+    keeper = Doorkeeper()
+    served = await serve(keeper, Limits(recheck_seconds=0.02))
+    publish(served.cache, endpoints("a"))
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    await client.response()
+    keeper.at_door = "revoked"
+
+    assert (await client.status())[0] is grpc.StatusCode.PERMISSION_DENIED
+    assert (Ending.REFUSED, "revoked") in served.seen.endings
+
+
+async def test_streams_of_one_node_are_bounded_and_independent(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """Each has state of its own, one too many is told so, and the end of one leaves the other."""
+    served = await serve(limits=Limits(streams_per_node=2))
+    publish(served.cache, endpoints("a"))
+    clients = [connect(served.port) for _ in range(2)]
+    for client in clients:
+        await client.ask(ENDPOINT, "a")
+        await client.response()
+    extra = connect(served.port)
+
+    assert (await extra.status())[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+    await clients[0].channel.close()
+    await eventually(lambda: len(served.server.statuses()) == 1)
+    publish(served.cache, endpoints("a", 1))
+    assert len((await clients[1].response()).resources) == 1
+
+
+async def test_s10_a_half_close_ends_the_stream(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """The client that has said its last is forgotten, with status OK."""
+    served = await serve()
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    await client.call.done_writing()
+
+    assert (await client.status())[0] is grpc.StatusCode.OK
+    await eventually(lambda: served.server.statuses() == ())
+    assert served.seen.endings == [(Ending.CLIENT, "")]
+
+
+async def test_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect: Connect) -> None:
+    """It reads nothing while megabytes are pushed; the other client has them all the time."""
+    served = await serve(limits=Limits(write_seconds=0.2))
+    big = [endpoints(f"{n:04}" + "x" * 2000) for n in range(3000)]
+    names = [resource.name for resource in big]
+    publish(served.cache, *big)
+    slow, quick = connect(served.port), connect(served.port)
+    await slow.ask(ENDPOINT, *names)
+    await quick.ask(ENDPOINT, names[0])
+    await quick.response()
+    served_weights = 0
+    while not served.seen.endings:
+        served_weights += 1
+        publish(served.cache, *(endpoints(name, served_weights) for name in names))
+        await quick.response()
+
+    assert served.seen.endings[0][0] is Ending.SLOW
+    assert len(served.server.statuses()) == 1
+
+
+async def test_no_certificate_or_another_authority_is_refused_in_the_handshake(
+    serve: Serve, connect: Connect, another_pki: Any
+) -> None:
+    """No stream is opened, but the handshake is counted."""
+    served = await serve()
+    for client in (
+        connect(served.port, certificate=False),
+        connect(served.port, as_pki=dataclasses.replace(another_pki, roots=connect_roots(served))),
+    ):
+        with pytest.raises((grpc.aio.AioRpcError, asyncio.InvalidStateError)):
+            await client.ask(ENDPOINT, "a")
+            await client.response()
+
+    assert served.server.statuses() == ()
+    assert served.seen.handshakes >= 2
+    assert served.seen.endings == []
+
+
+def connect_roots(served: Any) -> bytes:
+    """Return the authority that the server's certificate comes from."""
+    roots: bytes = served.server._tls().trust_bundle
+    return roots
+
+
+def negotiate(port: int, context: ssl.SSLContext) -> str | None:
+    """Shake hands once; return the version spoken."""
+    with socket.create_connection(("127.0.0.1", port)) as plain, context.wrap_socket(plain) as secured:
+        return secured.version()
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_nothing_below_tls_1_2_is_spoken(
+    serve: Serve, pki: Any, tmp_path: Path, version: ssl.TLSVersion
+) -> None:
+    """A client that offers only 1.1 gets no further than its hello; 1.2 and 1.3 are spoken."""
+    served = await serve()
+    context = ssl.create_default_context(cadata=pki.roots.decode())
+    context.check_hostname = False
+    context.minimum_version = context.maximum_version = version
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    (tmp_path / "client.pem").write_bytes(pki.client_chain + pki.client_key)
+    context.load_cert_chain(tmp_path / "client.pem")
+    context.set_alpn_protocols(["h2"])
+
+    if version is ssl.TLSVersion.TLSv1_1:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await asyncio.to_thread(negotiate, served.port, context)
+    else:
+        spoken = await asyncio.to_thread(negotiate, served.port, context)
+        assert spoken == version.name.replace("_", ".")
+
+
+async def test_a_port_in_use_is_an_error_that_names_it(serve: Serve, pki: Any) -> None:
+    """Two servers never share a port silently."""
+    served = await serve()
+    second = AdsServer(served.cache, Doorkeeper(), lambda: pki.tls)
+
+    with pytest.raises(ListenError, match=f"127.0.0.1:{served.port}"):
+        await second.start(f"127.0.0.1:{served.port}")
+    await second.stop(0)
+
+
+async def test_the_server_certificate_rotates_without_a_restart(
+    serve: Serve, connect: Connect, pki: Any, another_pki: Any
+) -> None:
+    """The next handshake shows the new identity; the old stream goes on."""
+    served = await serve()
+    publish(served.cache, endpoints("a"))
+    old = connect(served.port)
+    await old.ask(ENDPOINT, "a")
+    await old.response()
+
+    served.server._tls = lambda: another_pki.tls
+    new = connect(served.port, as_pki=another_pki)
+    await new.ask(ENDPOINT, "a")
+    assert len((await new.response()).resources) == 1
+    publish(served.cache, endpoints("a", 1))
+    assert len((await old.response()).resources) == 1
+
+
+async def test_stopping_ends_streams_and_refuses_new_ones(serve: Serve, connect: Connect) -> None:
+    """Clients see an ordinary end, and reconnect elsewhere or later (S11)."""
+    served = await serve()
+    client = connect(served.port)
+    publish(served.cache, endpoints("a"))
+    await client.ask(ENDPOINT, "a")
+    await client.response()
+
+    await served.server.stop(2.0)
+
+    assert (await client.status())[0] is grpc.StatusCode.OK
+    assert served.seen.endings == [(Ending.SHUTDOWN, "")]
+
+
+async def test_one_type_after_another_on_one_stream(serve: Serve, connect: Connect) -> None:
+    """S2: the node stands in the first request only, whatever its type."""
+    served = await serve()
+    publish(served.cache, endpoints("a"))
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    first = await client.response()
+    await client.ask(CLUSTER, node="")
+    second = await client.response()
+
+    assert [first.type_url, second.type_url] == [ENDPOINT, CLUSTER]
