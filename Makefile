@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup envoy system demo check test format fast golden lock clean
+.PHONY: help setup envoy system demo check types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ check: setup ## formatting, lint, types, import contracts, fast tests
 	$(BIN)/mypy $(OURS)
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/unit
+
+types: setup ## mypy alone
+	$(BIN)/mypy $(OURS)
 
 test: check envoy system ## what CI runs: everything but the long matrices and soaks
 	$(BIN)/pytest tests/golden tests/feature tests/e2e
