@@ -1,0 +1,96 @@
+"""The mesh's own certificate authority: signs what it is asked to, below one root."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
+
+from certs.errors import IssuerError, RequestError
+from certs.issuer import CertificateRequest
+from certs.profile import PURPOSES, alternative_names, key_usage, subject
+from certs.root import Root, open_root
+from mesh.names import TrustDomain
+
+
+class CertificateAuthority:
+    """An Issuer with its key at hand; it keeps no record of what it signed (the ledger does)."""
+
+    def __init__(self, root: Root, trust_domain: TrustDomain) -> None:
+        self._root = root
+        self._trust_domain = trust_domain
+
+    @classmethod
+    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime) -> Self:
+        """Load the CA of a state directory, made on the first start.
+
+        Raises StateError, one sentence, when the directory is not writable or the files are not a valid
+        CA of this trust domain at `now`.
+        """
+        return cls(open_root(state, trust_domain, now), trust_domain)
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the trust domain whose identities it certifies."""
+        return self._trust_domain
+
+    @property
+    def not_after(self) -> datetime:
+        """Return the end of the root's validity: nothing that it signs is valid longer."""
+        return self._root.certificate.not_valid_after_utc
+
+    def trust_bundle(self) -> bytes:
+        """Return the root certificate as PEM."""
+        return self._root.certificate.public_bytes(serialization.Encoding.PEM)
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Sign a request as Issuer has it; from the PKCS#10 request only its public key is taken.
+
+        The certificate ends when the root does, at the latest. Raises IssuerError once the root has
+        expired, RequestError for a PKCS#10 request that cannot be read or does not prove its key.
+        """
+        if now >= self.not_after:
+            raise IssuerError(f"the CA expired at {self.not_after}: it can sign no more")
+        certificate = self._unsigned(request).sign(self._root.key, hashes.SHA256())
+        return certificate.public_bytes(serialization.Encoding.PEM)
+
+    def _unsigned(self, request: CertificateRequest) -> x509.CertificateBuilder:
+        public_key = _proven_key(request)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject(request.names.common_name))
+            .issuer_name(self._root.certificate.subject)
+            .public_key(public_key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(request.not_before)
+            .not_valid_after(min(request.not_after, self.not_after))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(key_usage(authority=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(PURPOSES[request.usage]), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+            .add_extension(_authority_key_identifier(self._root), critical=False)
+        )
+        names = alternative_names(request.names)
+        return builder if names is None else builder.add_extension(names, critical=False)
+
+
+def _proven_key(request: CertificateRequest) -> CertificatePublicKeyTypes:
+    try:
+        signing_request = x509.load_pem_x509_csr(request.csr_pem)
+        proven = signing_request.is_signature_valid
+    except ValueError as error:
+        raise RequestError("the signing request is not PKCS#10 in PEM") from error
+    if not proven:
+        raise RequestError("the signing request is not signed with the key that it brings")
+    return signing_request.public_key()
+
+
+def _authority_key_identifier(root: Root) -> x509.AuthorityKeyIdentifier:
+    """Return the root's own key identifier; a root from elsewhere may have another than our hash."""
+    try:
+        own = root.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    except x509.ExtensionNotFound:
+        return x509.AuthorityKeyIdentifier.from_issuer_public_key(root.key.public_key())
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)

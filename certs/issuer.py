@@ -1,0 +1,82 @@
+"""The contract between what needs certificates and who signs them.
+
+Our own CA is the first issuer; a CA given as files, Vault and cert-manager have their place here. An
+issuer that must ask over a network blocks until it is answered: its caller runs it in a worker thread.
+"""
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from mesh.names import TrustDomain
+
+
+class Usage(enum.StrEnum):
+    """What a certificate is for; decides its extended key usage, so that no kind serves for another."""
+
+    SERVICE = "service"
+    PROXY = "proxy"
+    SERVER = "server"
+
+    @property
+    def client_auth(self) -> bool:
+        """Say whether the holder may be a TLS client."""
+        return self is not Usage.SERVER
+
+    @property
+    def server_auth(self) -> bool:
+        """Say whether the holder may be a TLS server."""
+        return self is not Usage.PROXY
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a certificate says of its holder; the three kinds of alternative names are each sorted.
+
+    `common_name` may be longer than X.520's 64 characters. Addresses are in their shortest spelling.
+    """
+
+    common_name: str
+    uris: tuple[str, ...] = ()
+    dns_names: tuple[str, ...] = ()
+    ip_addresses: tuple[str, ...] = ()
+
+    @property
+    def alternatives(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """Return all but the common name: what TLS peers verify."""
+        return self.uris, self.dns_names, self.ip_addresses
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRequest:
+    """A certificate to be signed.
+
+    `csr_pem` is a PKCS#10 request: it brings the public key and proves that whoever asks holds the
+    private one. What it says of names is for issuers that can read nothing else; `names` and `usage` are
+    what the asker was found to be entitled to, and rule. Times are whole seconds, with a time zone.
+    """
+
+    usage: Usage
+    names: Names
+    not_before: datetime
+    not_after: datetime
+    csr_pem: bytes = field(repr=False)
+
+
+class Issuer(Protocol):
+    """Signs certificates for one trust domain."""
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the SPIFFE trust domain whose identities it certifies."""
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Return the signed certificate and its intermediates as PEM, the certificate first, no root.
+
+        The issuer may end it earlier than asked for, never later, and must add or drop no name. Raises
+        IssuerError when it cannot sign now, RequestError when it never would.
+        """
+
+    def trust_bundle(self) -> bytes:
+        """Return every root to be trusted now as PEM; while roots change there is more than one."""

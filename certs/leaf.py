@@ -1,0 +1,93 @@
+"""Reading certificates: what a leaf says, and whether it stands below a root."""
+
+import itertools
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from certs.issuer import Names, Usage
+from certs.profile import common_name
+from certs.serial import serial_text
+
+_Extension = TypeVar("_Extension", bound=x509.ExtensionType)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What a certificate says, as far as we look at it.
+
+    `names.common_name` is empty where there is not exactly one.
+    """
+
+    names: Names
+    serial: str
+    not_before: datetime
+    not_after: datetime
+    client_auth: bool
+    server_auth: bool
+
+    def serves(self, usage: Usage) -> bool:
+        """Say whether its extended key usage is exactly that of `usage`."""
+        return (self.client_auth, self.server_auth) == (usage.client_auth, usage.server_auth)
+
+
+def read_leaf(pem: bytes) -> Leaf:
+    """Read the first certificate of a PEM text. Raises ValueError when it is none or is malformed."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    try:
+        names = _names(certificate)
+        usages = _extension(certificate, x509.ExtendedKeyUsage)
+    except (x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        raise ValueError(str(error)) from error
+    return Leaf(
+        names,
+        serial_text(certificate.serial_number),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+        client_auth=usages is not None and ExtendedKeyUsageOID.CLIENT_AUTH in usages,
+        server_auth=usages is not None and ExtendedKeyUsageOID.SERVER_AUTH in usages,
+    )
+
+
+def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
+    """Say whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
+
+    Looks at signatures and names only, not at validity. Raises ValueError for text that is no PEM.
+    """
+    chain = x509.load_pem_x509_certificates(chain_pem)
+    roots = x509.load_pem_x509_certificates(bundle_pem)
+    links = itertools.pairwise(chain)
+    return all(_signed_by(lower, upper) for lower, upper in links) and any(
+        _signed_by(chain[-1], root) for root in roots
+    )
+
+
+def _signed_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (InvalidSignature, TypeError, ValueError):
+        return False
+    return True
+
+
+def _names(certificate: x509.Certificate) -> Names:
+    sans = _extension(certificate, x509.SubjectAlternativeName)
+    if sans is None:
+        return Names(common_name(certificate))
+    return Names(
+        common_name(certificate),
+        uris=tuple(sorted(sans.get_values_for_type(x509.UniformResourceIdentifier))),
+        dns_names=tuple(sorted(sans.get_values_for_type(x509.DNSName))),
+        ip_addresses=tuple(sorted(map(str, sans.get_values_for_type(x509.IPAddress)))),
+    )
+
+
+def _extension(certificate: x509.Certificate, kind: type[_Extension]) -> _Extension | None:
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None

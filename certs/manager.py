@@ -1,0 +1,132 @@
+"""The certificate manager: one service certificate for each identity, kept through restarts."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+import structlog
+
+from certs import rotation
+from certs.errors import RequestError
+from certs.issuer import Issuer, Names, Usage
+from certs.material import ServiceCertificate
+from certs.pair import Pair, issue_pair
+from certs.stored import reusable_pair, store_pair
+from mesh.identity import ServiceIdentity
+from mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
+
+JITTER_SHARE: Final = 0.1
+"""How much of its validity a certificate may live longer or shorter, so that not all end at once."""
+
+_log = structlog.get_logger("certs.manager")
+
+
+class CertificateManager:
+    """Holds the service certificates in force.
+
+    They are kept in `<state>/services/<namespace>/<service account>/certificate.pem` (0600), so that a
+    restart does not re-key the mesh. `validity` is what each lives on average; `jitter` yields a number
+    from -1 to 1 for each certificate. For one caller at a time: it has no lock of its own.
+    """
+
+    def __init__(self, issuer: Issuer, state: Path, validity: timedelta, jitter: Callable[[], float]) -> None:
+        self._issuer = issuer
+        self._directory = state / "services"
+        self._validity = validity
+        self._jitter = jitter
+        self._held: dict[ServiceIdentity, ServiceCertificate] = {}
+
+    def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
+        """Return the certificate in force for an identity, or None where there is none yet."""
+        return self._held.get(identity)
+
+    def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
+        """Return a picture of the certificates in force, sorted by identity."""
+        return MappingProxyType(dict(sorted(self._held.items())))
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots that sidecars are to trust now, as PEM."""
+        return self._issuer.trust_bundle()
+
+    def due(self, now: datetime) -> tuple[ServiceIdentity, ...]:
+        """Return the identities whose certificates are to be renewed now, sorted; `ensure` renews them."""
+        return tuple(sorted(key for key, held in self._held.items() if rotation.due(held, now)))
+
+    def next_renewal(self) -> datetime | None:
+        """Return when the next certificate falls due, for whoever waits for it; None without any."""
+        return rotation.next_renewal(self._held.values())
+
+    def forget(self, identity: ServiceIdentity) -> None:
+        """Stop renewing an identity's certificate; the stored one stays, for an identity that comes back."""
+        self._held.pop(identity, None)
+
+    def ensure(
+        self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
+    ) -> ServiceCertificate:
+        """Return a certificate for this identity and these DNS names, a new one only where it must be.
+
+        The one in force, or else the stored one, is used if it has exactly these names, its key, our
+        root and time to live. Otherwise one is issued, with a new key (Envoy is given both in one
+        secret), stored, and in force. Raises RequestError for names that cannot be certified, IssuerError
+        or StateError when it cannot be issued or stored: then what was in force stays so.
+        """
+        names = service_names(identity, dns_names, self._issuer.trust_domain)
+        held = self._held.get(identity)
+        if held is not None and held.dns_names == names.dns_names and not rotation.due(held, now):
+            return held
+        path = self._directory / identity.namespace / identity.service_account / "certificate.pem"
+        pair = reusable_pair(path, Usage.SERVICE, names, self._issuer, now)
+        if pair is None:
+            pair = self._issued(path, identity, names, now)
+        certificate = ServiceCertificate(
+            identity,
+            pair.leaf.serial,
+            pair.leaf.not_before,
+            pair.leaf.not_after,
+            pair.leaf.names.dns_names,
+            pair.chain_pem,
+            pair.key,
+        )
+        self._held[identity] = certificate
+        return certificate
+
+    def _issued(self, path: Path, identity: ServiceIdentity, names: Names, now: datetime) -> Pair:
+        lifetime = jittered(self._validity, self._jitter())
+        pair = issue_pair(self._issuer, Usage.SERVICE, names, lifetime, now)
+        store_pair(path, pair)
+        _log.info(
+            "service certificate issued",
+            identity=str(identity),
+            serial=pair.leaf.serial,
+            not_after=pair.leaf.not_after.isoformat(),
+            dns_names=pair.leaf.names.dns_names,
+        )
+        return pair
+
+
+def jittered(validity: timedelta, jitter: float) -> timedelta:
+    """Return a validity made up to JITTER_SHARE longer (`jitter` 1) or shorter (-1)."""
+    if not -1 <= jitter <= 1:
+        raise ValueError(f"jitter {jitter} is not between -1 and 1")
+    return validity * (1 + JITTER_SHARE * jitter)
+
+
+def service_names(identity: ServiceIdentity, dns_names: tuple[str, ...], trust_domain: TrustDomain) -> Names:
+    """Return what an identity's certificate says: one SPIFFE URI, and the DNS names sorted, each once.
+
+    The common name (`service-` and 16 hexadecimal digits of the URI's SHA-256) is for people's eyes: of
+    one length, below X.520's limit, and never of a proxy's shape, which has dots. Raises RequestError.
+    """
+    if not is_dns_label(identity.namespace):
+        raise RequestError(f"namespace {identity.namespace[:80]!r} is not a DNS-1123 label")
+    if not is_dns_subdomain(identity.service_account):
+        raise RequestError(f"ServiceAccount {identity.service_account[:80]!r} is not a DNS-1123 subdomain")
+    wrong = [name for name in dns_names if not is_dns_subdomain(name)]
+    if wrong:
+        raise RequestError(f"DNS name {wrong[0][:80]!r} for {identity} is not a DNS-1123 subdomain")
+    uri = identity.spiffe_id(trust_domain)
+    digest = hashlib.sha256(uri.encode()).hexdigest()[:16]
+    return Names(f"service-{digest}", uris=(uri,), dns_names=tuple(sorted(set(dns_names))))

@@ -1,0 +1,93 @@
+"""Certificates as values, with their private keys hidden from everything that prints."""
+
+import hmac
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NoReturn, SupportsIndex, final
+
+from mesh.identity import ProxyName, ServiceIdentity
+
+_HIDDEN: Final = "PrivateKey(<hidden>)"
+
+
+@final
+class PrivateKey:
+    """A private key (PEM, PKCS#8, not encrypted) that shows itself to `reveal()` alone.
+
+    No dataclass on purpose: `dataclasses.asdict` would walk into one and bring its bytes out.
+    """
+
+    __slots__ = ("_pem",)
+    _pem: bytes
+
+    def __init__(self, pem: bytes) -> None:
+        object.__setattr__(self, "_pem", pem)
+
+    def reveal(self) -> bytes:
+        """Return the key's PEM. Only what writes a 0600 file or an SDS secret may call this."""
+        return self._pem
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a PrivateKey does not change")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a PrivateKey does not change")
+
+    def __repr__(self) -> str:
+        return _HIDDEN
+
+    def __str__(self) -> str:
+        return _HIDDEN
+
+    def __format__(self, format_spec: str) -> str:
+        return _HIDDEN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrivateKey) and hmac.compare_digest(self._pem, other._pem)
+
+    def __hash__(self) -> int:
+        return hash(self._pem)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a PrivateKey is not pickled or copied")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCertificate:
+    """What the sidecars of one service identity show to each other: a SPIFFE URI and DNS names.
+
+    `chain_pem` is the certificate, then its intermediates if any, without the root. `serial` is
+    lower-case hexadecimal; `dns_names` are sorted.
+    """
+
+    identity: ServiceIdentity
+    serial: str
+    not_before: datetime
+    not_after: datetime
+    dns_names: tuple[str, ...]
+    chain_pem: bytes = field(repr=False)
+    key: PrivateKey = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyCertificate:
+    """What one sidecar shows to the control plane; its common name is `str(name)`."""
+
+    name: ProxyName
+    serial: str
+    not_after: datetime
+    chain_pem: bytes = field(repr=False)
+    key: PrivateKey = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCertificate:
+    """What the control plane shows to the sidecars that dial it; names and addresses are sorted."""
+
+    serial: str
+    not_before: datetime
+    not_after: datetime
+    dns_names: tuple[str, ...]
+    ip_addresses: tuple[str, ...]
+    chain_pem: bytes = field(repr=False)
+    key: PrivateKey = field(repr=False)

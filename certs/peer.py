@@ -1,0 +1,82 @@
+"""Whether a peer may speak to the control plane: its certificate and what the ledger says of it.
+
+TLS has proven that the peer holds the key of a certificate below our root. It has not proven that the
+certificate is of the right kind or not revoked, nor, in a resumed session, that it is still valid.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from certs.errors import PeerRefused, RefusalReason
+from certs.leaf import read_leaf
+from certs.ledger import LedgerEntry, LedgerState
+from mesh.identity import ProxyName, ProxyNameError
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """What a peer's certificate says; `common_name` is empty where there is not exactly one."""
+
+    common_name: str
+    serial: str
+    not_before: datetime
+    not_after: datetime
+    uri_sans: tuple[str, ...]
+    client_auth: bool
+
+
+def read_peer(pem: bytes) -> PeerCertificate:
+    """Read the first certificate of what TLS says the peer showed; raise PeerRefused (UNREADABLE)."""
+    try:
+        leaf = read_leaf(pem)
+    except ValueError as error:
+        raise PeerRefused(
+            RefusalReason.UNREADABLE, f"the peer's certificate cannot be read: {error}"
+        ) from error
+    return PeerCertificate(
+        leaf.names.common_name,
+        leaf.serial,
+        leaf.not_before,
+        leaf.not_after,
+        leaf.names.uris,
+        leaf.client_auth,
+    )
+
+
+def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -> ProxyName:
+    """Return who the peer is, or raise PeerRefused with the first reason that holds.
+
+    `entry` is the ledger's for the peer's serial, None where it has none. To be asked when a stream
+    begins and again while it lives: validity ends, and certificates are revoked.
+    """
+    _check_validity(peer, now)
+    if not peer.client_auth or peer.uri_sans:
+        raise PeerRefused(
+            RefusalReason.WRONG_USAGE,
+            f"certificate {peer.serial} is not a proxy certificate (clientAuth, no URI): "
+            f"clientAuth {'is' if peer.client_auth else 'is not'} there, URIs {peer.uri_sans}",
+        )
+    try:
+        name = ProxyName.parse(peer.common_name)
+    except ProxyNameError as error:
+        raise PeerRefused(RefusalReason.BAD_COMMON_NAME, str(error)) from error
+    if entry is None or entry.serial != peer.serial:
+        raise PeerRefused(RefusalReason.NOT_ISSUED, f"{name} shows {peer.serial}, which is not in the ledger")
+    if entry.state is LedgerState.REVOKED:
+        raise PeerRefused(
+            RefusalReason.REVOKED, f"{name} shows {peer.serial}, which was revoked at {entry.revoked_at}"
+        )
+    if entry.common_name != peer.common_name:
+        raise PeerRefused(
+            RefusalReason.NAME_MISMATCH, f"{name} shows {peer.serial}, issued to {entry.common_name}"
+        )
+    return name
+
+
+def _check_validity(peer: PeerCertificate, now: datetime) -> None:
+    if now < peer.not_before:
+        raise PeerRefused(
+            RefusalReason.NOT_YET_VALID, f"certificate {peer.serial} is valid from {peer.not_before}"
+        )
+    if now > peer.not_after:
+        raise PeerRefused(RefusalReason.EXPIRED, f"certificate {peer.serial} expired at {peer.not_after}")

@@ -1,0 +1,35 @@
+"""Proxy certificates: what a sidecar shows to the control plane, and to nobody else."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from certs.errors import RequestError
+from certs.issuer import Issuer, Names, Usage
+from certs.ledger import Ledger, LedgerEntry
+from certs.material import ProxyCertificate
+from certs.pair import issue_pair
+from mesh.identity import ProxyName, ProxyNameError
+
+VALIDITY: Final = timedelta(days=365)
+"""How long a proxy certificate lives unless asked otherwise: long, because it can be revoked."""
+
+
+def issue_proxy(
+    issuer: Issuer, ledger: Ledger, name: ProxyName, validity: timedelta, now: datetime
+) -> ProxyCertificate:
+    """Issue a certificate whose common name is exactly `<uuid>.<service>.<namespace>`, of any length.
+
+    For TLS clients only and without alternative names: the control plane reads the common name itself,
+    no verifier of host names ever sees it, and without a SPIFFE URI the mesh takes it for no peer. It is
+    in the ledger before it is handed out; the key is kept nowhere. Raises RequestError for a name that
+    is not three DNS-1123 labels or a validity that is not positive, IssuerError, StateError.
+    """
+    try:
+        whole = ProxyName.parse(str(name)) == name
+    except ProxyNameError as error:
+        raise RequestError(str(error)) from error
+    if not whole:
+        raise RequestError(f"{str(name)[:200]!r} does not consist of a UUID, a service and a namespace")
+    pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
+    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
+    return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)

@@ -1,0 +1,169 @@
+"""The CA's own key and certificate in the state directory: made once, loaded ever after."""
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from certs import files
+from certs.errors import StateError
+from certs.leaf import read_leaf
+from certs.pair import BACKDATED
+from certs.profile import key_usage, subject
+from mesh.names import TrustDomain
+
+VALIDITY: Final = timedelta(days=3652)
+"""How long a CA of our making lasts: ten years."""
+
+SigningKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+"""Ours are ECDSA P-256; a CA that was put into the directory may also be RSA."""
+
+_AWAY: Final = (
+    "move the directory away to have a new CA made (all proxy certificates must then be issued anew), "
+    "or put the right files there"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A CA certificate with the key that signs for it."""
+
+    certificate: x509.Certificate
+    key: SigningKey = field(repr=False)
+
+
+def open_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+    """Load `<state>/ca/ca.pem` and `ca.key`, made first where there is neither.
+
+    Safe against a second process doing the same. Both files appear at once, by the rename of a directory,
+    so that dying on the way never leaves one without the other. Raises StateError.
+    """
+    files.private_directory(state)
+    directory = state / "ca"
+    with files.locked(state / ".ca.lock"):
+        if not any(_exists(directory / name) for name in ("ca.pem", "ca.key")):
+            _create(directory, state / ".ca.new", _new_root(trust_domain, now))
+    return _load(directory, trust_domain, now)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise StateError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _new_root(trust_domain: TrustDomain, now: datetime) -> Root:
+    key = ec.generate_private_key(ec.SECP256R1())
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    # Unlike names keep two roots apart where chains are built by name, as they are while roots change.
+    name = subject(f"Meshwright CA {identifier.digest.hex()[:16]}")
+    second = now.replace(microsecond=0)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(second - BACKDATED)
+        .not_valid_after(second + VALIDITY)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(key_usage(authority=True), critical=True)
+        .add_extension(identifier, critical=False)
+        # SPIFFE X509-SVID, section 2: a signing certificate names its trust domain, without a path.
+        .add_extension(
+            x509.SubjectAlternativeName([x509.UniformResourceIdentifier(f"spiffe://{trust_domain}")]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    return Root(certificate, key)
+
+
+def _create(directory: Path, staging: Path, root: Root) -> None:
+    key = root.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    try:
+        if staging.exists():
+            shutil.rmtree(staging)  # of a process that died here; the lock says that none is at it now
+        files.private_directory(staging)
+        files.write_private(staging / "ca.key", key)
+        files.write_private(staging / "ca.pem", root.certificate.public_bytes(serialization.Encoding.PEM))
+        os.rename(staging, directory)  # noqa: PTH104 - this one replaces an empty directory, as we need
+        files.sync_directory(directory.parent)
+    except OSError as error:
+        raise StateError(f"the CA cannot be made in {directory}: {error.strerror}") from error
+
+
+def _load(directory: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+    certificate_path, key_path = directory / "ca.pem", directory / "ca.key"
+    certificate = _read_certificate(certificate_path, _content(certificate_path, key_path))
+    root = Root(certificate, _read_key(key_path, _content(key_path, certificate_path)))
+    if root.key.public_key() != certificate.public_key():
+        raise StateError(f"CA key {key_path} does not match CA certificate {certificate_path}; {_AWAY}")
+    _check_trust_domain(certificate_path, certificate, trust_domain)
+    _check_validity(certificate_path, certificate, now)
+    return root
+
+
+def _content(path: Path, other: Path) -> bytes:
+    content = files.read(path)
+    if content is None:
+        raise StateError(f"{path} is missing though {other} is there; restore it, or {_AWAY}")
+    return content
+
+
+def _read_certificate(path: Path, content: bytes) -> x509.Certificate:
+    try:
+        certificates = x509.load_pem_x509_certificates(content)
+        if len(certificates) != 1:
+            raise StateError(
+                f"CA certificate {path} holds {len(certificates)} certificates; it must hold one"
+            )
+        constraints = certificates[0].extensions.get_extension_for_class(x509.BasicConstraints).value
+        usage = certificates[0].extensions.get_extension_for_class(x509.KeyUsage).value
+    except ValueError:
+        raise StateError(f"CA certificate {path} is not a certificate in PEM; {_AWAY}") from None
+    except x509.ExtensionNotFound:
+        raise StateError(f"{path} is not a CA's certificate: basic constraints or key usage lack") from None
+    if not (constraints.ca and usage.key_cert_sign):
+        raise StateError(f"{path} is not a CA's certificate: it may not sign others")
+    return certificates[0]
+
+
+def _read_key(path: Path, content: bytes) -> SigningKey:
+    # Cut from their causes: what a parser says of a file with a key in it is not ours to pass on.
+    try:
+        key = serialization.load_pem_private_key(content, password=None)
+    except TypeError:
+        raise StateError(f"CA key {path} is encrypted; it must be PEM without a passphrase") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise StateError(f"CA key {path} is not a private key in PEM; {_AWAY}") from None
+    if not isinstance(key, SigningKey):
+        raise StateError(f"CA key {path} is neither an ECDSA nor an RSA key; {_AWAY}")
+    return key
+
+
+def _check_trust_domain(path: Path, certificate: x509.Certificate, trust_domain: TrustDomain) -> None:
+    """Refuse a CA that names another trust domain; one that names none (not of our making) is fine."""
+    uris = read_leaf(certificate.public_bytes(serialization.Encoding.PEM)).names.uris
+    if uris and uris != (f"spiffe://{trust_domain}",):
+        raise StateError(f"CA certificate {path} is for {', '.join(uris)}, not for spiffe://{trust_domain}")
+
+
+def _check_validity(path: Path, certificate: x509.Certificate, now: datetime) -> None:
+    if now > certificate.not_valid_after_utc:
+        raise StateError(f"CA certificate {path} expired at {certificate.not_valid_after_utc}; {_AWAY}")
+    if now < certificate.not_valid_before_utc:
+        raise StateError(
+            f"CA certificate {path} is not valid before {certificate.not_valid_before_utc}, "
+            f"and the clock says {now}: set the clock"
+        )

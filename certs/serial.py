@@ -1,0 +1,23 @@
+"""Serial numbers as text: lower-case hexadecimal without prefix or leading zeros."""
+
+import re
+
+from certs.errors import RequestError
+
+_WRITTEN = re.compile(r"(0x)?[0-9a-f]+")
+
+
+def serial_text(number: int) -> str:
+    """Write a certificate's serial number as we write it everywhere."""
+    return format(number, "x")
+
+
+def read_serial(text: str) -> str:
+    """Read a serial as people paste it (upper case, colons, `0x`, leading zeros) into our form.
+
+    Raises RequestError for anything that is not one hexadecimal number.
+    """
+    plain = text.strip().lower().replace(":", "")
+    if _WRITTEN.fullmatch(plain) is None or len(plain) > 64:
+        raise RequestError(f"serial {text[:80]!r} is not a hexadecimal number, such as 3f9a02")
+    return serial_text(int(plain, 16))

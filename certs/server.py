@@ -1,0 +1,59 @@
+"""The ADS server's certificate: what the control plane shows to the sidecars that dial it."""
+
+import ipaddress
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from certs.errors import RequestError
+from certs.issuer import Issuer, Names, Usage
+from certs.material import ServerCertificate
+from certs.pair import issue_pair
+from certs.stored import reusable_pair, store_pair
+from mesh.names import TrustDomain, is_dns_subdomain
+
+VALIDITY: Final = timedelta(days=90)
+"""How long it lives; it is renewed after two thirds of that, at a start or by whoever asks again."""
+
+_ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def ads_server_certificate(
+    issuer: Issuer, state: Path, now: datetime, hosts: Sequence[str] = ()
+) -> ServerCertificate:
+    """Return the server's certificate, kept in `<state>/ads/certificate.pem` (0600).
+
+    It is for `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the `hosts` (DNS names or addresses),
+    and for TLS servers only. The stored one is used until it is due or the hosts change. Raises
+    RequestError for a host that is neither, IssuerError, StateError.
+    """
+    names = server_names(issuer.trust_domain, hosts)
+    path = state / "ads" / "certificate.pem"
+    pair = reusable_pair(path, Usage.SERVER, names, issuer, now)
+    if pair is None:
+        pair = issue_pair(issuer, Usage.SERVER, names, VALIDITY, now)
+        store_pair(path, pair)
+    return ServerCertificate(
+        pair.leaf.serial,
+        pair.leaf.not_before,
+        pair.leaf.not_after,
+        pair.leaf.names.dns_names,
+        pair.leaf.names.ip_addresses,
+        pair.chain_pem,
+        pair.key,
+    )
+
+
+def server_names(trust_domain: TrustDomain, hosts: Sequence[str]) -> Names:
+    """Return what the server's certificate says; names and addresses are sorted, each once."""
+    dns_names: set[str] = set()
+    addresses: set[str] = set()
+    for host in (f"ads.{trust_domain}", *_ALWAYS, *hosts):
+        try:
+            addresses.add(str(ipaddress.ip_address(host)))
+        except ValueError:
+            if not is_dns_subdomain(host):
+                raise RequestError(f"host {host[:80]!r} is neither a DNS name nor an IP address") from None
+            dns_names.add(host)
+    return Names("ads", dns_names=tuple(sorted(dns_names)), ip_addresses=tuple(sorted(addresses)))

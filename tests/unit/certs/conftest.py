@@ -1,0 +1,36 @@
+"""What the certificate tests share: one moment, one CA, one ledger."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.ledger import Ledger
+from mesh.names import TrustDomain
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Return the moment at which every test starts."""
+    return datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Return a state directory that does not exist yet."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def authority(state: Path, now: datetime) -> CertificateAuthority:
+    """Return the CA of a fresh state directory."""
+    return CertificateAuthority.open(state, TrustDomain("mesh.example"), now)
+
+
+@pytest.fixture
+def ledger(state: Path) -> Iterator[Ledger]:
+    """Return an empty ledger."""
+    with Ledger.open(state / "ledger.db") as opened:
+        yield opened

@@ -1,0 +1,300 @@
+"""The CA: what its certificate says, that it is made once, and each way in which it can be wrong."""
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+from certs import root
+from certs.authority import CertificateAuthority
+from certs.errors import IssuerError, RequestError, StateError
+from certs.issuer import CertificateRequest, Issuer, Names, Usage
+from certs.leaf import stands_below
+from certs.pair import issue_pair
+from mesh.names import TrustDomain
+
+DOMAIN = TrustDomain("mesh.example")
+
+
+def mode(path: Path) -> int:
+    """Return a file's permission bits."""
+    return path.stat().st_mode & 0o777
+
+
+def test_the_root_says_exactly_what_a_mesh_root_must(authority: CertificateAuthority, now: datetime) -> None:
+    """Every extension, both ends of validity, curve and signature of a new root are as decided."""
+    certificate = x509.load_pem_x509_certificate(authority.trust_bundle())
+    key = certificate.public_key()
+    assert isinstance(key, ec.EllipticCurvePublicKey)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key)
+    assert key.curve.name == "secp256r1"
+    assert isinstance(certificate.signature_hash_algorithm, hashes.SHA256)
+    assert certificate.subject == certificate.issuer
+    assert certificate.subject.rfc4514_string() == f"CN=Meshwright CA {identifier.digest.hex()[:16]}"
+    assert certificate.not_valid_before_utc == now - timedelta(seconds=60)
+    assert certificate.not_valid_after_utc == now + timedelta(days=3652) == authority.not_after
+    assert [(e.critical, e.value) for e in certificate.extensions] == [
+        (True, x509.BasicConstraints(ca=True, path_length=0)),
+        (
+            True,
+            x509.KeyUsage(
+                digital_signature=False,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                key_cert_sign=True,
+                crl_sign=True,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+        ),
+        (False, identifier),
+        (False, x509.SubjectAlternativeName([x509.UniformResourceIdentifier("spiffe://mesh.example")])),
+    ]
+
+
+def test_the_root_is_private_and_loaded_ever_after(
+    authority: CertificateAuthority, state: Path, now: datetime
+) -> None:
+    """Folder 0700, files 0600, nothing half-made beside them, and a second start has the same root."""
+    assert [mode(path) for path in (state, state / "ca")] == [0o700, 0o700]
+    assert {path.name: mode(path) for path in (state / "ca").iterdir()} == {"ca.key": 0o600, "ca.pem": 0o600}
+    assert sorted(path.name for path in state.iterdir()) == [".ca.lock", "ca"]
+    again = CertificateAuthority.open(state, DOMAIN, now + timedelta(days=1))
+    assert again.trust_bundle() == authority.trust_bundle()
+
+
+def test_a_start_that_died_half_way_is_forgotten(state: Path, now: datetime) -> None:
+    """What a killed process left of a CA never comes into use, and stops nobody; nor does an empty folder."""
+    (state / ".ca.new").mkdir(parents=True)
+    (state / ".ca.new" / "ca.key").write_text("half a key")
+    (state / ".ca.new" / ".ca.pem.x1y2").write_text("half a certificate")
+    (state / "ca").mkdir()
+    CertificateAuthority.open(state, DOMAIN, now)
+    assert sorted(path.name for path in state.iterdir()) == [".ca.lock", "ca"]
+    assert sorted(path.name for path in (state / "ca").iterdir()) == ["ca.key", "ca.pem"]
+
+
+def open_and_send(state: Path, now: datetime, results: "multiprocessing.Queue[bytes]") -> None:
+    """Open the CA in a process of its own and send its root."""
+    results.put(CertificateAuthority.open(state, DOMAIN, now).trust_bundle())
+
+
+def test_two_processes_that_start_at_once_make_one_root(state: Path, now: datetime) -> None:
+    """Both processes, and the one that comes after, have the same root."""
+    spawn = multiprocessing.get_context("spawn")
+    results: multiprocessing.Queue[bytes] = spawn.Queue()
+    processes = [spawn.Process(target=open_and_send, args=(state, now, results)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    roots = {results.get(timeout=30) for _ in processes}
+    for process in processes:
+        process.join()
+    assert roots == {CertificateAuthority.open(state, DOMAIN, now).trust_bundle()}
+
+
+def _pem(key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey, passphrase: bytes = b"") -> bytes:
+    encryption = (
+        serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
+    )
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+
+
+def _remove(name: str) -> Callable[[Path, CertificateAuthority], None]:
+    return lambda ca, _: (ca / name).unlink()
+
+
+def _put(name: str, content: bytes) -> Callable[[Path, CertificateAuthority], None]:
+    def put(ca: Path, _: CertificateAuthority) -> None:
+        (ca / name).write_bytes(content)
+
+    return put
+
+
+def _put_leaf(ca: Path, authority: CertificateAuthority) -> None:
+    moment = authority.not_after - timedelta(days=3652)
+    pair = issue_pair(authority, Usage.PROXY, Names("a.b.c"), timedelta(days=1), moment)
+    (ca / "ca.pem").write_bytes(pair.chain_pem)
+
+
+def _put_two(ca: Path, authority: CertificateAuthority) -> None:
+    (ca / "ca.pem").write_bytes(authority.trust_bundle() * 2)
+
+
+def _make_folder(ca: Path, _: CertificateAuthority) -> None:
+    (ca / "ca.key").unlink()
+    (ca / "ca.key").mkdir()
+
+
+AWAY = (
+    "move the directory away to have a new CA made (all proxy certificates must then be issued anew), "
+    "or put the right files there"
+)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (_remove("ca.pem"), "{ca}/ca.pem is missing though {ca}/ca.key is there; restore it, or " + AWAY),
+        (_remove("ca.key"), "{ca}/ca.key is missing though {ca}/ca.pem is there; restore it, or " + AWAY),
+        (_put("ca.key", b"garbage"), "CA key {ca}/ca.key is not a private key in PEM; " + AWAY),
+        (_put("ca.pem", b"garbage"), "CA certificate {ca}/ca.pem is not a certificate in PEM; " + AWAY),
+        (
+            _put("ca.key", _pem(ec.generate_private_key(ec.SECP256R1()))),
+            "CA key {ca}/ca.key does not match CA certificate {ca}/ca.pem; " + AWAY,
+        ),
+        (
+            _put("ca.key", _pem(ec.generate_private_key(ec.SECP256R1()), b"secret")),
+            "CA key {ca}/ca.key is encrypted; it must be PEM without a passphrase",
+        ),
+        (
+            _put("ca.key", _pem(ed25519.Ed25519PrivateKey.generate())),
+            "CA key {ca}/ca.key is neither an ECDSA nor an RSA key; " + AWAY,
+        ),
+        (_put_leaf, "{ca}/ca.pem is not a CA's certificate: it may not sign others"),
+        (_put_two, "CA certificate {ca}/ca.pem holds 2 certificates; it must hold one"),
+        (_make_folder, "{ca}/ca.key cannot be read: Is a directory"),
+    ],
+)
+def test_each_fault_of_the_files_is_one_sentence(
+    damage: Callable[[Path, CertificateAuthority], None],
+    sentence: str,
+    state: Path,
+    authority: CertificateAuthority,
+    now: datetime,
+) -> None:
+    """A CA that cannot be used is never replaced silently; the sentence names the file and the way out."""
+    damage(state / "ca", authority)
+    with pytest.raises(StateError) as refused:
+        CertificateAuthority.open(state, DOMAIN, now)
+    assert str(refused.value) == sentence.format(ca=state / "ca")
+
+
+def test_validity_and_trust_domain_are_looked_at(
+    authority: CertificateAuthority, state: Path, now: datetime
+) -> None:
+    """An expired root, a clock before its making, and another trust domain are each refused by name."""
+    path, end = state / "ca" / "ca.pem", authority.not_after
+    CertificateAuthority.open(state, DOMAIN, end)
+    with pytest.raises(StateError, match=f"^CA certificate {path} expired at 2041-05-05 07:08:09"):
+        CertificateAuthority.open(state, DOMAIN, end + timedelta(seconds=1))
+    with pytest.raises(StateError, match=r"is not valid before 2031-05-06 07:07:09.*: set the clock$"):
+        CertificateAuthority.open(state, DOMAIN, now - timedelta(seconds=61))
+    with pytest.raises(StateError, match=r"is for spiffe://mesh.example, not for spiffe://other.example$"):
+        CertificateAuthority.open(state, TrustDomain("other.example"), now)
+
+
+def test_a_state_path_that_is_a_file_is_said(tmp_path: Path, now: datetime) -> None:
+    """A state directory that cannot be is refused with its path."""
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        StateError, match=f"^directory {tmp_path}/file/state cannot be made: Not a directory$"
+    ):
+        CertificateAuthority.open(tmp_path / "file" / "state", DOMAIN, now)
+
+
+@pytest.fixture
+def unprivileged(now: datetime) -> Iterator[Path]:
+    """Return a state directory with a CA, owned by somebody else than the user whom the test becomes."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to become somebody else")
+    base = Path(tempfile.mkdtemp())
+    base.chmod(0o755)
+    CertificateAuthority.open(base / "state", DOMAIN, now)
+    (base / "state").chmod(0o755)
+    os.seteuid(65534)
+    try:
+        yield base / "state"
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(base)
+
+
+def test_permissions_that_lack_are_said(unprivileged: Path, now: datetime) -> None:
+    """A state directory of somebody else, and a CA key that only they may read, are each one sentence."""
+    with pytest.raises(StateError, match=f"^directory {unprivileged} is not writable: Permission denied$"):
+        CertificateAuthority.open(unprivileged, DOMAIN, now)
+    with pytest.raises(StateError, match=f"^directory {unprivileged}/new cannot be made: Permission denied$"):
+        CertificateAuthority.open(unprivileged / "new", DOMAIN, now)
+    os.seteuid(0)
+    (unprivileged / ".ca.lock").chmod(0o666)
+    (unprivileged / "ca").chmod(0o755)
+    (unprivileged / "ca" / "ca.pem").chmod(0o644)
+    os.seteuid(65534)
+    with pytest.raises(StateError, match=f"^{unprivileged}/ca/ca.key cannot be read: Permission denied$"):
+        CertificateAuthority.open(unprivileged, DOMAIN, now)
+
+
+def test_it_signs_no_longer_than_it_lives(authority: CertificateAuthority) -> None:
+    """A certificate never outlives the root, and an expired root signs nothing."""
+    issuer: Issuer = authority
+    end = authority.not_after
+    names = Names("a.b.c")
+    pair = issue_pair(issuer, Usage.PROXY, names, timedelta(days=365), end - timedelta(days=1))
+    assert pair.leaf.not_after == end
+    with pytest.raises(IssuerError, match=r"^the CA expired at 2041-05-05 07:08:09"):
+        issue_pair(issuer, Usage.PROXY, names, timedelta(days=365), end)
+
+
+def test_a_request_must_prove_its_key(authority: CertificateAuthority, now: datetime) -> None:
+    """PKCS#10 whose signature does not fit its key is refused, as is what is no PKCS#10."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    der = bytearray(csr.public_bytes(serialization.Encoding.DER))
+    der[-1] ^= 1
+    forged = x509.load_der_x509_csr(bytes(der)).public_bytes(serialization.Encoding.PEM)
+    request = CertificateRequest(
+        Usage.PROXY,
+        Names("a.b.c"),
+        now,
+        now + timedelta(days=1),
+        csr.public_bytes(serialization.Encoding.PEM),
+    )
+    assert b"BEGIN CERTIFICATE" in authority.issue(request, now)
+    with pytest.raises(RequestError, match=r"^the signing request is not signed with the key that it"):
+        authority.issue(replace(request, csr_pem=forged), now)
+    with pytest.raises(RequestError, match=r"^the signing request is not PKCS#10 in PEM$"):
+        authority.issue(replace(request, csr_pem=b"garbage"), now)
+
+
+def test_a_chain_stands_below_its_own_root_only(
+    authority: CertificateAuthority, tmp_path: Path, now: datetime
+) -> None:
+    """Signatures decide; with two roots trusted, as while roots change, either will do."""
+    other = CertificateAuthority.open(tmp_path / "other", DOMAIN, now)
+    chain = issue_pair(authority, Usage.PROXY, Names("a.b.c"), timedelta(days=1), now).chain_pem
+    assert stands_below(chain, authority.trust_bundle())
+    assert stands_below(chain, other.trust_bundle() + authority.trust_bundle())
+    assert not stands_below(chain, other.trust_bundle())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+def test_openssl_agrees(authority: CertificateAuthority, tmp_path: Path, now: datetime) -> None:
+    """An independent implementation builds the strict chain, by purpose, even below a long common name."""
+    bundle, leaf = tmp_path / "bundle.pem", tmp_path / "leaf.pem"
+    bundle.write_bytes(authority.trust_bundle())
+    name = ".".join(["u" * 63, "s" * 63, "n" * 63])
+    pair = issue_pair(authority, Usage.PROXY, Names(name), timedelta(days=1), now)
+    leaf.write_bytes(pair.chain_pem)
+    command = ["openssl", "verify", "-x509_strict", "-attime", str(int(now.timestamp())), "-CAfile"]
+    results = [
+        subprocess.run([*command, bundle, "-purpose", purpose, leaf], check=False, capture_output=True)
+        for purpose in ("sslclient", "sslserver")
+    ]
+    assert [result.returncode for result in results] == [0, 2]
+
+
+def test_root_never_shows_its_key(state: Path, now: datetime) -> None:
+    """The repr of a loaded root has no key in it."""
+    assert "key" not in repr(root.open_root(state, DOMAIN, now)).lower()

@@ -1,0 +1,169 @@
+"""The ledger: states, idempotence, two processes at once, and files that are no ledger."""
+
+import multiprocessing
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.errors import RequestError, StateError
+from certs.ledger import Ledger, LedgerEntry, LedgerState
+from certs.serial import read_serial, serial_text
+from mesh.identity import ProxyName
+from mesh.names import Namespace, ProxyUuid, ServiceName
+
+START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+YEAR = timedelta(days=365)
+
+
+def new_entry(serial: str, uuid: str = "u1", at: datetime = START) -> LedgerEntry:
+    """Return an entry as issue_proxy makes it."""
+    name = ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default"))
+    return LedgerEntry.issued(serial, name, at, at + YEAR)
+
+
+def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) -> None:
+    """Each step stands in its own column with the moment of its first time, and steps repeat safely."""
+    later, last = START + timedelta(hours=1), START + timedelta(hours=2)
+    ledger.record(new_entry("1f"))
+    seen = [
+        ledger.entry("1f"),
+        ledger.claim("1f", START),
+        ledger.claim("1f", later),
+        ledger.admit("1f", later),
+        ledger.admit("1f", last),
+        ledger.revoke("1f", last),
+        ledger.revoke("1f", last + YEAR),
+    ]
+    base = ("1f", "u1.shop.default", ProxyUuid("u1"), START, START + YEAR)
+    assert seen == [
+        LedgerEntry(*base),
+        LedgerEntry(*base, START),
+        LedgerEntry(*base, START),
+        LedgerEntry(*base, START, None, later),
+        LedgerEntry(*base, START, None, later),
+        LedgerEntry(*base, START, last, later),
+        LedgerEntry(*base, START, last, later),
+    ]
+    assert [entry.state for entry in seen if entry] == ["issued", *["claimed"] * 4, *["revoked"] * 2]
+
+
+def test_a_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:
+    """Revoked before its first use, it stays unclaimed, and whoever claims it sees why."""
+    ledger.record(new_entry("1f"))
+    ledger.revoke("1f", START)
+    entry = ledger.claim("1f", START)
+    assert (entry.state, entry.claimed_at) == (LedgerState.REVOKED, None)
+    assert ledger.admit("1f", START).admitted_at is None
+
+
+def test_entries_are_sorted_by_name_then_time(ledger: Ledger) -> None:
+    """The order never depends on the order of recording; a proxy may have several certificates."""
+    later = START + timedelta(days=1)
+    entries = [new_entry("b", "u1"), new_entry("a", "u1", later), new_entry("c", "u2")]
+    for entry in reversed(entries):
+        ledger.record(entry)
+    assert ledger.entries() == tuple(entries)
+    assert ledger.entry("d") is None
+
+
+def test_a_serial_nobody_knows_is_an_error_with_what_would_be_right(ledger: Ledger) -> None:
+    """The error lists serials that begin alike, else the newest, else says that there are none."""
+    with pytest.raises(
+        RequestError, match=r"^serial ab is not in the ledger; no proxy certificate was issued yet$"
+    ):
+        ledger.revoke("ab", START)
+    ledger.record(new_entry("abcdef01", "u1"))
+    ledger.record(new_entry("fe02", "u2"))
+    with pytest.raises(RequestError) as alike:
+        ledger.revoke("abcdef99", START)
+    with pytest.raises(RequestError) as unlike:
+        ledger.claim("7", START)
+    known = "is not in the ledger; known are, among others, abcdef01 (u1.shop.default)"
+    assert str(alike.value) == f"serial abcdef99 {known}"
+    assert str(unlike.value) == f"serial 7 {known}, fe02 (u2.shop.default)"
+    with pytest.raises(RequestError, match=r"^serial 'u1.shop' is not a hexadecimal number, such as 3f9a02$"):
+        ledger.revoke("u1.shop", START)
+
+
+@pytest.mark.parametrize("written", ["0a:BC:01", "0xabc01", "000ABC01", " abc01\n", "abc01"])
+def test_a_serial_is_revoked_however_it_was_pasted(written: str, ledger: Ledger) -> None:
+    """Openssl's and other tools' ways of writing a serial name the same certificate."""
+    ledger.record(new_entry(serial_text(0xABC01)))
+    assert read_serial(written) == "abc01"
+    assert ledger.revoke(written, START).state is LedgerState.REVOKED
+
+
+def test_a_serial_is_recorded_once(ledger: Ledger) -> None:
+    """A second entry for a serial is refused and changes nothing."""
+    ledger.record(new_entry("1f"))
+    with pytest.raises(StateError, match="cannot be used: UNIQUE constraint failed"):
+        ledger.record(new_entry("1f", "u2"))
+    assert ledger.entries() == (new_entry("1f"),)
+
+
+def test_it_is_private_and_outlives_its_process(state: Path) -> None:
+    """All of SQLite's files are 0600, whatever the umask, and entries and schema come back."""
+    path = state / "ledger.db"
+    with Ledger.open(path) as ledger:
+        ledger.record(new_entry("1f"))
+        modes = {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()}
+    assert modes == dict.fromkeys(["ledger.db", "ledger.db-shm", "ledger.db-wal", "ledger.db.lock"], 0o600)
+    with Ledger.open(path) as ledger:
+        assert ledger.entries() == (new_entry("1f"),)
+
+
+def write_many(path: Path, prefix: str, count: int) -> None:
+    """Open the ledger in a process of its own; record entries, and claim one that all processes claim."""
+    with Ledger.open(path) as ledger:
+        for number in range(count):
+            ledger.record(new_entry(f"{prefix}{number:x}"))
+            ledger.claim("f", START + timedelta(seconds=number))
+
+
+def test_two_processes_write_at_once(state: Path) -> None:
+    """Nothing is lost and nobody is told that the file is locked, while a third reads."""
+    path = state / "ledger.db"
+    spawn = multiprocessing.get_context("spawn")
+    with Ledger.open(path) as ledger:
+        ledger.record(new_entry("f"))
+        processes = [spawn.Process(target=write_many, args=(path, prefix, 50)) for prefix in "ab"]
+        for process in processes:
+            process.start()
+        while any(process.is_alive() for process in processes):
+            assert ledger.entry("f") is not None
+            processes[0].join(0.01)
+        for process in processes:
+            process.join()
+        assert [process.exitcode for process in processes] == [0, 0]
+        assert {entry.serial for entry in ledger.entries()} == {
+            "f",
+            *(f"{prefix}{number:x}" for prefix in "ab" for number in range(50)),
+        }
+        assert ledger.claim("f", START + YEAR).claimed_at == START
+
+
+def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
+    """Garbage, another database, and a newer schema each get one sentence, and stay as they were."""
+    garbage, other, newer, folder = (tmp_path / name for name in ("garbage", "other", "newer", "folder"))
+    garbage.write_bytes(b"this is no database, and long enough to be looked at as one" * 100)
+    folder.mkdir()
+    for path, statement in ((other, "CREATE TABLE t (a)"), (newer, "PRAGMA user_version = 7")):
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+    before = garbage.read_bytes(), other.read_bytes()
+    sentences = []
+    for path in (garbage, other, newer, folder):
+        with pytest.raises(StateError) as refused:
+            Ledger.open(path)
+        sentences.append(str(refused.value))
+    assert sentences == [
+        f"ledger {garbage} cannot be used: file is not a database",
+        f"{other} is not a ledger but another database; move it away",
+        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 1)",
+        f"ledger {folder} cannot be opened: Is a directory",
+    ]
+    assert (garbage.read_bytes(), other.read_bytes()) == before

@@ -1,0 +1,166 @@
+"""Proxy certificates: what they say, whatever the length of the name, and that the ledger knows them."""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from certs.authority import CertificateAuthority
+from certs.errors import IssuerError, RequestError, StateError
+from certs.issuer import CertificateRequest, Names, Usage
+from certs.ledger import Ledger, LedgerEntry
+from certs.peer import PeerCertificate, authorize, read_peer
+from certs.proxy import VALIDITY, issue_proxy
+from mesh.identity import ProxyName
+from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
+
+UUID = ProxyUuid("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f")
+LONG = ProxyName(UUID, ServiceName("s" * 63), Namespace("n" * 63))
+
+
+@pytest.mark.filterwarnings("ignore:Attribute's length")  # of the test's own look at the subject
+def test_a_proxy_certificate_says_exactly_what_it_must(
+    authority: CertificateAuthority, ledger: Ledger, now: datetime
+) -> None:
+    """The exact common name of 164 characters, clientAuth alone, no alternative name, one year."""
+    issued = issue_proxy(authority, ledger, LONG, VALIDITY, now)
+    certificate = x509.load_pem_x509_certificate(issued.chain_pem)
+    issuer = x509.load_pem_x509_certificate(authority.trust_bundle())
+    root_identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    assert [attribute.value for attribute in certificate.subject] == [f"{UUID}.{'s' * 63}.{'n' * 63}"]
+    assert [(e.critical, e.value) for e in certificate.extensions] == [
+        (True, x509.BasicConstraints(ca=False, path_length=None)),
+        (
+            True,
+            x509.KeyUsage(
+                digital_signature=True,
+                content_commitment=False,
+                key_encipherment=False,
+                data_encipherment=False,
+                key_agreement=False,
+                key_cert_sign=False,
+                crl_sign=False,
+                encipher_only=False,
+                decipher_only=False,
+            ),
+        ),
+        (False, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])),
+        (False, x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())),
+        (False, x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(root_identifier)),
+    ]
+    assert (issued.name, issued.not_after) == (LONG, now + timedelta(days=365))
+    assert ledger.entries() == (LedgerEntry(issued.serial, str(LONG), UUID, now, issued.not_after),)
+    assert read_peer(issued.chain_pem) == PeerCertificate(
+        str(LONG), issued.serial, now - timedelta(seconds=60), issued.not_after, (), client_auth=True
+    )
+
+
+LABELS = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True) | st.sampled_from(
+    ["a", "z" * 63]
+)
+NAMES = st.builds(ProxyName, LABELS.map(ProxyUuid), LABELS.map(ServiceName), LABELS.map(Namespace))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=3))
+def test_any_name_comes_back_from_its_certificate(names: list[ProxyName]) -> None:
+    """Names of three DNS labels of any length go through certificate and ledger unchanged."""
+    now = datetime(2031, 5, 6, tzinfo=UTC)
+    with tempfile.TemporaryDirectory() as state:
+        authority = CertificateAuthority.open(Path(state), TrustDomain("mesh.example"), now)
+        with Ledger.open(Path(state) / "ledger.db") as ledger:
+            for name in names:
+                peer = read_peer(issue_proxy(authority, ledger, name, VALIDITY, now).chain_pem)
+                assert authorize(peer, ledger.entry(peer.serial), now) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        (
+            ProxyName(ProxyUuid("a"), ServiceName("B"), Namespace("c")),
+            "common name 'a.B.c' is not <uuid>.<service>.<namespace> in DNS-1123 labels",
+        ),
+        (
+            ProxyName(ProxyUuid("a.b"), ServiceName("c"), Namespace("")),
+            "common name 'a.b.c.' is not <uuid>.<service>.<namespace> in DNS-1123 labels",
+        ),
+    ],
+)
+def test_names_of_another_shape_are_refused(
+    name: ProxyName, sentence: str, authority: CertificateAuthority, ledger: Ledger, now: datetime
+) -> None:
+    """What could not be read back is not issued, and leaves no entry."""
+    with pytest.raises(RequestError) as refused:
+        issue_proxy(authority, ledger, name, VALIDITY, now)
+    assert (str(refused.value), ledger.entries()) == (sentence, ())
+
+
+def test_a_validity_must_be_positive(authority: CertificateAuthority, ledger: Ledger, now: datetime) -> None:
+    """A certificate that is over before it began is not issued."""
+    with pytest.raises(RequestError, match=r"^a validity of 0:00:00 is too short: one second is the least$"):
+        issue_proxy(authority, ledger, LONG, timedelta(0), now)
+
+
+class WrongIssuer:
+    """An issuer that changes what it is asked for before our CA signs it."""
+
+    trust_domain = TrustDomain("mesh.example")
+
+    def __init__(
+        self, authority: CertificateAuthority, change: Callable[[CertificateRequest], CertificateRequest]
+    ) -> None:
+        self._authority = authority
+        self._change = change
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Sign another request than this one."""
+        return self._authority.issue(self._change(request), now)
+
+    def trust_bundle(self) -> bytes:
+        """Return our CA's root."""
+        return self._authority.trust_bundle()
+
+
+def test_an_issuer_that_signs_something_else_is_not_believed(
+    authority: CertificateAuthority, ledger: Ledger, now: datetime
+) -> None:
+    """Another name, another usage or another key in the answer: no certificate, no entry."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    csr = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, hashes.SHA256())
+    other_csr = csr.public_bytes(serialization.Encoding.PEM)
+    answers = [
+        WrongIssuer(authority, lambda asked: replace(asked, names=Names("other.shop.default"))),
+        WrongIssuer(authority, lambda asked: replace(asked, usage=Usage.SERVICE)),
+        WrongIssuer(authority, lambda asked: replace(asked, csr_pem=other_csr)),
+    ]
+    sentences = []
+    for issuer in answers:
+        with pytest.raises(IssuerError) as refused:
+            issue_proxy(issuer, ledger, ProxyName.parse("u1.shop.default"), VALIDITY, now)
+        sentences.append(str(refused.value))
+    answer = "the issuer's answer for u1.shop.default"
+    assert sentences == [
+        f"{answer} has other names or usages than asked",
+        f"{answer} has other names or usages than asked",
+        f"{answer} cannot be used: the private key does not belong to the certificate",
+    ]
+    assert ledger.entries() == ()
+
+
+def test_what_the_ledger_cannot_note_is_not_handed_out(
+    authority: CertificateAuthority, ledger: Ledger, now: datetime
+) -> None:
+    """A certificate exists for others only when the ledger knows it."""
+    ledger.close()
+    with pytest.raises(StateError, match="cannot be used: Cannot operate on a closed database"):
+        issue_proxy(authority, ledger, LONG, VALIDITY, now)
