@@ -60,6 +60,8 @@ class Ending(enum.StrEnum):
     SLOW = "slow-reader"
     NOT_SERVED = "nothing-to-serve"
     TOO_MANY = "too-many-streams"
+    TOO_LARGE = "too-large"
+    AGED = "maximum-age"
     SHUTDOWN = "shutdown"
     FAILED = "failed"
 

@@ -6,32 +6,24 @@ nobody, and holds at most one pending state.
 """
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from xds.access import Authenticator, Ending, Observer, Peer, Refused
 from xds.cache import NodeKey, SnapshotCache
 from xds.encoder import Encoder
+from xds.limits import Excess, Limits, check_channels, check_names, check_node
 from xds.resource import TypeUrl
+from xds.services import Discovery
 from xds.status import StreamStatus, Variant, type_status
 from xds.stream import AdsStream, DeltaStream
 from xds.wire import DeltaRequest, Node, Request, Response, WireError, read_delta_request, read_request
 
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on what clients may cost; seconds, bytes and numbers."""
-
-    request_bytes: int = 16 * 1024 * 1024
-    streams_per_node: int | None = 8
-    unsent_responses: int = 8
-    write_seconds: float = 20.0
-    warming_seconds: float = 16.0
-    unserved_seconds: float = 300.0
-    recheck_seconds: float = 30.0
+AnyRequest = TypeVar("AnyRequest", Request, DeltaRequest)
 
 
 class Disconnected(Exception):
@@ -54,7 +46,7 @@ class Conversation:
     def __init__(
         self,
         number: int,
-        variant: Variant,
+        discovery: Discovery,
         node_key: NodeKey,
         peer: Peer,
         *,
@@ -67,27 +59,33 @@ class Conversation:
         self.node_key = node_key
         self.peer = peer
         self._number = number
-        self._variant = variant
+        self._variant = discovery.variant
+        self._only_type = discovery.type_url
         self._cache = cache
         self._encoder = encoder
         self._authenticator = authenticator
         self._observer = observer
         self._limits = limits
         self._since = datetime.now(UTC)
-        self._stream = AdsStream() if variant is Variant.SOTW else DeltaStream()
+        self._stream = AdsStream() if discovery.variant is Variant.SOTW else DeltaStream()
         self._node: Node | None = None
         self._outbox: deque[Response] = deque()
         self._sent_at: dict[TypeUrl, datetime] = {}
         self._work = asyncio.Event()
         self._room = asyncio.Event()
         self._served = False
+        self._leaving: tuple[Ending, str] | None = None
         self._ending: asyncio.Future[tuple[Ending, str]] = asyncio.get_running_loop().create_future()
         self._deadline: asyncio.TimerHandle | None = None
 
     async def run(self, transport: Transport) -> tuple[Ending, str]:
         """Converse until one side ends it; return why, with details for a log."""
+        loop = asyncio.get_running_loop()
         watch = self._cache.watch(self.node_key, self._work.set)
-        unserved = asyncio.get_running_loop().call_later(self._limits.unserved_seconds, self._end_unserved)
+        timers = (
+            loop.call_later(self._limits.unserved_seconds, self._end_unserved),
+            loop.call_later(self._limits.age(random.random()), self.leave, Ending.AGED),  # noqa: S311 - no secret
+        )
         tasks = [
             self._start(self._read(transport), "reader"),
             self._start(self._write(transport), "writer"),
@@ -96,7 +94,8 @@ class Conversation:
         try:
             return await self._ending
         finally:
-            unserved.cancel()
+            for timer in timers:
+                timer.cancel()
             if self._deadline is not None:
                 self._deadline.cancel()
             self._cache.unwatch(watch)
@@ -108,6 +107,11 @@ class Conversation:
         """End it; the first reason given counts."""
         if not self._ending.done():
             self._ending.set_result((ending, detail))
+
+    def leave(self, ending: Ending, detail: str = "") -> None:
+        """End it between two messages, when all that is due has been written."""
+        self._leaving = self._leaving or (ending, detail)
+        self._work.set()
 
     def recheck(self) -> None:
         """Ask again who the client is; end the stream if it is refused by now, or somebody else."""
@@ -139,6 +143,8 @@ class Conversation:
                 self.end(*await coroutine)
             except Refused as refused:
                 self.end(Ending.REFUSED, refused.reason)
+            except Excess as error:
+                self.end(Ending.TOO_LARGE, str(error))
             except WireError as error:
                 self.end(Ending.INVALID, str(error))
             except Disconnected:
@@ -161,25 +167,33 @@ class Conversation:
     def _take(self, message: bytes) -> list[Response]:
         match self._stream:
             case AdsStream() as sotw:
-                request = read_request(message)
-                self._look_at(request)
-                return sotw.on_request(request)
+                request = self._looked_at(read_request(message))
+                check_names(request.names, self._limits)
+                responses = sotw.on_request(request)
             case DeltaStream() as delta:
-                delta_request = read_delta_request(message)
-                self._look_at(delta_request)
-                return delta.on_request(delta_request)
+                delta_request = self._looked_at(read_delta_request(message))
+                check_names(delta_request.subscribe, self._limits)
+                responses = delta.on_request(delta_request)
+        check_channels(self._stream.channels, self._limits)
+        return responses
 
-    def _look_at(self, request: Request | DeltaRequest) -> None:
+    def _looked_at(self, request: AnyRequest) -> AnyRequest:
         """Check the first request's node (S2, S3, S4) and any request's type (S6), and tell of answers."""
         if self._node is None:
             if request.node is None or not request.node.id:
                 raise WireError("the first request has no node.id")
+            check_node(request.node, self._limits)
             self._authenticator.accept_node(self.node_key, request.node)
             self._node = request.node
+        if self._only_type is not None and not request.type_url:
+            request = replace(request, type_url=self._only_type)
         if not request.type_url:
             raise WireError("a request on an aggregated stream has no type_url")
+        if self._only_type not in (None, request.type_url):
+            raise WireError(f"a stream for {self._only_type} was asked for {request.type_url[:200]}")
         if self._stream.awaits(request.type_url, request.nonce):
             self._observer.answered(self.node_key, request.type_url, request.rejection)
+        return request
 
     def _send(self, responses: Iterable[Response]) -> None:
         self._outbox.extend(responses)
@@ -215,6 +229,8 @@ class Conversation:
                 if not await self._write_one(transport, self._outbox.popleft()):
                     return Ending.SLOW, f"a write took over {self._limits.write_seconds} s"
             self._room.set()
+            if self._leaving is not None:
+                return self._leaving
 
     async def _write_one(self, transport: Transport, response: Response) -> bool:
         message = self._encoder.encode(self._variant, response)

@@ -1,27 +1,36 @@
-"""The gRPC edge: aggregated discovery over mTLS. The only module that imports grpc."""
+"""The gRPC edge: discovery over mTLS."""
 
 import asyncio
+import contextlib
 import itertools
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import grpc
 import grpc.aio
+from grpc_health.v1 import health, health_pb2
 
+from protos.envoy.service.status.v3 import csds_pb2
 from xds.access import Authenticator, Ending, Observer, Peer, Refused, Unobserved
+from xds.auxiliary import client_status_handler, health_handler
 from xds.cache import NodeKey, SnapshotCache
-from xds.conversation import Conversation, Disconnected, Limits
+from xds.client_status import client_status
+from xds.conversation import Conversation, Disconnected
 from xds.encoder import Encoder
-from xds.status import StreamStatus, Variant
+from xds.limits import Admission, Limits
+from xds.services import AGGREGATED, DISCOVERY, Discovery
+from xds.status import StreamStatus
 
-SERVICE: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
+SERVICE: Final = AGGREGATED
 
 _STATUS: Final = {
     Ending.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
     Ending.INVALID: (grpc.StatusCode.INVALID_ARGUMENT, ""),
     Ending.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
+    Ending.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
     Ending.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
     Ending.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
 }
@@ -68,20 +77,24 @@ class AdsServer:
         self._observer = observer or Unobserved()
         self._limits = limits or Limits()
         self._encoder = Encoder(control_plane)
+        self._admission = Admission(self._limits)
         self._numbers = itertools.count(1)
         self._conversations: dict[int, Conversation] = {}
         self._per_node: Counter[NodeKey] = Counter()
+        self._streams = 0
+        self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._rechecks: asyncio.Task[None] | None = None
 
     async def start(self, address: str) -> int:
         """Listen on `host:port` and return the port; raise ListenError, which names the address."""
         self._server = server = grpc.aio.server(options=_options(self._limits))
-        server.add_generic_rpc_handlers((self._handlers(),))
+        server.add_generic_rpc_handlers(self._handlers())
         try:
             port = server.add_secure_port(address, self._credentials(asyncio.get_running_loop()))
         except RuntimeError as error:
             raise ListenError(f"cannot listen on {address}: {error}") from error
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         await server.start()
         self._rechecks = asyncio.create_task(self._recheck(), name="xds-rechecks")
         return int(port)
@@ -92,10 +105,11 @@ class AdsServer:
             return
         if self._rechecks is not None:
             self._rechecks.cancel()
+        await self._health.enter_graceful_shutdown()
         stopping = asyncio.ensure_future(self._server.stop(grace))
         await asyncio.sleep(0)
         for conversation in tuple(self._conversations.values()):
-            conversation.end(Ending.SHUTDOWN)
+            conversation.leave(Ending.SHUTDOWN)
         await stopping
 
     def statuses(self) -> tuple[StreamStatus, ...]:
@@ -107,45 +121,72 @@ class AdsServer:
         """How many responses were encoded; those sent from shared bytes are not counted."""
         return self._encoder.made
 
-    def _handlers(self) -> grpc.GenericRpcHandler:
-        def method(variant: Variant) -> grpc.RpcMethodHandler:
-            async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
-                del requests
-                await self._serve(variant, context)
-
-            # No serializers: bytes come in and go out as they are.
-            return grpc.stream_stream_rpc_method_handler(handle)
-
-        return grpc.method_handlers_generic_handler(
-            SERVICE,
-            {
-                "StreamAggregatedResources": method(Variant.SOTW),
-                "DeltaAggregatedResources": method(Variant.DELTA),
-            },
+    def _handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
+        methods: dict[str, dict[str, grpc.RpcMethodHandler]] = {}
+        for discovery in DISCOVERY:
+            methods.setdefault(discovery.service, {})[discovery.method] = self._handler(discovery)
+        return (
+            *(
+                grpc.method_handlers_generic_handler(service, handlers)
+                for service, handlers in methods.items()
+            ),
+            client_status_handler(self._authenticated, self._status_of),
+            health_handler(self._authenticated, self._health),
         )
 
-    async def _serve(self, variant: Variant, context: grpc.aio.ServicerContext) -> None:
-        # Eagerly: a client may wait for the headers before its first request (rule in section 4.4).
-        await context.send_initial_metadata(())
-        peer = Peer(_certificate(context), context.peer())
+    def _handler(self, discovery: Discovery) -> grpc.RpcMethodHandler:
+        async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
+            del requests
+            # Eagerly: a client may wait for the headers before its first request.
+            await context.send_initial_metadata(())
+            node_key = await self._authenticated(context)
+            async with self._admitted(node_key, context):
+                ending, detail = await self._converse(discovery, node_key, context)
+            await _end(context, ending, detail)
+
+        # No serializers: bytes come in and go out as they are.
+        return grpc.stream_stream_rpc_method_handler(handle)
+
+    async def _authenticated(self, context: grpc.aio.ServicerContext) -> NodeKey:
+        peer = _peer(context)
         try:
-            node_key = self._authenticator.authenticate(peer)
+            return self._authenticator.authenticate(peer)
         except Refused as refused:
             self._observer.refused(peer, refused.reason)
             await context.abort(*_STATUS[Ending.REFUSED])
-        ending, detail = await self._converse(variant, node_key, peer, context)
-        await _end(context, ending, detail)
+            raise
+
+    def _status_of(
+        self, node_key: NodeKey, request: csds_pb2.ClientStatusRequest
+    ) -> csds_pb2.ClientStatusResponse:
+        own = [status for status in self.statuses() if status.node_key == node_key]
+        return client_status(own, self._cache.snapshot, contents=not request.exclude_resource_contents)
+
+    @contextlib.asynccontextmanager
+    async def _admitted(self, node_key: NodeKey, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
+        """Wait for the stream's turn and count it, or turn it away."""
+        wait = self._admission.wait(time.monotonic(), self._streams, self._per_node[node_key])
+        if wait is None:
+            self._observer.refused(_peer(context), Ending.TOO_MANY)
+            await context.abort(*_STATUS[Ending.TOO_MANY])
+        self._streams += 1
+        self._per_node[node_key] += 1
+        try:
+            await asyncio.sleep(wait or 0)
+            yield
+        finally:
+            self._streams -= 1
+            self._per_node[node_key] -= 1
+            if not self._per_node[node_key]:
+                del self._per_node[node_key]
 
     async def _converse(
-        self, variant: Variant, node_key: NodeKey, peer: Peer, context: grpc.aio.ServicerContext
+        self, discovery: Discovery, node_key: NodeKey, context: grpc.aio.ServicerContext
     ) -> tuple[Ending, str]:
-        if self._per_node[node_key] >= (self._limits.streams_per_node or float("inf")):
-            self._observer.refused(peer, Ending.TOO_MANY)
-            return Ending.TOO_MANY, ""
-        number = next(self._numbers)
+        number, peer = next(self._numbers), _peer(context)
         conversation = Conversation(
             number,
-            variant,
+            discovery,
             node_key,
             peer,
             cache=self._cache,
@@ -155,8 +196,7 @@ class AdsServer:
             limits=self._limits,
         )
         self._conversations[number] = conversation
-        self._per_node[node_key] += 1
-        self._observer.opened(node_key, peer, variant)
+        self._observer.opened(node_key, peer, discovery.variant)
         ending, detail = Ending.CLIENT, ""
         try:
             ending, detail = await conversation.run(_GrpcTransport(context))
@@ -165,9 +205,6 @@ class AdsServer:
             raise
         finally:
             del self._conversations[number]
-            self._per_node[node_key] -= 1
-            if not self._per_node[node_key]:
-                del self._per_node[node_key]
             self._observer.closed(node_key, peer, ending, detail)
         return ending, detail
 
@@ -225,9 +262,9 @@ async def _end(context: grpc.aio.ServicerContext, ending: Ending, detail: str) -
         await context.abort(code, words or detail)
 
 
-def _certificate(context: grpc.aio.ServicerContext) -> bytes | None:
-    found = context.auth_context().get("x509_pem_cert", ())
-    return found[0] if found else None
+def _peer(context: grpc.aio.ServicerContext) -> Peer:
+    shown = context.auth_context().get("x509_pem_cert", ())
+    return Peer(shown[0] if shown else None, context.peer())
 
 
 def _options(limits: Limits) -> list[tuple[str, int]]:

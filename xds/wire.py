@@ -45,6 +45,7 @@ class Node:
     id: str
     cluster: str = ""
     user_agent: str = ""
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _node(message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscovery
     version = node.user_agent_build_version.version
     release = f"{version.major_number}.{version.minor_number}.{version.patch}"
     agent = f"{node.user_agent_name} {node.user_agent_version or release}".strip()
-    return Node(node.id, node.cluster, agent if node.user_agent_name else "")
+    return Node(node.id, node.cluster, agent if node.user_agent_name else "", node.ByteSize())
 
 
 def _delta_resource(resource: Resource) -> bytes:

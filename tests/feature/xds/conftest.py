@@ -19,7 +19,7 @@ from mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.access import AnyNode, Authenticator, Ending, Peer
 from xds.cache import NodeKey, SnapshotCache
-from xds.conversation import Limits
+from xds.limits import Limits
 from xds.resource import TypeUrl
 from xds.server import SERVICE, AdsServer, TlsIdentity
 from xds.status import Variant

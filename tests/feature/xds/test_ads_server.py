@@ -15,7 +15,7 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.access import Ending, Peer, Refused
 from xds.cache import GroupKey, NodeKey
-from xds.conversation import Limits
+from xds.limits import Limits
 from xds.resource import CLUSTER, ENDPOINT, Resource, encode
 from xds.server import AdsServer, ListenError
 from xds.snapshot import Snapshot

@@ -1,0 +1,178 @@
+"""The services beside aggregated discovery, and that none of them is open to everybody."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2
+
+from protos.envoy.admin.v3 import config_dump_shared_pb2
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from protos.envoy.service.status.v3 import csds_pb2
+from xds.access import Peer, Refused
+from xds.cache import GroupKey, NodeKey
+from xds.resource import CLUSTER, SECRET, encode
+from xds.services import CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
+from xds.snapshot import Snapshot
+from xds.status import Variant
+from xds.wire import Node
+
+Serve = Callable[..., Awaitable[Any]]
+Connect = Callable[..., Any]
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+PER_TYPE = [discovery for discovery in DISCOVERY if discovery.type_url is not None]
+
+
+class Nobody:
+    """Refuses everybody."""
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Refuse."""
+        raise Refused("nobody")
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Never asked."""
+
+
+class ByCertificate:
+    """Calls a peer by an attribute that the test sets."""
+
+    key = NodeKey("one")
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return the present key."""
+        return self.key
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Accept."""
+
+
+async def test_every_method_that_is_registered_is_authenticated(serve: Serve, connect: Connect) -> None:
+    """The server's own handlers are asked for their names; each refuses who is not authenticated."""
+    served = await serve(Nobody())
+    methods = {name for handler in served.server._handlers() for name in handler._method_handlers}
+    channel = connect(served.port).channel
+
+    for method in sorted(methods):
+        call = channel.stream_stream(method)()
+        await call.write(b"")
+        await call.done_writing()
+        assert (await call.code()) is grpc.StatusCode.PERMISSION_DENIED, method
+    assert methods == {
+        *(f"/{discovery.service}/{discovery.method}" for discovery in DISCOVERY),
+        f"/{CLIENT_STATUS}/FetchClientStatus",
+        f"/{CLIENT_STATUS}/StreamClientStatus",
+        f"/{HEALTH}/Check",
+        f"/{HEALTH}/Watch",
+    }
+
+
+async def test_s1_what_is_not_served_says_so(serve: Serve, connect: Connect) -> None:
+    """UNIMPLEMENTED at once, instead of a call that hangs."""
+    channel = connect((await serve()).port).channel
+    method = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters"
+
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await channel.unary_unary(method)(b"")
+    assert failed.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("discovery", PER_TYPE, ids=lambda discovery: discovery.method)
+async def test_s6_a_per_type_stream_knows_its_type(
+    serve: Serve, connect: Connect, eventually: Eventually, discovery: Discovery
+) -> None:
+    """No type is the stream's own; another one is the client's mistake."""
+    served = await serve()
+    call = connect(served.port).channel.stream_stream(f"/{discovery.service}/{discovery.method}")()
+    kind = (
+        discovery_pb2.DiscoveryRequest
+        if discovery.variant is Variant.SOTW
+        else discovery_pb2.DeltaDiscoveryRequest
+    )
+    await call.write(kind(node={"id": "u1"}).SerializeToString())
+    await eventually(lambda: _types_asked_for(served))
+    assert _types_asked_for(served) == [discovery.type_url]
+    await call.write(kind(type_url="type.googleapis.com/other").SerializeToString())
+
+    assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+def _types_asked_for(served: Any) -> list[str]:
+    return [kind.type_url for status in served.server.statuses() for kind in status.types]
+
+
+async def test_a_per_type_stream_is_served(serve: Serve, connect: Connect) -> None:
+    """Clusters alone, with the same machine behind."""
+    served = await serve()
+    resource = encode(cluster_pb2.Cluster(name="x"))
+    served.cache.publish({GroupKey("g"): Snapshot.of([resource])}, {NodeKey("n"): GroupKey("g")})
+    method = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters"
+    call = connect(served.port).channel.stream_stream(method)()
+    await call.write(discovery_pb2.DiscoveryRequest(node={"id": "u1"}).SerializeToString())
+
+    response = discovery_pb2.DiscoveryResponse.FromString(await call.read())
+    assert [(any_.type_url, response.type_url) for any_ in response.resources] == [(CLUSTER, CLUSTER)]
+
+
+async def test_csds_tells_a_client_of_itself_and_never_a_secret(serve: Serve, connect: Connect) -> None:
+    """Another client's streams are not in the answer, and a secret's body is not either."""
+    keeper = ByCertificate()
+    served = await serve(keeper)
+    secret = secret_pb2.Secret(name="s")
+    secret.tls_certificate.private_key.inline_string = "KEY"
+    resources = [encode(cluster_pb2.Cluster(name="c")), encode(secret)]
+    served.cache.publish(
+        {GroupKey("g"): Snapshot.of(resources)}, {NodeKey(n): GroupKey("g") for n in ("one", "two")}
+    )
+    mine, other = connect(served.port), None
+    for type_url, names in ((CLUSTER, ()), (SECRET, ("s",))):
+        await mine.ask(type_url, *names)
+        response = await mine.response()
+        await mine.ask(type_url, *names, nonce=response.nonce)
+    keeper.key = NodeKey("two")
+    other = connect(served.port)
+    await other.ask(CLUSTER, node="u2")
+    await other.response()
+    keeper.key = NodeKey("one")
+
+    fetch = mine.channel.unary_unary(
+        f"/{CLIENT_STATUS}/FetchClientStatus", response_deserializer=csds_pb2.ClientStatusResponse.FromString
+    )
+    answer = await fetch(b"")
+    stream = mine.channel.stream_stream(
+        f"/{CLIENT_STATUS}/StreamClientStatus",
+        response_deserializer=csds_pb2.ClientStatusResponse.FromString,
+    )()
+    await stream.write(csds_pb2.ClientStatusRequest(exclude_resource_contents=True).SerializeToString())
+    bare = await stream.read()
+
+    assert [config.node.id for config in answer.config] == ["u1"]
+    configs = answer.config[0].generic_xds_configs
+    assert [(c.type_url, c.name, c.client_status) for c in configs] == [
+        (CLUSTER, "c", config_dump_shared_pb2.ACKED),
+        (SECRET, "s", config_dump_shared_pb2.ACKED),
+    ]
+    assert configs[0].HasField("xds_config")
+    assert b"KEY" not in answer.SerializeToString()
+    assert not any(c.HasField("xds_config") for c in bare.config[0].generic_xds_configs)
+
+
+async def test_health_is_served_until_the_server_stops(serve: Serve, connect: Connect) -> None:
+    """The standard service, for who may connect at all."""
+    served = await serve()
+    channel = connect(served.port).channel
+    check = channel.unary_unary(
+        f"/{HEALTH}/Check", response_deserializer=health_pb2.HealthCheckResponse.FromString
+    )
+    watch = channel.unary_stream(
+        f"/{HEALTH}/Watch", response_deserializer=health_pb2.HealthCheckResponse.FromString
+    )(b"")
+
+    assert (await check(b"")).status == health_pb2.HealthCheckResponse.SERVING
+    assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+    await served.server.stop(0.5)
+    assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
