@@ -61,9 +61,8 @@ class Problem:
 
     def __str__(self) -> str:
         named = str(self.key) if self.key else "document"
-        found = f" is {self.value}" if self.value else ""
-        where = f" {self.field}{found}:" if self.field else found + ":"
-        return f"{self.code} {self.origin}: {named}:{where} {self.expected}"
+        found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
+        return f"{self.code} {self.origin}: {named}: {found + ': ' if found else ''}{self.expected}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,0 +1,124 @@
+"""The files of a directory: which there are, which have changed, and what they hold.
+
+This is the only place that touches the file system for manifests. Directories are walked in order,
+symlinks to files are followed, symlinks to directories are not.
+"""
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from providers.documents import MAX_BYTES
+from providers.manifests import Content, Unreadable
+from smi.codes import Code
+
+EXTENSIONS = (".yaml", ".yml", ".json")
+
+
+class DirectoryError(Exception):
+    """The directory itself cannot be read; the message is one sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """By what a changed file is recognised without reading it."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The manifest files of a directory by relative name, and folders that could not be listed.
+
+    `root` is the directory's own device and inode: it changes when the directory is replaced.
+    """
+
+    root: tuple[int, int]
+    files: Mapping[str, Stamp | None] = field(default_factory=dict)
+    unlisted: tuple[str, ...] = ()
+
+
+def is_manifest(name: str) -> bool:
+    """Say whether a file's name is a manifest's: an extension we read, not hidden, no editor's copy."""
+    return name.endswith(EXTENSIONS) and not name.startswith((".", "#", "~"))
+
+
+def list_directory(path: Path) -> Listing:
+    """List a directory recursively; raise DirectoryError if it cannot be listed itself."""
+    try:
+        root = path.stat()
+        with os.scandir(path):
+            pass
+    except OSError as error:
+        raise DirectoryError(f"directory {path} cannot be read: {_reason(error)}") from error
+    unlisted: list[str] = []
+
+    def failed(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            unlisted.append(os.path.relpath(str(error.filename), path))
+
+    files: dict[str, Stamp | None] = {}
+    for folder, folders, names in os.walk(path, onerror=failed):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if is_manifest(name):
+                full = Path(folder, name)
+                files[full.relative_to(path).as_posix()] = _stamp(full)
+    return Listing((root.st_dev, root.st_ino), files, tuple(sorted(unlisted)))
+
+
+def changed_files(before: Listing | None, now: Listing, known: Collection[str]) -> tuple[str, ...]:
+    """Return the files that have come or changed since a listing, and the `known` ones that have gone.
+
+    A file in a folder that cannot be listed now has not gone.
+    """
+    old: Mapping[str, Stamp | None] = before.files if before else {}
+    changed = {name for name, stamp in now.files.items() if stamp is None or old.get(name) != stamp}
+    gone = {name for name in known if name not in now.files and not is_unlisted(now, name)}
+    return tuple(sorted(changed | gone))
+
+
+def is_unlisted(listing: Listing, name: str) -> bool:
+    """Say whether a file stands in a folder that could not be listed."""
+    return any(name.startswith(folder + "/") for folder in listing.unlisted)
+
+
+def read_content(path: Path, name: str) -> Content:
+    """Read a file of at most 4 MiB; None if it is gone. What cannot be read says why."""
+    full = path / name
+    try:
+        found = full.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return Unreadable(Code.UNREADABLE, "must be a regular file")
+        with full.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        if full.is_symlink():
+            return Unreadable(Code.UNREADABLE, "must not be a symlink to nothing")
+        return None
+    except OSError as error:
+        return Unreadable(Code.UNREADABLE, f"must be a readable file: {_reason(error)}")
+    if len(data) > MAX_BYTES:
+        return Unreadable(Code.TOO_LARGE, f"must be a file of at most {MAX_BYTES} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return Unreadable(Code.NOT_TEXT, f"must be UTF-8 text; byte {error.start} is not")
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,71 @@
+"""access.smi-spec.io TrafficTarget, v1alpha1 to v1alpha3.
+
+v1alpha1 has its fields beside metadata and calls the rules `specs`; v1alpha2 and v1alpha3 have them in
+`spec`. `destination.port` exists in v1alpha1 and v1alpha2 only (smi-spec release v0.6.0 removed it).
+"""
+
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName
+from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from smi.codes import Code
+from smi.fields import Fields, one_of
+from smi.manifest import Manifest
+from smi.references import namespace_name, object_name, port_or_digits
+
+
+def traffic_target(manifest: Manifest) -> TrafficTarget:
+    """Read a TrafficTarget.
+
+    The destination must be of the object's own namespace (OSM's rule): only there may it speak for a
+    ServiceAccount. A source's namespace defaults to the object's.
+    """
+    old = manifest.version == "v1alpha1"
+    fields = manifest.top() if old else manifest.spec()
+    destination, port = _destination(manifest, fields.section("destination", required=True))
+    rules_name = "specs" if old else "rules"
+    rules = tuple(_rule(item) for item in fields.sections(rules_name))
+    sources = tuple(_account(item, manifest.namespace) for item in fields.sections("sources"))
+    fields.close()
+    for name, found in ((rules_name, rules), ("sources", sources)):
+        if not found and not manifest.notes.refused:
+            manifest.notes.warn(Code.EMPTY, fields.at(name), "is empty, so this TrafficTarget allows nothing")
+    return TrafficTarget(
+        key=PolicyKey(manifest.namespace, manifest.key.name),
+        destination=destination,
+        sources=tuple(sorted(set(sources))),
+        rules=rules,
+        port=port,
+    )
+
+
+def _destination(manifest: Manifest, fields: Fields) -> tuple[ServiceIdentity, Port | None]:
+    port = port_or_digits(fields, "port") if manifest.version in ("v1alpha1", "v1alpha2") else None
+    found = _account(fields, manifest.namespace)
+    if found.namespace != manifest.namespace:
+        fields.wrong("namespace", f"must be the object's own namespace {manifest.namespace}", Code.NAMESPACE)
+    return found, port
+
+
+def _account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
+    fields.choice("kind", ("ServiceAccount",), "ServiceAccount")
+    if not fields.has("kind"):
+        fields.required_text("kind", "must be ServiceAccount")
+    name = object_name(fields, "name")
+    found = ServiceIdentity(namespace_name(fields, "namespace", namespace), ServiceAccountName(name))
+    fields.close()
+    return found
+
+
+def _rule(fields: Fields) -> Rule:
+    kind = fields.required_text("kind", one_of(tuple(RouteKind)))
+    name = object_name(fields, "name")
+    matches = fields.texts("matches")
+    fields.close()
+    if kind == "UDPRoute":
+        fields.wrong("kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", Code.UDP_ROUTE)
+    elif kind and kind not in tuple(RouteKind):
+        fields.wrong("kind", one_of(tuple(RouteKind)))
+    elif kind == RouteKind.TCP and matches:
+        fields.wrong("matches", "must be absent: a TCPRoute has no named matches")
+    route = RouteKind.TCP if kind == RouteKind.TCP else RouteKind.HTTP
+    return Rule(route, name, tuple(sorted(set(matches))))

@@ -1,0 +1,56 @@
+"""The stable codes of everything that can be wrong with what users write: readers and sources."""
+
+import enum
+from typing import Self
+
+
+class Code(enum.StrEnum):
+    """A problem's stable code and what it means in one line (`doc`).
+
+    MW10xx come from reading one manifest, MW11xx from the source that holds the manifests. A code is
+    never used again for something else.
+    """
+
+    doc: str
+
+    def __new__(cls, value: str, doc: str) -> Self:
+        """Make a member that is its code and carries its meaning."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.doc = doc
+        return member
+
+    NOT_A_MAPPING = "MW1001", "The document is not a mapping, so it cannot be a manifest."
+    NO_KIND = "MW1002", "apiVersion or kind is missing or is not text."
+    UNKNOWN_KIND = "MW1003", "The kind is neither read here nor a known kind of Kubernetes."
+    UNKNOWN_VERSION = "MW1004", "The kind is read, but not in this apiVersion."
+    DRAFT_VERSION = "MW1005", "The apiVersion is a draft that was never released; it is refused by name."
+    BAD_NAME = "MW1006", "metadata.name or metadata.namespace is missing or no Kubernetes name."
+    WRONG_TYPE = "MW1010", "A field holds a value of another type."
+    MISSING = "MW1011", "A required field is missing."
+    UNKNOWN_FIELD = "MW1012", "A field is unknown; a typo must not open or close a door in silence."
+    WRONG_VALUE = "MW1013", "A field's value is of the right type, but not allowed."
+    BAD_REGEX = "MW1014", "A regular expression is not valid, or uses what RE2 does not have."
+    DUPLICATE = "MW1015", "Two entries of one list that must differ are the same."
+    NAMESPACE = "MW1016", "A reference leads to a namespace that the object may not speak for."
+    EMPTY = "MW1017", "A list that gives the object its effect is empty."
+    LISTENER_CONFLICT = "MW1018", "Two listeners of one workload would share an address and port."
+    UNKNOWN_PROTOCOL = "MW1019", "appProtocol is not known; the port is treated as plain TCP."
+    NOT_USED = "MW1020", "The object is understood and plays no part in the mesh."
+    FIELDS_NOT_USED = "MW1021", "Known fields of the object are read and have no effect yet."
+    NO_ADDRESS = "MW1022", "The Pod has no IP yet; it is not used until it has one."
+    NOT_TCP = "MW1023", "A port's transport is not TCP; sidecars carry TCP only."
+    UDP_ROUTE = "MW1024", "UDPRoute is refused: a sidecar sees no UDP, and there is no mTLS for it."
+
+    BAD_SYNTAX = "MW1101", "The document is not valid YAML or JSON."
+    DUPLICATE_KEY = "MW1102", "A mapping has the same key twice, so what is meant cannot be known."
+    TOO_LARGE = "MW1103", "The file or document is larger, deeper or more aliased than is sane."
+    UNREADABLE = "MW1104", "The file cannot be read; its objects stay as they were."
+    NOT_TEXT = "MW1105", "The file is not UTF-8 text."
+    DUPLICATE_OBJECT = "MW1106", "Two documents define the same object; the first one is in force."
+    HELD = "MW1107", "The object is gone from its file, but the file has a document that nobody can name."
+    DUPLICATE_ENDPOINT = (
+        "MW1108",
+        "Two sources know the same workload or slice differently; the earlier wins.",
+    )
+    DIRECTORY_UNREADABLE = "MW1109", "Part of the directory cannot be listed; what it held stays in force."

@@ -1,0 +1,108 @@
+"""Core kinds Namespace, ServiceAccount and Service.
+
+Kubernetes has hundreds of fields in these kinds; only those used here are looked at.
+"""
+
+import re
+
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
+from mesh.objects import NamespaceObject
+from mesh.service import Service, ServiceKey, ServicePort
+from smi.codes import Code
+from smi.fields import Fields
+from smi.manifest import LABEL_RULE, Manifest
+from smi.protocols import BY_NAME, decide
+from smi.references import address
+
+_PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def namespace(manifest: Manifest) -> NamespaceObject:
+    """Read a Namespace with its labels and annotations."""
+    if not is_dns_label(manifest.key.name):
+        manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
+    return NamespaceObject(
+        Namespace(manifest.key.name), manifest.labels(), manifest.metadata.pairs("annotations")
+    )
+
+
+def service_account(manifest: Manifest) -> ServiceIdentity:
+    """Read a ServiceAccount: an identity."""
+    return ServiceIdentity(manifest.namespace, ServiceAccountName(manifest.key.name))
+
+
+def service(manifest: Manifest) -> Service | None:
+    """Read a Service; a port that is not TCP is left out, an ExternalName is not used."""
+    if not is_dns_label(manifest.key.name):
+        manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
+    spec = manifest.body.section("spec", required=True)
+    if spec.text("type") == "ExternalName":
+        manifest.notes.inform(Code.NOT_USED, spec.at("type"), "a Service of type ExternalName is not used")
+        return None
+    headless = spec.text("clusterIP") == "None"
+    ports = _ports(spec)
+    if not ports and not headless and not manifest.notes.problems:
+        manifest.notes.warn(Code.EMPTY, spec.at("ports"), "is empty, so this Service cannot be called")
+    return Service(
+        key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),
+        ports=ports,
+        selector=spec.pairs("selector"),
+        cluster_ip=None if headless else _cluster_ip(spec),
+        headless=headless,
+    )
+
+
+def _cluster_ip(spec: Fields) -> IpAddress | None:
+    return None if spec.text("clusterIP") in (None, "") else address(spec, "clusterIP")
+
+
+def _ports(spec: Fields) -> tuple[ServicePort, ...]:
+    """Read the ports, sorted by number; of two with one number the first counts."""
+    found: dict[Port, ServicePort] = {}
+    for section in spec.sections("ports"):
+        number = section.required_port("port")
+        if not is_tcp(section):
+            section.notes.drop(
+                Code.NOT_TCP,
+                section.at("protocol"),
+                "must be TCP; the port is left out",
+                section.raw("protocol"),
+            )
+        elif number in found and not section.notes.refused:
+            section.notes.drop(
+                Code.DUPLICATE, section.at("port"), "must differ from the other ports; left out", number
+            )
+        else:
+            found[number] = _port(section, number)
+    return tuple(found[number] for number in sorted(found))
+
+
+def _port(fields: Fields, number: Port) -> ServicePort:
+    name = fields.text("name") or ""
+    app_protocol = fields.text("appProtocol")
+    if app_protocol and app_protocol.lower() not in BY_NAME:
+        fields.notes.warn(
+            Code.UNKNOWN_PROTOCOL,
+            fields.at("appProtocol"),
+            f"is treated as tcp; known are {', '.join(sorted(BY_NAME))}",
+            app_protocol,
+        )
+    protocol, source = decide(app_protocol, name, number)
+    return ServicePort(number, _target_port(fields, number), protocol, name, source)
+
+
+def _target_port(fields: Fields, default: Port) -> Port | str:
+    value = fields.raw("targetPort")
+    if not isinstance(value, str):
+        return fields.port("targetPort") or default
+    if not _PORT_NAME.fullmatch(value):
+        fields.wrong(
+            "targetPort", "must be a port number without quotes, or the name of a port with a letter"
+        )
+    return value
+
+
+def is_tcp(fields: Fields) -> bool:
+    """Say whether a port's transport protocol is TCP, as it is where nothing is said."""
+    return fields.choice("protocol", ("TCP", "UDP", "SCTP"), "TCP") == "TCP"

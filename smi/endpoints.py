@@ -1,0 +1,133 @@
+"""Kubernetes' view of what runs: Pod, EndpointSlice and Endpoints.
+
+Fields that are not used here may hold anything.
+"""
+
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Port, ProxyUuid, ServiceAccountName, ServiceName, is_dns_label
+from mesh.objects import EndpointSlice
+from mesh.workload import Workload, WorkloadKey, WorkloadPort
+from smi.codes import Code
+from smi.core import is_tcp
+from smi.fields import Fields
+from smi.manifest import LABEL_RULE, Manifest
+from smi.references import ADDRESS_RULE, address, parse_address
+
+UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
+"""Pod labels that hold the sidecar's UUID, the first one found counts."""
+
+SERVICE_ANNOTATION = "meshwright.dev/service"
+"""Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
+
+SERVICE_LABEL = "kubernetes.io/service-name"
+
+
+def pod(manifest: Manifest) -> Workload | None:
+    """Read a Pod as a Workload intercepted transparently; one without IP, or one that ended, is not used."""
+    status = manifest.body.section("status")
+    phase = status.text("phase")
+    if phase in ("Succeeded", "Failed"):
+        manifest.notes.inform(
+            Code.NOT_USED, status.at("phase"), f"a Pod that has {phase.lower()} is not used"
+        )
+        return None
+    if not status.text("podIP"):
+        manifest.notes.inform(Code.NO_ADDRESS, status.at("podIP"), "is missing; not used until it has an IP")
+        return None
+    spec = manifest.body.section("spec")
+    labels = manifest.labels()
+    account = spec.text("serviceAccountName") or spec.text("serviceAccount") or "default"
+    uuid = next((value for name in UUID_LABELS for key, value in labels if key == name), None)
+    if uuid is not None and not is_dns_label(uuid):
+        manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{_uuid_label(labels)}]", LABEL_RULE, uuid)
+    annotations = manifest.metadata.section("annotations")
+    primary = annotations.text(SERVICE_ANNOTATION) or account
+    if uuid is not None and not is_dns_label(primary):
+        annotations.wrong(SERVICE_ANNOTATION, "must name the primary service by a DNS label")
+    return Workload(
+        key=WorkloadKey(manifest.namespace, manifest.key.name),
+        identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
+        service=ServiceName(primary),
+        address=address(status, "podIP") or IpAddress(""),
+        uuid=None if uuid is None else ProxyUuid(uuid),
+        ports=_container_ports(spec),
+        labels=labels,
+    )
+
+
+def _uuid_label(labels: tuple[tuple[str, str], ...]) -> str:
+    return next(name for name in UUID_LABELS if any(key == name for key, _ in labels))
+
+
+def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
+    found = set()
+    for container in spec.sections("containers"):
+        for port in container.sections("ports"):
+            number = port.required_port("containerPort")
+            if is_tcp(port):
+                found.add(WorkloadPort(number, port.text("name") or ""))
+    return tuple(sorted(found))
+
+
+def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
+    """Read a discovery.k8s.io EndpointSlice: the addresses that are ready."""
+    labels = manifest.metadata.section("labels")
+    service = labels.required_text(SERVICE_LABEL, "must name the slice's Service")
+    body = manifest.body
+    if body.choice("addressType", ("IPv4", "IPv6", "FQDN"), "IPv4") == "FQDN":
+        manifest.notes.inform(Code.NOT_USED, "addressType", "a slice of host names is not used")
+        return None
+    addresses: set[str] = set()
+    for endpoint in body.sections("endpoints"):
+        ready = endpoint.section("conditions").flag("ready", default=True)
+        found = _addresses(endpoint, endpoint.texts("addresses"))
+        addresses.update(found if ready else ())
+    return EndpointSlice(
+        service=service,
+        namespace=manifest.namespace,
+        name=manifest.key.name,
+        addresses=tuple(sorted(addresses)),
+        ports=_slice_ports(body),
+    )
+
+
+def endpoints(manifest: Manifest) -> EndpointSlice:
+    """Read core Endpoints as one slice; its subsets must agree on their ports."""
+    subsets = manifest.body.sections("subsets")
+    ports = [_slice_ports(subset) for subset in subsets]
+    if len(set(ports)) > 1:
+        expected = "must have the same ports in every subset; write one EndpointSlice for each"
+        manifest.body.wrong("subsets", expected)
+    addresses = {
+        found
+        for subset in subsets
+        for entry in subset.sections("addresses")
+        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE),))
+    }
+    return EndpointSlice(
+        service=manifest.key.name,
+        namespace=manifest.namespace,
+        name=manifest.key.name,
+        addresses=tuple(sorted(addresses)),
+        ports=ports[0] if ports else (),
+    )
+
+
+def _addresses(fields: Fields, texts: tuple[str, ...]) -> tuple[str, ...]:
+    found = []
+    for text in texts:
+        parsed = parse_address(text)
+        if parsed is not None:
+            found.append(str(parsed))
+        elif text:
+            fields.notes.refuse(Code.WRONG_VALUE, fields.path, ADDRESS_RULE, text)
+    return tuple(found)
+
+
+def _slice_ports(fields: Fields) -> tuple[tuple[str, int], ...]:
+    found: set[tuple[str, int]] = set()
+    for section in fields.sections("ports"):
+        number: Port | None = section.port("port")
+        if number is not None and is_tcp(section):
+            found.add((section.text("name") or "", int(number)))
+    return tuple(sorted(found))

@@ -1,0 +1,213 @@
+"""A strict cursor over a mapping: typed access by name, and an error for every key nobody asked for."""
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
+
+from mesh.names import Port
+from smi.codes import Code
+from smi.notes import Notes
+
+T = TypeVar("T")
+
+
+class Fields:
+    """One mapping of a manifest at a path such as `spec.rules[0]`.
+
+    Every getter takes a key, notes what is wrong with its value as an error that refuses the object, and
+    gives a default in its place, so that one reading finds all errors. A null value counts as absent, as
+    it does in Kubernetes. `close` refuses the keys that no getter has asked for.
+    """
+
+    __slots__ = ("_asked", "_mapping", "notes", "path")
+
+    def __init__(self, mapping: Mapping[str, object], path: str, notes: Notes) -> None:
+        self._mapping = mapping
+        self._asked: set[str] = set()
+        self.path = path
+        self.notes = notes
+
+    def at(self, name: str) -> str:
+        """Return the path of a key of this mapping."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def raw(self, name: str) -> object:
+        """Return the value as it stands, None if absent."""
+        self._asked.add(name)
+        return self._mapping.get(name)
+
+    def has(self, name: str) -> bool:
+        """Say whether a value (not null) stands at the key; this does not count as asking for it."""
+        return self._mapping.get(name) is not None
+
+    def accept(self, *names: str) -> None:
+        """Let keys stand whatever they hold."""
+        self._asked.update(names)
+
+    def wrong(self, name: str, expected: str, code: Code = Code.WRONG_VALUE) -> None:
+        """Refuse the object for the value at a key."""
+        self.notes.refuse(code, self.at(name), expected, self._mapping.get(name))
+
+    def text(self, name: str, default: str | None = None) -> str | None:
+        """Return the text at the key, `default` if there is none."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            return value
+        self.wrong(name, "must be text; put it in quotes", Code.WRONG_TYPE)
+        return default
+
+    def required_text(self, name: str, expected: str = "must be text") -> str:
+        """Return the text at the key, which must be there and not be empty."""
+        if not self.has(name):
+            self._missing(name, expected)
+            return ""
+        value = self.text(name, default="")
+        if value == "" and self.raw(name) == "":
+            self.wrong(name, expected)
+        return value or ""
+
+    def choice(self, name: str, allowed: Collection[str], default: str) -> str:
+        """Return one of the `allowed` texts, `default` if there is none."""
+        value = self.text(name, default=default) or default
+        if value not in allowed:
+            self.wrong(name, one_of(allowed))
+            return default
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return true or false."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, bool):
+            return value
+        self.wrong(name, "must be true or false, without quotes", Code.WRONG_TYPE)
+        return default
+
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int | None:
+        """Return a whole number from `low` to `high`."""
+        value = self.raw(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong(name, f"must be a whole number from {low} to {high}, without quotes", Code.WRONG_TYPE)
+            return default
+        if not low <= value <= high:
+            self.wrong(name, f"must be from {low} to {high}")
+            return default
+        return value
+
+    def port(self, name: str) -> Port | None:
+        """Return a port number, None if there is none (or none that is right)."""
+        value = self.whole(name, 1, 65535)
+        return None if value is None else Port(value)
+
+    def required_port(self, name: str) -> Port:
+        """Return a port number, which must be there."""
+        if not self.has(name):
+            self._missing(name, "must be a port number from 1 to 65535")
+        return self.port(name) or Port(1)
+
+    def section(self, name: str, *, required: bool = False) -> "Fields":
+        """Return the mapping at the key; an empty one if it is absent or no mapping."""
+        value = self.raw(name)
+        if value is None and required:
+            self._missing(name, "must be a mapping")
+        elif value is not None and not isinstance(value, Mapping):
+            self.wrong(name, "must be a mapping", Code.WRONG_TYPE)
+        return Fields(value if isinstance(value, Mapping) else {}, self.at(name), self.notes)
+
+    def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
+        """Return the list at the key as pairs of path and value."""
+        value = self.raw(name)
+        if value is None:
+            if required:
+                self._missing(name, "must be a list")
+            return ()
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            self.wrong(name, "must be a list", Code.WRONG_TYPE)
+            return ()
+        return tuple((f"{self.at(name)}[{index}]", item) for index, item in enumerate(value))
+
+    def sections(self, name: str, *, required: bool = False) -> tuple["Fields", ...]:
+        """Return the list of mappings at the key; what is no mapping is noted and left out."""
+        found = []
+        for path, item in self.items(name, required=required):
+            if isinstance(item, Mapping):
+                found.append(Fields(item, path, self.notes))
+            else:
+                self.notes.refuse(Code.WRONG_TYPE, path, "must be a mapping", item)
+        return tuple(found)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return the list of texts at the key, in its order."""
+        found = []
+        for path, item in self.items(name):
+            if isinstance(item, str) and item:
+                found.append(item)
+            else:
+                self.notes.refuse(Code.WRONG_TYPE, path, "must be text; put it in quotes", item)
+        return tuple(found)
+
+    def ports(self, name: str) -> tuple[Port, ...]:
+        """Return the list of port numbers at the key, sorted, each once."""
+        found = set()
+        for path, item in self.items(name):
+            if isinstance(item, bool) or not isinstance(item, int) or not 1 <= item <= 65535:
+                self.notes.refuse(Code.WRONG_VALUE, path, "must be a port number from 1 to 65535", item)
+            else:
+                found.add(Port(item))
+        return tuple(sorted(found))
+
+    def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return the mapping from text to text at the key as sorted pairs."""
+        return self.section(name).all_pairs()
+
+    def all_pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return this whole mapping, from text to text, as sorted pairs."""
+        found = []
+        for key, value in self._mapping.items():
+            if isinstance(key, str) and isinstance(value, str):
+                found.append((key, value))
+            else:
+                self.notes.refuse(
+                    Code.WRONG_TYPE, f"{self.path}[{key!s:.60}]", "must be text; put it in quotes", value
+                )
+        return tuple(sorted(found))
+
+    def close(self) -> None:
+        """Refuse every key that was not asked for."""
+        for key in sorted(str(key) for key in self._mapping if key not in self._asked):
+            path = self.at(key if len(key) <= 60 else key[:57] + "...")
+            value = self._mapping.get(key)
+            self.notes.refuse(Code.UNKNOWN_FIELD, path, self._unknown(key), value)
+
+    def _unknown(self, key: str) -> str:
+        near = difflib.get_close_matches(key[:60], sorted(self._asked), n=1)
+        if near:
+            return f"unknown field; did you mean {near[0]}?"
+        return (
+            f"unknown field; known are {', '.join(sorted(self._asked))}" if self._asked else "unknown field"
+        )
+
+    def _missing(self, name: str, expected: str) -> None:
+        self.notes.refuse(Code.MISSING, self.at(name), f"is missing; {expected}")
+
+
+def one_of(allowed: Collection[str]) -> str:
+    """Say what is allowed, in a stable order."""
+    names = sorted(allowed)
+    return f"must be {names[0]}" if len(names) == 1 else f"must be one of {', '.join(names)}"
+
+
+def duplicates(items: Sequence[T]) -> tuple[int, ...]:
+    """Return the indexes of items that an earlier item equals."""
+    seen: set[T] = set()
+    again = []
+    for index, item in enumerate(items):
+        if item in seen:
+            again.append(index)
+        seen.add(item)
+    return tuple(again)

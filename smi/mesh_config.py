@@ -1,0 +1,156 @@
+"""OSM's MeshConfig, config.openservicemesh.io v1alpha1 and v1alpha2.
+
+Honoured is what mesh.config.MeshConfig has. The other fields of OSM and its successor are known by name:
+they are accepted whatever they hold and reported in one line as not used. Anything else is refused.
+"""
+
+from datetime import timedelta
+
+from mesh.config import MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from smi.codes import Code
+from smi.durations import parse_duration
+from smi.fields import Fields, one_of
+from smi.manifest import Manifest
+
+NOT_USED = {
+    "spec": ("clusterSet", "pluginChains", "repoServer"),
+    "spec.sidecar": (
+        "configResyncInterval",
+        "enablePrivilegedInitContainer",
+        "localDNSProxy",
+        "localProxyMode",
+        "resources",
+        "sidecarTimeout",
+    ),
+    "spec.traffic": (
+        "http1PerRequestLoadBalancing",
+        "http2PerRequestLoadBalancing",
+        "inboundExternalAuthorization",
+        "inboundPortExclusionList",
+        "interceptionMode",
+        "networkInterfaceExclusionList",
+        "outboundIPRangeExclusionList",
+        "outboundIPRangeInclusionList",
+        "outboundPortExclusionList",
+        "serviceAccessMode",
+        "useHTTPSIngress",
+    ),
+    "spec.observability": (
+        "enableDebugServer",
+        "osmLogLevel",
+        "prometheusScraping",
+        "remoteLogging",
+        "tracing",
+    ),
+    "spec.certificate": ("certKeyBitSize", "ingressGateway"),
+    "spec.featureFlags": (
+        "enableAccessCertPolicy",
+        "enableAccessControlPolicy",
+        "enableAsyncProxyServiceMapping",
+        "enableEgressPolicy",
+        "enableEnvoyActiveHealthChecks",
+        "enableIngressBackendPolicy",
+        "enableMeshRootCertificate",
+        "enableMulticlusterMode",
+        "enablePluginPolicy",
+        "enableRetryPolicy",
+        "enableSPIFFE",
+        "enableSidecarActiveHealthChecks",
+        "enableSnapshotCacheMode",
+        "enableValidatingWebhook",
+        "enableWASMStats",
+    ),
+}
+"""Known fields without effect here, by the section they stand in."""
+
+LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
+MAX_VALIDITY = timedelta(days=3650)
+
+
+def mesh_config(manifest: Manifest) -> MeshConfig:
+    """Read a MeshConfig; what it does not say keeps Meshwright's defaults."""
+    spec = manifest.spec(required=False)
+    sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
+    certificate = spec.section("certificate")
+    others = (spec.section("observability"), spec.section("featureFlags"))
+    found = MeshConfig(
+        permissive=traffic.flag("enablePermissiveTrafficPolicyMode"),
+        egress=traffic.flag("enableEgress"),
+        service_certificate_validity=_validity(certificate),
+        sidecar=_sidecar(sidecar),
+    )
+    _report_unused(manifest, (spec, sidecar, traffic, certificate, *others))
+    return found
+
+
+def _report_unused(manifest: Manifest, sections: tuple[Fields, ...]) -> None:
+    unused: list[str] = []
+    for section in sections:
+        names = NOT_USED[section.path]
+        section.accept(*names)
+        unused.extend(section.at(name) for name in names if section.has(name))
+        section.close()
+    if unused:
+        manifest.notes.inform(Code.FIELDS_NOT_USED, "spec", f"read, not used: {', '.join(sorted(unused))}")
+
+
+def _validity(certificate: Fields) -> timedelta:
+    default = MeshConfig().service_certificate_validity
+    text = certificate.text("serviceCertValidityDuration")
+    if text is None:
+        return default
+    found = parse_duration(text)
+    if found is None or not timedelta(seconds=1) <= found <= MAX_VALIDITY:
+        certificate.wrong("serviceCertValidityDuration", "must be a duration from 1s to 87600h, such as 24h")
+        return default
+    return found
+
+
+def _sidecar(fields: Fields) -> SidecarSettings:
+    default = SidecarSettings()
+    low = _tls(fields, "tlsMinProtocolVersion", default.tls_min_version)
+    high = _tls(fields, "tlsMaxProtocolVersion", default.tls_max_version)
+    if low > high:
+        fields.wrong("tlsMinProtocolVersion", f"must not be above tlsMaxProtocolVersion, which is {high}")
+    return SidecarSettings(
+        sidecar_class=fields.text("sidecarClass") or default.sidecar_class,
+        drivers=tuple(_driver(section) for section in fields.sections("sidecarDrivers")),
+        log_level=fields.choice("logLevel", LOG_LEVELS, default.log_level),
+        linux_image=_image(fields, "sidecarImage", "envoyImage"),
+        windows_image=_image(fields, "sidecarWindowsImage", "envoyWindowsImage"),
+        init_image=fields.text("initContainerImage") or "",
+        tls_min_version=low,
+        tls_max_version=high,
+        cipher_suites=fields.texts("cipherSuites"),
+        ecdh_curves=fields.texts("ecdhCurves"),
+        max_connections=fields.whole("maxDataPlaneConnections", 0, 2**31 - 1, default=0) or 0,
+    )
+
+
+def _image(fields: Fields, name: str, older: str) -> str:
+    """Read an image under its name of OSM's successor, or else under OSM's."""
+    newer, old = fields.text(name), fields.text(older)
+    return newer or old or ""
+
+
+def _tls(fields: Fields, name: str, default: TlsVersion) -> TlsVersion:
+    text = fields.text(name)
+    if text in (None, "", "TLS_AUTO"):
+        return default
+    if text not in tuple(TlsVersion):
+        fields.wrong(name, one_of((*TlsVersion, "TLS_AUTO")))
+        return default
+    return TlsVersion(str(text))
+
+
+def _driver(fields: Fields) -> SidecarDriverSettings:
+    found = SidecarDriverSettings(
+        name=fields.required_text("sidecarName", "must be the name of a sidecar driver, such as envoy"),
+        linux_image=fields.text("sidecarImage") or "",
+        windows_image=_image(fields, "sidecarWindowsImage", "sidecarImageWindowsImage"),
+        init_image=fields.text("initContainerImage") or "",
+        proxy_server_port=fields.port("proxyServerPort"),
+        disabled_mtls=fields.flag("sidecarDisabledMTLS"),
+    )
+    fields.close()
+    return found

@@ -1,0 +1,44 @@
+"""What a reader has to say about one manifest, collected while it reads on."""
+
+from dataclasses import dataclass, field
+
+from mesh.objects import ObjectKey, Origin, Problem, Severity
+from smi.codes import Code
+from smi.show import show
+
+_NOTHING = object()
+
+
+@dataclass(slots=True)
+class Notes:
+    """Problems of one manifest; `refused` says that no object may be made of it.
+
+    `refuse` is for what makes the whole object unusable, `drop` for a part that is left out while the
+    rest stays in force, `warn` and `inform` for what does not hinder.
+    """
+
+    origin: Origin
+    key: ObjectKey | None = None
+    problems: list[Problem] = field(default_factory=list)
+    refused: bool = False
+
+    def refuse(self, code: Code, path: str, expected: str, value: object = _NOTHING) -> None:
+        """Note an error that makes the object unusable."""
+        self.refused = True
+        self._add(code, Severity.ERROR, path, expected, value)
+
+    def drop(self, code: Code, path: str, expected: str, value: object = _NOTHING) -> None:
+        """Note an error that costs a part of the object; the rest is in force."""
+        self._add(code, Severity.ERROR, path, expected, value)
+
+    def warn(self, code: Code, path: str, expected: str, value: object = _NOTHING) -> None:
+        """Note what is in force but probably not meant."""
+        self._add(code, Severity.WARNING, path, expected, value)
+
+    def inform(self, code: Code, path: str, expected: str) -> None:
+        """Note what was read and is not used."""
+        self._add(code, Severity.INFO, path, expected, _NOTHING)
+
+    def _add(self, code: Code, severity: Severity, path: str, expected: str, value: object) -> None:
+        quoted = "" if value is _NOTHING else show(value, path)
+        self.problems.append(Problem(str(code), severity, self.origin, self.key, path, quoted, expected))

@@ -1,0 +1,92 @@
+"""Names and addresses inside manifests: how each may be written, and what it comes to."""
+
+import ipaddress
+
+from mesh.names import IpAddress, Namespace, Port, ServiceName, is_dns_label, is_dns_subdomain
+from mesh.service import ServiceKey
+from smi.codes import Code
+from smi.fields import Fields
+from smi.manifest import LABEL_RULE, NAME_RULE
+
+SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
+ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
+
+
+def object_name(fields: Fields, name: str) -> str:
+    """Return a required name of another object."""
+    value = fields.required_text(name, NAME_RULE)
+    if value and not is_dns_subdomain(value):
+        fields.wrong(name, NAME_RULE)
+    return value
+
+
+def namespace_name(fields: Fields, name: str, default: Namespace) -> Namespace:
+    """Return a namespace's name, `default` where there is none."""
+    value = fields.text(name) or default
+    if not is_dns_label(value):
+        fields.wrong(name, LABEL_RULE)
+        return default
+    return Namespace(value)
+
+
+def parse_service(text: str, namespace: Namespace) -> ServiceKey | None:
+    """Read `name`, `name.namespace`, `name.namespace.svc` or a longer FQDN; None if it is none of them."""
+    labels = text.split(".")
+    if not is_dns_subdomain(text) or not all(is_dns_label(label) for label in labels[:2]):
+        return None
+    if len(labels) == 1:
+        return ServiceKey(namespace, ServiceName(text))
+    if len(labels) == 2 or labels[2] == "svc":
+        return ServiceKey(Namespace(labels[1]), ServiceName(labels[0]))
+    return None
+
+
+def service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
+    """Return a required service, by one of the texts it is called by."""
+    value = fields.required_text(name, SERVICE_RULE)
+    found = parse_service(value, namespace) if value else None
+    if value and found is None:
+        fields.wrong(name, SERVICE_RULE)
+    return found or ServiceKey(namespace, ServiceName(value))
+
+
+def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
+    """Return a required service, which must be of the object's own namespace."""
+    found = service(fields, name, namespace)
+    if found.namespace != namespace:
+        fields.wrong(name, f"must be a service of the object's own namespace {namespace}", Code.NAMESPACE)
+    return found
+
+
+def parse_address(text: str) -> IpAddress | None:
+    """Read an IP address in its canonical form; None if it is none, or none of one machine."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if address.is_unspecified or address.is_multicast or "%" in text:
+        return None
+    return IpAddress(str(address))
+
+
+def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAddress | None:
+    """Return an IP address, `default` if there is none."""
+    value = fields.text(name)
+    if value is None:
+        return default
+    found = parse_address(value)
+    if found is None:
+        fields.wrong(name, ADDRESS_RULE)
+    return found or default
+
+
+def port_or_digits(fields: Fields, name: str) -> Port | None:
+    """Return an optional port that may also be written as text of digits, as SMI v1alpha1 has it."""
+    value = fields.raw(name)
+    if isinstance(value, str):
+        number = int(value) if value.isascii() and value.isdigit() and len(value) <= 5 else 0
+        if not 1 <= number <= 65535:
+            fields.wrong(name, "must be a port number from 1 to 65535")
+            return None
+        return Port(number)
+    return fields.port(name)

@@ -1,0 +1,94 @@
+"""From text to documents: neighbours, lines, bounds, and what scalars become."""
+
+import pytest
+
+from providers.documents import MAX_NODES, Document, Fault, documents
+from smi.codes import Code
+
+
+def test_documents_keep_their_lines() -> None:
+    """Comments, directives and empty documents count no document; lines are the file's."""
+    text = "# head\n%YAML 1.2\n---\na: 1\n---\n# nothing\n---\n\n- b\n...\n--- {c: 2}\n"
+    assert documents(text) == (Document(1, 4, {"a": 1}), Document(2, 9, ["b"]), Document(3, 11, {"c": 2}))
+
+
+def test_one_bad_document_does_not_cost_its_neighbours() -> None:
+    """The fault names its line in the file, and what was complete before it is kept to name the object."""
+    text = "a: 1\n---\nkind: X\nspec: [1\nb: 2\n---\nc: 3\n"
+    first, bad, last = documents(text)
+    assert (first.value, last.value, last.number) == ({"a": 1}, {"c": 3}, 3)
+    assert bad.value == {"kind": "X"}
+    assert [(fault.code, fault.line) for fault in bad.faults] == [(Code.BAD_SYNTAX, 5)]
+
+
+def test_a_key_that_stands_twice_is_a_fault() -> None:
+    """Also deep inside, also in JSON; the first one is kept."""
+    said = "must have each key once; 'b' stands twice"
+    assert documents("a:\n  b: 1\n  b: 2\n") == (
+        Document(1, 1, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, said, 3),)),
+    )
+    assert documents('\n{"a": {"b": 1, "b": 2}}', as_json=True) == (
+        Document(1, 2, {"a": {"b": 1}}, (Fault(Code.DUPLICATE_KEY, said, 2),)),
+    )
+
+
+def test_scalars() -> None:
+    """Numbers, booleans and null as Kubernetes reads them; dates and 12:30 stay text; keys are text."""
+    text = (
+        "[~, null, '', true, No, 12, 0x1f, 0o17, 012, 1.5, 1e3, .5, 2026-01-02, 12:30, \"7\", 1_000, !!str 5]"
+    )
+    assert documents(text)[0].value == [
+        *(None, None, "", True, False, 12, 31, 15, 12.0, 1.5, 1000.0, 0.5),
+        *("2026-01-02", "12:30", "7", "1_000", "5"),
+    ]
+    assert documents("80: a\non: b\n~: c\n")[0].value == {"80": "a", "on": "b", "~": "c"}
+
+
+def test_anchors_and_merges() -> None:
+    """A few aliases are fine, and a merge does not override."""
+    text = "base: &b {x: 1, y: 2}\nuse: *b\nmore: {<<: *b, y: 3}\n"
+    assert documents(text)[0] == Document(
+        1, 1, {"base": {"x": 1, "y": 2}, "use": {"x": 1, "y": 2}, "more": {"y": 3, "x": 1}}
+    )
+
+
+_BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (_BOMB, Code.TOO_LARGE),
+        ("a: &a [x]\nb: [" + "*a, " * 101 + "]", Code.TOO_LARGE),
+        ("[" * 1000, Code.TOO_LARGE),
+        ("[" + "x," * (MAX_NODES + 1) + "]", Code.TOO_LARGE),
+        ("&a [*a]", Code.BAD_SYNTAX),
+        ("*nobody", Code.BAD_SYNTAX),
+        ("{[a]: b}", Code.BAD_SYNTAX),
+        ("!!python/object:os.system {a: b}", Code.BAD_SYNTAX),
+        ("!run ls", Code.BAD_SYNTAX),
+        ("a: b: c", Code.BAD_SYNTAX),
+        ("a: \x00", Code.BAD_SYNTAX),
+        ("<<: 7", Code.BAD_SYNTAX),
+    ],
+)
+def test_what_is_unsafe_or_broken_is_a_fault(text: str, code: Code) -> None:
+    """Nothing raises, nothing grows, and the first fault says why."""
+    (found,) = documents(text)
+    assert found.faults[0].code == code
+
+
+@pytest.mark.parametrize("text", ["{", "[1e", '{"a": NaN}', "[" * 100_000, "[" + "1" * 5000 + "]"])
+def test_broken_json_is_a_fault(text: str) -> None:
+    """JSON has its own bounds."""
+    (found,) = documents(text, as_json=True)
+    assert found.faults[0].code in (Code.BAD_SYNTAX, Code.TOO_LARGE)
+
+
+def test_faults_never_quote_the_document() -> None:
+    """A broken Secret does not reach a log."""
+    (found,) = documents("kind: Secret\nstringData:\n  password: hunter2: x\n")
+    assert all("hunter2" not in fault.expected for fault in found.faults)

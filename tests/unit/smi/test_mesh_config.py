@@ -1,0 +1,132 @@
+"""OSM's MeshConfig."""
+
+from datetime import timedelta
+
+import pytest
+
+from mesh.config import MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from smi.durations import parse_duration
+from tests.unit.smi.reading import complaints, reading, value
+
+
+def _config(spec: str, version: str = "v1alpha2") -> str:
+    return (
+        f"apiVersion: config.openservicemesh.io/{version}\nkind: MeshConfig\n"
+        f"metadata: {{name: osm-mesh-config, namespace: osm-system}}\nspec: {spec}"
+    )
+
+
+def test_empty_config_is_closed() -> None:
+    """What is not said keeps the defaults, which are closed."""
+    assert value(_config("{}")) == MeshConfig()
+    assert (MeshConfig().permissive, MeshConfig().egress) == (False, False)
+
+
+def test_config_with_everything_that_is_honoured() -> None:
+    """Every honoured field arrives, under OSM's names and its successor's."""
+    spec = """
+  sidecar:
+    sidecarClass: envoy
+    sidecarDrivers:
+    - sidecarName: envoy
+      sidecarImage: e:1
+      sidecarWindowsImage: w:1
+      initContainerImage: i:1
+      proxyServerPort: 15128
+      sidecarDisabledMTLS: true
+    logLevel: debug
+    envoyImage: e:2
+    envoyWindowsImage: w:2
+    initContainerImage: i:2
+    tlsMinProtocolVersion: TLSv1_3
+    tlsMaxProtocolVersion: TLS_AUTO
+    cipherSuites: [A, B]
+    ecdhCurves: [P-256]
+    maxDataPlaneConnections: 7
+  traffic: {enableEgress: true, enablePermissiveTrafficPolicyMode: true}
+  certificate: {serviceCertValidityDuration: 1h30m}
+"""
+    driver = SidecarDriverSettings("envoy", "e:1", "w:1", "i:1", 15128, disabled_mtls=True)
+    sidecar = SidecarSettings(
+        "envoy",
+        (driver,),
+        "debug",
+        "e:2",
+        "w:2",
+        "i:2",
+        TlsVersion.V1_3,
+        TlsVersion.V1_3,
+        ("A", "B"),
+        ("P-256",),
+        7,
+    )
+    expected = MeshConfig(True, True, timedelta(minutes=90), sidecar)
+    assert value(_config(spec)) == expected
+    assert value(_config(spec, "v1alpha1")) == expected
+
+
+def test_known_fields_without_effect_are_one_line() -> None:
+    """They are accepted whatever they hold, and named together."""
+    spec = """
+  sidecar: {localProxyMode: PodIP, resources: {limits: {cpu: 1}}}
+  traffic: {outboundPortExclusionList: [6379]}
+  observability: {osmLogLevel: info, tracing: {enable: false}}
+  featureFlags: {enableWASMStats: true}
+"""
+    found = reading(_config(spec))
+    assert [problem.expected for problem in found.problems] == [
+        (
+            "read, not used: spec.featureFlags.enableWASMStats, spec.observability.osmLogLevel, "
+            "spec.observability.tracing, spec.sidecar.localProxyMode, spec.sidecar.resources, "
+            "spec.traffic.outboundPortExclusionList"
+        )
+    ]
+    assert [pair[1] for pair in found.objects] == [MeshConfig()]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("{trafic: {}}", ("error", "MW1012", "spec.trafic", "a mapping of 0 keys")),
+        ("{traffic: {enableEgress: 'no'}}", ("error", "MW1010", "spec.traffic.enableEgress", '"no"')),
+        ("{traffic: {enableEgres: true}}", ("error", "MW1012", "spec.traffic.enableEgres", "true")),
+        (
+            "{certificate: {serviceCertValidityDuration: 1 day}}",
+            ("error", "MW1013", "spec.certificate.serviceCertValidityDuration", '"1 day"'),
+        ),
+        ("{sidecar: {logLevel: loud}}", ("error", "MW1013", "spec.sidecar.logLevel", '"loud"')),
+        (
+            "{sidecar: {tlsMinProtocolVersion: TLSv1_1}}",
+            ("error", "MW1013", "spec.sidecar.tlsMinProtocolVersion", '"TLSv1_1"'),
+        ),
+        (
+            "{sidecar: {tlsMinProtocolVersion: TLSv1_3, tlsMaxProtocolVersion: TLSv1_2}}",
+            ("error", "MW1013", "spec.sidecar.tlsMinProtocolVersion", '"TLSv1_3"'),
+        ),
+    ],
+)
+def test_bad_config_names_its_place(spec: str, expected: tuple[str, str, str, str]) -> None:
+    """Each wrong field gives one problem with field and value, and no object."""
+    assert complaints(_config(spec)) == [expected]
+    assert reading(_config(spec)).objects == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("24h", timedelta(hours=24)),
+        ("1h30m", timedelta(minutes=90)),
+        ("1.5s", timedelta(seconds=1.5)),
+        ("500ms", timedelta(milliseconds=500)),
+        ("2us", timedelta(microseconds=2)),
+        ("", None),
+        ("24", None),
+        ("h", None),
+        ("1d", None),
+        ("-1h", None),
+        ("999999999h", None),
+    ],
+)
+def test_durations(text: str, expected: timedelta | None) -> None:
+    """Durations are read as Go reads them, within 100 years."""
+    assert parse_duration(text) == expected
