@@ -1,10 +1,11 @@
 """Which snapshot each node has: groups of nodes share one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NewType
 
-from xds.snapshot import Snapshot
+from xds.resource import Reference, Resource
+from xds.snapshot import InconsistentError, Snapshot
 
 NodeKey = NewType("NodeKey", str)
 GroupKey = NewType("GroupKey", str)
@@ -31,7 +32,8 @@ class SnapshotCache:
 
         A node that is in no group any more is not told anything: its stream keeps what it has, and never
         gets an empty configuration; a new stream of it is held silent. A snapshot equal to the one before
-        concerns nobody, and the earlier object stays. Raises KeyError when a member's group is missing.
+        concerns nobody, and the earlier object stays. Raises InconsistentError for a snapshot that refers
+        to what it does not have, KeyError when a member's group is missing; then nothing has changed.
         """
         settled = {key: self._settled(key, snapshot) for key, snapshot in groups.items()}
         before = {node: self.snapshot(node) for node in self._watches}
@@ -47,6 +49,14 @@ class SnapshotCache:
             for watch in tuple(self._watches[node]):
                 watch.wake()
         return len(concerned)
+
+    def update(self, group: GroupKey, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> int:
+        """Change single resources of a group; return how many nodes with a stream are concerned.
+
+        Raises as `publish` does.
+        """
+        old = self._groups.get(group, Snapshot.of(()))
+        return self.publish({**self._groups, group: old.changed(put, removed)}, self._members)
 
     def snapshot(self, node: NodeKey) -> Snapshot | None:
         """Return the node's snapshot, or None while there is none for it."""
@@ -76,4 +86,8 @@ class SnapshotCache:
 
     def _settled(self, key: GroupKey, snapshot: Snapshot) -> Snapshot:
         old = self._groups.get(key)
-        return old if old is not None and old == snapshot else snapshot
+        if old is not None and (old is snapshot or old == snapshot):
+            return old
+        if missing := snapshot.missing():
+            raise InconsistentError(key, missing)
+        return snapshot

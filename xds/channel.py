@@ -76,7 +76,7 @@ class Channel:
         resources = new.resources(self.type_url)
         for name in names:
             if name in resources:
-                if self.subscription.wants(name):
+                if self.subscription.wants(name, on_demand=resources[name].on_demand):
                     self.dirty.add(name)
                 self.gone.discard(name)
                 self.retired.pop(name, None)

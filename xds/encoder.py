@@ -7,7 +7,7 @@ from xds.resource import Resource, ResourceName, TypeUrl, Version
 from xds.status import Variant
 from xds.wire import Response, delta_response_body, response_body, with_nonce
 
-_Key = tuple[Variant, TypeUrl, Version, tuple[Resource, ...], tuple[ResourceName, ...]]
+_Key = tuple[Variant, TypeUrl, Version, tuple[Resource, ...], tuple[ResourceName, ...], bool]
 
 ENTRIES: Final = 64
 BYTES: Final = 64 * 1024 * 1024
@@ -24,7 +24,14 @@ class Encoder:
 
     def encode(self, variant: Variant, response: Response) -> bytes:
         """Return the response's bytes; only the nonce, at their end, is made anew each time."""
-        key = (variant, response.type_url, response.version, response.resources, response.removed)
+        key = (
+            variant,
+            response.type_url,
+            response.version,
+            response.resources,
+            response.removed,
+            response.heartbeat,
+        )
         body = self._bodies.get(key)
         if body is None:
             body = self._remember(key, self._body(variant, response))

@@ -2,24 +2,40 @@
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Final, NewType
+from typing import Final
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
-TypeUrl = NewType("TypeUrl", str)
-ResourceName = NewType("ResourceName", str)
-Version = NewType("Version", str)
+from xds.references import references
+from xds.type_urls import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    PREFIX,
+    ROUTE,
+    SECRET,
+    TYPES,
+    Reference,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
 
-_PREFIX: Final = "type.googleapis.com/"
-CLUSTER: Final = TypeUrl(_PREFIX + "envoy.config.cluster.v3.Cluster")
-ENDPOINT: Final = TypeUrl(_PREFIX + "envoy.config.endpoint.v3.ClusterLoadAssignment")
-SECRET: Final = TypeUrl(_PREFIX + "envoy.extensions.transport_sockets.tls.v3.Secret")
-LISTENER: Final = TypeUrl(_PREFIX + "envoy.config.listener.v3.Listener")
-ROUTE: Final = TypeUrl(_PREFIX + "envoy.config.route.v3.RouteConfiguration")
-
-TYPES: Final = (CLUSTER, ENDPOINT, SECRET, LISTENER, ROUTE)
-"""The types we know, in the order of a push (xDS protocol, "eventual consistency considerations")."""
+__all__ = [
+    "CLUSTER",
+    "ENDPOINT",
+    "LISTENER",
+    "ROUTE",
+    "SECRET",
+    "TYPES",
+    "Reference",
+    "Resource",
+    "ResourceName",
+    "TypeUrl",
+    "Version",
+    "encode",
+]
 
 _NAME_FIELDS: Final = {ENDPOINT: "cluster_name"}
 
@@ -30,30 +46,41 @@ class Resource:
 
     `body` is the serialised `google.protobuf.Any`; `version` is a hash of it, so that equal content has
     an equal version in every process. `references` are the (type, name) pairs that must exist for this
-    resource to work; they say nothing of the content and do not enter the version.
+    resource to work. An `on_demand` resource is sent to who asks for its name, and is not part of a
+    wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
+    keep it without hearing of it; the server sends word in time. None of the three enters the version.
     """
 
     type_url: TypeUrl
     name: ResourceName
     version: Version
     body: bytes = field(repr=False, compare=False)
-    references: frozenset[tuple[TypeUrl, ResourceName]] = field(
-        default=frozenset(), repr=False, compare=False
-    )
+    references: frozenset[Reference] = field(default=frozenset(), repr=False, compare=False)
+    on_demand: bool = field(default=False, compare=False)
+    ttl_seconds: float | None = field(default=None, compare=False)
 
 
-def encode(message: Message, references: frozenset[tuple[TypeUrl, ResourceName]] = frozenset()) -> Resource:
-    """Encode a Listener, Cluster, RouteConfiguration, ClusterLoadAssignment or Secret, deterministically.
+def encode(
+    message: Message,
+    refers_to: frozenset[Reference] | None = None,
+    *,
+    on_demand: bool = False,
+    ttl_seconds: float | None = None,
+) -> Resource:
+    """Encode a resource message (Listener, Cluster, ...) deterministically.
 
-    The version is the first 16 hexadecimal digits of the body's SHA-256. Raises ValueError for a message
-    without a name: it could be neither subscribed to nor removed.
+    The version is the first 16 hexadecimal digits of the body's SHA-256. `refers_to` spares the search for
+    references to who knows them. Raises ValueError for a message without a name: it could be neither
+    subscribed to nor removed.
     """
-    type_url = TypeUrl(_PREFIX + message.DESCRIPTOR.full_name)
+    type_url = TypeUrl(PREFIX + message.DESCRIPTOR.full_name)
     name = getattr(message, _NAME_FIELDS.get(type_url, "name"))
     if not name:
         raise ValueError(f"a {message.DESCRIPTOR.full_name} without a name")
+    if refers_to is None:
+        refers_to = frozenset() if type_url in (ENDPOINT, SECRET) else references(message)
     body = Any(type_url=type_url, value=message.SerializeToString(deterministic=True)).SerializeToString(
         deterministic=True
     )
     version = Version(hashlib.sha256(body).hexdigest()[:16])
-    return Resource(type_url, ResourceName(name), version, body, references)
+    return Resource(type_url, ResourceName(name), version, body, refers_to, on_demand, ttl_seconds)

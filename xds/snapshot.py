@@ -6,13 +6,26 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Self
 
-from xds.resource import Resource, ResourceName, TypeUrl, Version
+from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
 
 _NOTHING: Mapping[ResourceName, Resource] = MappingProxyType({})
 
 
 class SnapshotError(ValueError):
     """Resources that cannot stand in one snapshot."""
+
+
+class InconsistentError(SnapshotError):
+    """A snapshot refers to what is not in it; `missing` says from what, to what type and name."""
+
+    def __init__(self, group: str, missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...]) -> None:
+        named = "; ".join(
+            f"{resource.type_url.rsplit('.', 1)[1]} {resource.name!r} needs "
+            f"{type_url.rsplit('.', 1)[1]} {name!r}"
+            for resource, type_url, name in missing[:10]
+        )
+        super().__init__(f"the snapshot of {group!r} lacks {len(missing)} resources: {named}")
+        self.missing = missing
 
 
 class Snapshot:
@@ -24,16 +37,26 @@ class Snapshot:
 
     __slots__ = ("__weakref__", "_by_type", "_ordered", "_step", "_versions")
 
-    def __init__(self, by_type: Mapping[TypeUrl, Mapping[ResourceName, Resource]]) -> None:
+    def __init__(
+        self,
+        by_type: Mapping[TypeUrl, Mapping[ResourceName, Resource]],
+        versions: Mapping[TypeUrl, Version] = MappingProxyType({}),
+    ) -> None:
         self._by_type = by_type
-        self._versions: dict[TypeUrl, Version] = {}
+        self._versions: dict[TypeUrl, Version] = dict(versions)
         self._ordered: dict[TypeUrl, tuple[Resource, ...]] = {}
         self._step: tuple[weakref.ref[Snapshot] | None, Mapping[TypeUrl, frozenset[ResourceName]]] | None
         self._step = None
 
     @classmethod
-    def of(cls, resources: Iterable[Resource]) -> Self:
-        """Make a snapshot; raise SnapshotError when two resources of a type have the same name (rule W15)."""
+    def of(
+        cls, resources: Iterable[Resource], versions: Mapping[TypeUrl, Version] = MappingProxyType({})
+    ) -> Self:
+        """Make a snapshot; raise SnapshotError when two resources of a type have the same name (rule W15).
+
+        `versions` names versions of types for whoever has versions of their own; whoever does must change
+        them with the content. A type without one has a hash of its content.
+        """
         by_type: dict[TypeUrl, dict[ResourceName, Resource]] = {}
         for resource in resources:
             named = by_type.setdefault(resource.type_url, {})
@@ -41,8 +64,34 @@ class Snapshot:
                 raise SnapshotError(f"two resources of {resource.type_url} are named {resource.name!r}")
             named[resource.name] = resource
         return cls(
-            {type_url: MappingProxyType(dict(sorted(named.items()))) for type_url, named in by_type.items()}
+            {type_url: MappingProxyType(dict(sorted(named.items()))) for type_url, named in by_type.items()},
+            versions,
         )
+
+    def changed(self, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> Self:
+        """Return a snapshot with resources added or replaced, and others (type, name) removed.
+
+        The types that are not touched are shared with this one, their versions included. Removing what is
+        not there is no error.
+        """
+        touched: dict[TypeUrl, dict[ResourceName, Resource]] = {}
+
+        def named(type_url: TypeUrl) -> dict[ResourceName, Resource]:
+            if type_url not in touched:
+                touched[type_url] = dict(self.resources(type_url))
+            return touched[type_url]
+
+        for type_url, name in removed:
+            named(type_url).pop(name, None)
+        for resource in put:
+            named(resource.type_url)[resource.name] = resource
+        # Sorting what is nearly in order is cheap: a push must cost what changed.
+        by_type = {
+            **self._by_type,
+            **{type_url: MappingProxyType(dict(sorted(each.items()))) for type_url, each in touched.items()},
+        }
+        kept = {type_url: version for type_url, version in self._versions.items() if type_url not in touched}
+        return type(self)({t: each for t, each in by_type.items() if each}, kept)
 
     def resources(self, type_url: TypeUrl) -> Mapping[ResourceName, Resource]:
         """Return the resources of a type by name, in the order of their names; empty if there are none."""
@@ -81,8 +130,24 @@ class Snapshot:
         self._step = (weakref.ref(old) if old is not None else None, changed)
         return changed
 
+    def visible(self, type_url: TypeUrl) -> tuple[Resource, ...]:
+        """Return what a wildcard shows of a type: all but the resources on demand, in order of names."""
+        everything = self.ordered(type_url)
+        if not any(resource.on_demand for resource in everything):
+            return everything
+        return tuple(resource for resource in everything if not resource.on_demand)
+
+    @property
+    def shortest_ttl(self) -> float | None:
+        """The least time to live of any resource, in seconds; None if none has one."""
+        lives = (r.ttl_seconds for t in self._by_type for r in self.ordered(t) if r.ttl_seconds is not None)
+        return min(lives, default=None)
+
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
-        """Return the references that no resource answers, as (from, type, name); empty when consistent."""
+        """Return the references that no resource answers, as (from, type, name); empty when consistent.
+
+        More resources than are referred to are no fault: clients drop references before we do.
+        """
         return tuple(
             (resource, type_url, name)
             for source in sorted(self._by_type)

@@ -102,14 +102,23 @@ class Stream(abc.ABC):
         version: Version,
         resources: Iterable[Resource],
         removed: Iterable[ResourceName] = (),
+        *,
+        heartbeat: bool = False,
     ) -> Response:
         nonce = Nonce(str(next(self._nonces)))  # W3, D15: never twice on a stream
-        response = Response(channel.type_url, version, nonce, tuple(resources), tuple(removed))
+        response = Response(channel.type_url, version, nonce, tuple(resources), tuple(removed), heartbeat)
         channel.sent(response, supersedes=self._SUPERSEDES)
         return response
 
-    def _known(self, channel: Channel) -> Iterable[ResourceName]:
-        return self._snapshot.resources(channel.type_url) if self._snapshot is not None else ()
+    def _wanted(self, channel: Channel) -> Iterable[ResourceName]:
+        """Return the names that are there and that the client wants."""
+        if self._snapshot is None:
+            return ()
+        return (
+            resource.name
+            for resource in self._snapshot.ordered(channel.type_url)
+            if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
+        )
 
     def _flush(self) -> list[Response]:
         if self._snapshot is None:  # S12: never answer from nothing
@@ -188,7 +197,7 @@ class AdsStream(Stream):
         channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
         channel.must |= change.added  # W8: asked for anew, answered anew
         if change.began:
-            channel.must.update(self._known(channel))
+            channel.must.update(self._wanted(channel))
         if change.ended:
             channel.drop_unwanted()
         # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
@@ -196,7 +205,7 @@ class AdsStream(Stream):
         return self._flush()
 
     def _begin(self, channel: Channel) -> None:
-        channel.must.update(name for name in self._known(channel) if channel.subscription.wants(name))
+        channel.must.update(self._wanted(channel))
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
         owed, channel.owed = channel.owed, False
@@ -217,9 +226,13 @@ class AdsStream(Stream):
 
     def _full(self, channel: Channel, snapshot: Snapshot) -> Response:
         """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
-        listed = snapshot.ordered(channel.type_url)
-        if not channel.subscription.wildcard:
-            listed = tuple(resource for resource in listed if channel.subscription.wants(resource.name))
+        listed = snapshot.visible(channel.type_url)
+        if channel.subscription.names or not channel.subscription.wildcard:
+            listed = tuple(
+                resource
+                for resource in snapshot.ordered(channel.type_url)
+                if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
+            )
         if not channel.retired:
             return self._respond(channel, snapshot.version(channel.type_url), listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
@@ -246,11 +259,27 @@ class DeltaStream(Stream):
             channel.drop(change.dropped)
         if change.began:
             channel.owed = True  # D10
-            channel.dirty.update(self._known(channel))
+            channel.dirty.update(self._wanted(channel))
         if change.ended:
             channel.drop_unwanted()
         self._look_for_absent(channel)
         return self._flush()
+
+    def on_heartbeat(self) -> list[Response]:
+        """Return word of what the client holds and may keep only for a time; to be called in time (N5)."""
+        if self._snapshot is None:
+            return []
+        responses = []
+        for channel in self.channels:
+            living = tuple(
+                resource
+                for resource in self._snapshot.ordered(channel.type_url)
+                if resource.ttl_seconds is not None and channel.held.get(resource.name) == resource.version
+            )
+            if living:
+                version = self._snapshot.version(channel.type_url)
+                responses.append(self._respond(channel, version, living, heartbeat=True))
+        return responses
 
     def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
         """D13: what the client says it holds is not sent again, but endpoints are (O4)."""
@@ -268,9 +297,7 @@ class DeltaStream(Stream):
     def _begin(self, channel: Channel) -> None:
         if self._snapshot is None:
             return
-        channel.dirty.update(
-            name for name in self._snapshot.resources(channel.type_url) if channel.subscription.wants(name)
-        )
+        channel.dirty.update(self._wanted(channel))
         self._find_gone(channel, self._snapshot)
         self._look_for_absent(channel)
 
@@ -281,12 +308,21 @@ class DeltaStream(Stream):
         """D4: a name that does not exist is answered at once; not for RDS, where Envoy would hang (O6)."""
         if self._snapshot is None or channel.type_url == ROUTE:
             return
-        missing = channel.must - self._snapshot.resources(channel.type_url).keys()
+        resources = self._snapshot.resources(channel.type_url)
+        missing = {
+            name
+            for name in channel.must
+            if name not in resources
+            or not channel.subscription.wants(name, on_demand=resources[name].on_demand)
+        }
+        channel.must -= missing
+        for name in missing:
+            channel.held.pop(name, None)
         channel.absent |= missing - channel.gone
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
         owed, channel.owed = channel.owed, False
-        absent = sorted(channel.absent - snapshot.resources(channel.type_url).keys())
+        absent = sorted(channel.absent)
         channel.absent.clear()
         before = dict(channel.held) if channel.type_url == CLUSTER else {}
         news = channel.take_news(snapshot)

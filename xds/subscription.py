@@ -37,9 +37,9 @@ class Subscription:
     _named: bool = False
     _last: tuple[ResourceName, ...] | None = None
 
-    def wants(self, name: ResourceName) -> bool:
-        """Say whether the client wants that resource."""
-        return self.wildcard or name in self.names
+    def wants(self, name: ResourceName, *, on_demand: bool = False) -> bool:
+        """Say whether the client wants that resource; one on demand must have been named (N7)."""
+        return name in self.names or (self.wildcard and not on_demand)
 
     def replace(self, names: tuple[ResourceName, ...]) -> Change:
         """Take a state-of-the-world request's names.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NewType
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
@@ -23,7 +24,7 @@ ERROR_LIMIT = 1024
 
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = 1, 2, 4, 5, 6
 _SOTW_CONTROL_PLANE, _DELTA_CONTROL_PLANE = 6, 7
-_RESOURCE_VERSION, _RESOURCE_BODY, _RESOURCE_NAME = 1, 2, 3
+_RESOURCE_VERSION, _RESOURCE_BODY, _RESOURCE_NAME, _RESOURCE_TTL = 1, 2, 3, 6
 
 
 class WireError(ValueError):
@@ -75,13 +76,17 @@ class DeltaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response of either variant; `removed` is empty in state of the world."""
+    """A response of either variant; `removed` is empty in state of the world.
+
+    A `heartbeat` names resources that have a time to live, without their bodies (N5).
+    """
 
     type_url: TypeUrl
     version: Version
     nonce: Nonce
     resources: tuple[Resource, ...] = ()
     removed: tuple[ResourceName, ...] = ()
+    heartbeat: bool = False
 
 
 def read_request(data: bytes) -> Request:
@@ -128,7 +133,10 @@ def response_body(response: Response, control_plane: str) -> bytes:
 def delta_response_body(response: Response, control_plane: str) -> bytes:
     """Encode a DeltaDiscoveryResponse but for its nonce; each resource with its own version."""
     parts = [_text(_VERSION, response.version)]
-    parts += [_field(_RESOURCES, _delta_resource(resource)) for resource in response.resources]
+    parts += [
+        _field(_RESOURCES, _delta_resource(resource, body=not response.heartbeat))
+        for resource in response.resources
+    ]
     parts.append(_text(_TYPE_URL, response.type_url))
     parts += [_text(_REMOVED, name) for name in response.removed]
     parts.append(_identifier(_DELTA_CONTROL_PLANE, control_plane))
@@ -158,14 +166,23 @@ def _node(message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscovery
     return Node(node.id, node.cluster, agent if node.user_agent_name else "", node.ByteSize())
 
 
-def _delta_resource(resource: Resource) -> bytes:
+def _delta_resource(resource: Resource, *, body: bool) -> bytes:
     return b"".join(
         (
             _text(_RESOURCE_VERSION, resource.version),
-            _field(_RESOURCE_BODY, resource.body),
+            _field(_RESOURCE_BODY, resource.body) if body else b"",
             _text(_RESOURCE_NAME, resource.name),
+            _ttl(resource.ttl_seconds),
         )
     )
+
+
+def _ttl(seconds: float | None) -> bytes:
+    if seconds is None:
+        return b""
+    nanos = round(seconds * 1_000_000_000)
+    duration = Duration(seconds=nanos // 1_000_000_000, nanos=nanos % 1_000_000_000)
+    return _field(_RESOURCE_TTL, duration.SerializeToString())
 
 
 def _identifier(number: int, control_plane: str) -> bytes:

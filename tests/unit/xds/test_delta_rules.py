@@ -1,11 +1,13 @@
 """Incremental, rule by rule; the numbers are those of docs/xds-rules.md."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
+from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.stream import DeltaStream
-from xds.wire import NO_NONCE, DeltaRequest, Rejection, Response
+from xds.wire import NO_NONCE, DeltaRequest, Rejection, Response, delta_response_body
 
 Make = Callable[..., Resource]
 Said = list[tuple[str, list[str], list[str]]]
@@ -303,3 +305,67 @@ def test_s12_a_reconnect_before_the_first_snapshot_is_held(make: Make) -> None:
 def test_a_version_is_a_hash_of_content(make: Make) -> None:
     """It is written down here: another process, or another release of ours, must not differ unnoticed."""
     assert make(LISTENER, "a").version == Version("838931b2bced84a0")
+
+
+def on_demand(resource: Resource) -> Resource:
+    """Return the resource as one that a wildcard does not show."""
+    return replace(resource, on_demand=True)
+
+
+def test_n7_a_cluster_on_demand_is_sent_to_who_names_it(make: Make) -> None:
+    """The wildcard does not show it; its name does, and so does a later change of it."""
+    stream = stream_of(make(CLUSTER, "a"), on_demand(make(CLUSTER, "od")))
+    first = ask(stream, CLUSTER)
+    assert said(first) == [("Cluster", ["a"], [])]
+    ack(stream, first[0])
+
+    named = ask(stream, CLUSTER, "od")
+    assert said(named) == [("Cluster", ["od"], [])]
+    ack(stream, named[0])
+    changed = stream.on_snapshot(Snapshot.of((make(CLUSTER, "a"), on_demand(make(CLUSTER, "od", 1)))))
+    assert said(changed) == [("Cluster", ["od"], [])]
+    ack(stream, changed[0])
+    assert said(ask(stream, CLUSTER, minus=["od"])) == [("Cluster", [], ["od"])]
+
+
+def test_n7_an_unknown_cluster_on_demand_is_answered_at_once(make: Make) -> None:
+    """So that Envoy can answer its request; the cluster is pushed when it comes."""
+    stream = stream_of(make(CLUSTER, "a"))
+    ack(stream, ask(stream, CLUSTER)[0])
+
+    unknown = ask(stream, CLUSTER, "od")
+    assert said(unknown) == [("Cluster", [], ["od"])]
+    ack(stream, unknown[0])
+    assert said(stream.on_snapshot(Snapshot.of((make(CLUSTER, "a"), on_demand(make(CLUSTER, "od")))))) == [
+        ("Cluster", ["od"], [])
+    ]
+
+
+def test_n5_who_holds_a_resource_with_a_time_to_live_hears_of_it_without_its_body(make: Make) -> None:
+    """The resource brings its time; the heartbeat has name and version only, and nothing else is in it."""
+    mortal = replace(make(LISTENER, "l"), ttl_seconds=1.5)
+    stream = stream_of(mortal, make(LISTENER, "immortal"))
+    first = ask(stream, LISTENER)[0]
+    ack(stream, first)
+
+    beat = stream.on_heartbeat()
+    assert said(beat) == [("Listener", ["l"], [])]
+    sent, again = (
+        discovery_pb2.DeltaDiscoveryResponse.FromString(delta_response_body(each, ""))
+        for each in (first, beat[0])
+    )
+    assert [(r.name, r.ttl.ToNanoseconds(), r.HasField("resource")) for r in sent.resources] == [
+        ("immortal", 0, True),
+        ("l", 1_500_000_000, True),
+    ]
+    assert [(r.name, r.version, r.HasField("resource")) for r in again.resources] == [
+        ("l", mortal.version, False)
+    ]
+
+
+def test_s7_a_type_that_nobody_has_does_not_end_the_stream() -> None:
+    """Its names are answered as missing, and the other types go on."""
+    stream = stream_of()
+
+    assert said(ask(stream, TypeUrl("type.googleapis.com/foo.Bar"), "x")) == [("Bar", [], ["x"])]
+    assert said(ask(stream, CLUSTER)) == [("Cluster", [], [])]

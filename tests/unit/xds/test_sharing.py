@@ -8,7 +8,7 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.encoder import BYTES, ENTRIES, Encoder
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
-from xds.snapshot import Snapshot, SnapshotError
+from xds.snapshot import InconsistentError, Snapshot, SnapshotError
 from xds.status import Variant
 from xds.wire import Nonce, Response
 
@@ -100,8 +100,8 @@ def test_publishing_wakes_only_whom_it_concerns(make: Make) -> None:
     def publish(content: int, members: dict[NodeKey, GroupKey]) -> int:
         return cache.publish(
             {
-                GroupKey("g1"): Snapshot.of((make(CLUSTER, "a"),)),
-                GroupKey("g2"): Snapshot.of((make(CLUSTER, "a", content),)),
+                GroupKey("g1"): Snapshot.of((make(ENDPOINT, "a"),)),
+                GroupKey("g2"): Snapshot.of((make(ENDPOINT, "a", content),)),
             },
             members,
         )
@@ -120,7 +120,43 @@ def test_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
     first = cache.watch(node, lambda: woken.append("first"))
     cache.watch(node, lambda: woken.append("second"))
     cache.unwatch(first)
-    cache.publish({GroupKey("g"): Snapshot.of((make(CLUSTER, "a"),))}, {node: GroupKey("g")})
+    cache.publish({GroupKey("g"): Snapshot.of((make(ENDPOINT, "a"),))}, {node: GroupKey("g")})
 
     assert woken == ["second"]
-    assert ResourceName("a") in cache.snapshots()[GroupKey("g")].resources(CLUSTER)
+    assert ResourceName("a") in cache.snapshots()[GroupKey("g")].resources(ENDPOINT)
+
+
+def test_a_snapshot_that_lacks_something_is_refused_and_changes_nothing(make: Make) -> None:
+    """It is said what needs what; the good snapshot before stays in force."""
+    cache, group, node = SnapshotCache(), GroupKey("g"), NodeKey("n")
+    cache.publish({group: Snapshot.of((make(ENDPOINT, "a"),))}, {node: group})
+
+    with pytest.raises(InconsistentError, match="Cluster 'b' needs ClusterLoadAssignment 'b'"):
+        cache.publish({group: Snapshot.of((make(CLUSTER, "b"),))}, {node: group})
+    held = cache.snapshot(node)
+    assert held is not None
+    assert list(held.resources(ENDPOINT)) == ["a"]
+
+
+def test_single_resources_are_added_replaced_and_removed(make: Make) -> None:
+    """What is not touched is shared with the snapshot before."""
+    cache, group = SnapshotCache(), GroupKey("g")
+    a = make(ENDPOINT, "a")
+    cache.update(group, [a, make(ROUTE, "r")])
+    first = cache.snapshots()[group]
+    cache.update(group, [make(ENDPOINT, "a", 1), make(ENDPOINT, "b")])
+    cache.update(group, removed=[(ENDPOINT, ResourceName("b")), (ENDPOINT, ResourceName("never"))])
+    last = cache.snapshots()[group]
+
+    assert last == Snapshot.of((make(ENDPOINT, "a", 1), make(ROUTE, "r")))
+    assert last.resources(ROUTE) is first.resources(ROUTE)
+    assert last.changed_since(first) == {ENDPOINT: {"a"}}
+
+
+def test_whoever_has_versions_of_their_own_may_name_them(make: Make) -> None:
+    """The named type has that version, the others a hash, and a change of the type ends the name."""
+    snapshot = Snapshot.of((make(ENDPOINT, "a"), make(ROUTE, "r")), {ENDPOINT: Version("mine")})
+
+    assert snapshot.version(ENDPOINT) == "mine"
+    assert len(snapshot.version(ROUTE)) == 16
+    assert snapshot.changed([make(ENDPOINT, "b")]).version(ENDPOINT) != "mine"

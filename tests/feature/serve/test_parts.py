@@ -1,0 +1,55 @@
+"""What becomes of the server when a part of it fails: it ends, and says which."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from controller.app import run
+from controller.errors import StartupError
+from controller.settings import Settings, load
+from controller.tasks import TaskEnded
+from providers.directory import DirectorySource
+from providers.files import DirectoryError
+
+
+def _settings(tmp_path: Path) -> Settings:
+    (tmp_path / "mesh").mkdir()
+    flags: dict[str, object] = {"mesh": tmp_path / "mesh", "state": tmp_path / "state"}
+    return load(flags | dict.fromkeys(("ads_address", "http_address", "debug_address"), "127.0.0.1:0"))
+
+
+async def test_a_part_that_ends_by_itself_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would notice a mesh directory that is not watched any more."""
+
+    async def ends(self: DirectorySource, changed: Callable[[], None]) -> None:
+        del self, changed
+
+    monkeypatch.setattr(DirectorySource, "run", ends)
+    with pytest.raises(TaskEnded, match="the task 'mesh source' ended, and should not have"):
+        await run(_settings(tmp_path), asyncio.Event())
+    assert not (tmp_path / "state" / "meshwright.sock").exists()
+
+
+async def test_a_mesh_that_cannot_be_read_at_first_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence, though the error came from within a group of tasks."""
+
+    def fails(self: DirectorySource) -> None:
+        del self
+        raise DirectoryError("the directory cannot be listed")
+
+    monkeypatch.setattr(DirectorySource, "load", fails)
+    with pytest.raises(StartupError, match=r"^the directory cannot be listed$"):
+        await run(_settings(tmp_path), asyncio.Event())
+
+
+async def test_a_server_that_is_told_to_stop_before_it_serves_stops(tmp_path: Path) -> None:
+    """A signal during the start is not lost."""
+    stop = asyncio.Event()
+    stop.set()
+    await run(_settings(tmp_path), stop)
