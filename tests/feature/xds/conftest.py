@@ -1,6 +1,7 @@
 """A server of our own on a real socket, and a raw client that speaks bytes over mTLS."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -154,11 +155,14 @@ class Client:
             )
         if node:
             request.node.id = node
-        await self.call.write(request.SerializeToString())
+        await self.send(request)
 
-    async def send(self, request: discovery_pb2.DiscoveryRequest) -> None:
-        """Send any request."""
-        await self.call.write(request.SerializeToString())
+    async def send(
+        self, request: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest
+    ) -> None:
+        """Send any request; if the server has ended the stream already, its status will say why."""
+        with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            await self.call.write(request.SerializeToString())
 
     async def response(self) -> discovery_pb2.DiscoveryResponse | discovery_pb2.DeltaDiscoveryResponse:
         """Wait for a response."""
