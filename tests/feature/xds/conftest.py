@@ -102,6 +102,12 @@ class Served:
     cache: SnapshotCache
     seen: Seen
     port: int
+    tls: list[TlsIdentity]
+
+    @property
+    def roots(self) -> bytes:
+        """The authority that the server's certificate comes from."""
+        return self.tls[0].trust_bundle
 
 
 Serve = Callable[..., Awaitable[Served]]
@@ -113,12 +119,12 @@ async def serve(pki: Pki) -> AsyncIterator[Serve]:
     running: list[AdsServer] = []
 
     async def start(authenticator: Authenticator | None = None, limits: Limits | None = None) -> Served:
-        cache, seen = SnapshotCache(), Seen()
+        cache, seen, tls = SnapshotCache(), Seen(), [pki.tls]
         server = AdsServer(
-            cache, authenticator or AnyNode(NodeKey("n")), lambda: pki.tls, observer=seen, limits=limits
+            cache, authenticator or AnyNode(NodeKey("n")), lambda: tls[0], observer=seen, limits=limits
         )
         running.append(server)
-        return Served(server, cache, seen, await server.start("127.0.0.1:0"))
+        return Served(server, cache, seen, await server.start("127.0.0.1:0"), tls)
 
     yield start
     for server in running:

@@ -13,11 +13,11 @@ import pytest
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.access import Ending, Peer, Refused
-from xds.cache import GroupKey, NodeKey
+from xds.access import AnyNode, Ending, Peer, Refused
+from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.limits import Limits
 from xds.resource import CLUSTER, ENDPOINT, Resource, encode
-from xds.server import AdsServer, ListenError
+from xds.server import SERVICE, AdsServer, ListenError, Plaintext
 from xds.snapshot import Snapshot
 from xds.status import SyncState, Variant
 from xds.wire import Node
@@ -242,7 +242,7 @@ async def test_no_certificate_or_another_authority_is_refused_in_the_handshake(
     served = await serve()
     for client in (
         connect(served.port, certificate=False),
-        connect(served.port, as_pki=dataclasses.replace(another_pki, roots=connect_roots(served))),
+        connect(served.port, as_pki=dataclasses.replace(another_pki, roots=served.roots)),
     ):
         with pytest.raises((grpc.aio.AioRpcError, asyncio.InvalidStateError)):
             await client.ask(ENDPOINT, "a")
@@ -251,12 +251,6 @@ async def test_no_certificate_or_another_authority_is_refused_in_the_handshake(
     assert served.server.statuses() == ()
     assert served.seen.handshakes >= 2
     assert served.seen.endings == []
-
-
-def connect_roots(served: Any) -> bytes:
-    """Return the authority that the server's certificate comes from."""
-    roots: bytes = served.server._tls().trust_bundle
-    return roots
 
 
 def negotiate(port: int, context: ssl.SSLContext) -> str | None:
@@ -308,7 +302,7 @@ async def test_the_server_certificate_rotates_without_a_restart(
     await old.ask(ENDPOINT, "a")
     await old.response()
 
-    served.server._tls = lambda: another_pki.tls
+    served.tls[0] = another_pki.tls
     new = connect(served.port, as_pki=another_pki)
     await new.ask(ENDPOINT, "a")
     assert len((await new.response()).resources) == 1
@@ -341,3 +335,20 @@ async def test_one_type_after_another_on_one_stream(serve: Serve, connect: Conne
     second = await client.response()
 
     assert [first.type_url, second.type_url] == [ENDPOINT, CLUSTER]
+
+
+async def test_without_tls_only_loopback_is_served(pki: Any) -> None:
+    """By name only, and never to a network."""
+    cache = SnapshotCache()
+    publish(cache, endpoints("a"))
+    server = AdsServer(cache, AnyNode(NodeKey("n")), Plaintext.ON_LOOPBACK)
+    for address in ("0.0.0.0:0", "192.0.2.1:0", "localhost:0", "[::]:0"):
+        with pytest.raises(ListenError, match="only a loopback address"):
+            await server.start(address)
+    port = await server.start("127.0.0.1:0")
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        call = channel.stream_stream(f"/{SERVICE}/StreamAggregatedResources")()
+        request = discovery_pb2.DiscoveryRequest(node={"id": "x"}, type_url=ENDPOINT, resource_names=["a"])
+        await call.write(request.SerializeToString())
+        assert await call.read() is not grpc.aio.EOF
+    await server.stop(0)

@@ -1,0 +1,87 @@
+"""The example of docs/xds.md, as its reader would run it: our server alone, and a real Envoy."""
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+pytestmark = pytest.mark.envoy
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "two_clusters.py"
+
+
+async def server(name: str, ends: AsyncExitStack) -> int:
+    """Start an HTTP server that answers with its name; return its port."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=name)
+
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    ends.push_async_callback(runner.cleanup)
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    return int(runner.addresses[0][1])
+
+
+async def start(ends: AsyncExitStack, *command: str) -> asyncio.subprocess.Process:
+    """Start a process that ends with the test."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+
+    async def end() -> None:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+    ends.push_async_callback(end)
+    return process
+
+
+async def until_answered_by(name: str, port: int) -> None:
+    """Ask until that server answers."""
+    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+        while True:
+            try:
+                async with session.get(f"http://127.0.0.1:{port}/") as response:
+                    if await response.text() == name:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """End what a test started."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def test_the_documented_example_runs_with_a_real_envoy(
+    envoy: str, ends: AsyncExitStack, unused_tcp_port_factory: object, tmp_path: Path
+) -> None:
+    """Traffic goes to the first cluster, and to the second after a line on standard input."""
+    assert callable(unused_tcp_port_factory)
+    ads, front = unused_tcp_port_factory(), unused_tcp_port_factory()
+    ports = [str(await server(name, ends)) for name in ("first", "second")]
+    example = await start(ends, sys.executable, str(EXAMPLE), f"127.0.0.1:{ads}", str(front), *ports)
+    assert example.stdout is not None
+    assert example.stdin is not None
+    bootstrap = tmp_path / "bootstrap.json"
+    bootstrap.write_bytes(await example.stdout.readline())
+    await start(ends, envoy, "-c", str(bootstrap), "--disable-hot-restart", "--concurrency", "1")
+
+    await until_answered_by("first", front)
+    example.stdin.write(b"second\n")
+    await example.stdin.drain()
+    await until_answered_by("second", front)
