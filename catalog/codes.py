@@ -1,0 +1,40 @@
+"""The stable codes of what can be wrong between objects, each of which is right by itself."""
+
+import enum
+from typing import Self
+
+
+class Code(enum.StrEnum):
+    """A problem's stable code and, in `doc`, what it means in one line. MW20xx come from the catalog."""
+
+    doc: str
+
+    def __new__(cls, value: str, doc: str) -> Self:
+        """Make a member that is its code and carries its meaning."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.doc = doc
+        return member
+
+    UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a route object that does not exist."
+    UNKNOWN_MATCH = "MW2002", "A TrafficTarget's rule names a match that its HTTPRouteGroup does not have."
+    NO_RULES = "MW2003", "A TrafficTarget without rules admits nothing."
+    ALL_REFUSED = "MW2004", "Every rule of a TrafficTarget is refused, so it admits nothing."
+    FOREIGN_DESTINATION = "MW2005", "A TrafficTarget speaks for a destination of another namespace."
+    NO_SOURCES = "MW2006", "A TrafficTarget without sources admits nobody."
+    UNKNOWN_APEX = "MW2010", "A TrafficSplit's apex is no Service of its namespace; the split is refused."
+    UNKNOWN_BACKEND = "MW2011", "A TrafficSplit's backend does not exist; it gets no share."
+    ZERO_WEIGHTS = "MW2012", "The weights of a TrafficSplit's existing backends are all zero; it is refused."
+    EXCESSIVE_WEIGHTS = "MW2013", "A TrafficSplit's weights add up to more than 32 bits hold; it is refused."
+    UNKNOWN_SPLIT_MATCH = "MW2014", "A TrafficSplit names an unknown HTTPRouteGroup, or one that is empty."
+    OVERRULED_SPLIT = "MW2015", "Another TrafficSplit on the same apex takes precedence."
+    BACKEND_PORT = "MW2016", "A TrafficSplit's backend lacks a port of the apex; it gets no share there."
+    NO_ENDPOINTS = "MW2020", "Nothing that could be called stands behind a Service."
+    OUTSIDE_MESH = "MW2021", "An endpoint has no sidecar that is known; it cannot do mTLS and gets no calls."
+    SHARED_ADDRESS = "MW2022", "Two Services are called at one address and port and cannot be told apart."
+    PROTOCOLS_DIFFER = "MW2023", "Services disagree on what is spoken on one port of a workload."
+    UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
+    UUID_TWICE = "MW2031", "Two workloads claim one proxy UUID; the first has it."
+    LISTENER_CONFLICT = "MW2032", "Two explicit listeners share an address and port; the later is left out."
+    UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
+    SEVERAL_CONFIGS = "MW2040", "There are several MeshConfigs; one counts."

@@ -1,0 +1,53 @@
+"""Groups of proxies that need the same configuration, so that it is computed and encoded once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, ProxyUuid
+from mesh.service import ServiceKey
+from mesh.workload import Explicit, Interception, Workload, WorkloadKey, WorkloadPort
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """What a proxy's configuration depends on, of the proxy itself.
+
+    `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
+    its own; `ports` are there because a service may name its target port, and a workload its protocol.
+    """
+
+    identity: ServiceIdentity
+    primary: ServiceKey
+    services: tuple[ServiceKey, ...]
+    ports: tuple[WorkloadPort, ...]
+    interception: Interception
+    workload: WorkloadKey | None = None
+    address: IpAddress | None = None
+
+
+def group_of(view: View, workload: Workload) -> GroupKey:
+    """Return the group of a workload's proxy."""
+    explicit = isinstance(workload.interception, Explicit)
+    return GroupKey(
+        identity=workload.identity,
+        primary=ServiceKey(workload.key.namespace, workload.service),
+        services=view.services_of.get(workload.key, ()),
+        ports=tuple(sorted(workload.ports, key=_port_order)),
+        interception=workload.interception,
+        workload=workload.key if explicit else None,
+        address=workload.address if explicit else None,
+    )
+
+
+def groups(view: View) -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
+    """Return all groups with the UUIDs of their proxies, sorted; groups in the order of their first UUID."""
+    found: dict[GroupKey, list[ProxyUuid]] = {}
+    for uuid in sorted(view.workloads_by_uuid):
+        found.setdefault(group_of(view, view.workloads_by_uuid[uuid]), []).append(uuid)
+    return {key: tuple(uuids) for key, uuids in found.items()}
+
+
+def _port_order(port: WorkloadPort) -> tuple[int, str, str]:
+    return (port.number, port.name, port.protocol or "")

@@ -1,0 +1,109 @@
+"""Problems of Services: nobody behind them, endpoints outside the mesh, addresses and ports in dispute."""
+
+from collections.abc import Iterator
+
+from catalog.codes import Code
+from catalog.endpoints import endpoints
+from catalog.outbound import protocol_of
+from catalog.ports import target_number
+from catalog.saying import say, workload_object
+from catalog.view import View
+from mesh.names import IpAddress, Port
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.service import Protocol, Service, ServiceKey
+from mesh.workload import Endpoint, Explicit, Workload
+
+
+def problems(view: View) -> Iterator[Problem]:
+    """Yield the problems of every Service, and of the workloads that name services."""
+    for service in view.services.values():
+        yield from _behind(view, service)
+    yield from _shared_addresses(view)
+    for workload in view.workloads.values():
+        yield from _names(view, workload)
+        yield from _protocols(view, workload)
+
+
+def _object(key: ServiceKey) -> ObjectKey:
+    return ObjectKey("Service", key.namespace, key.name)
+
+
+def _behind(view: View, service: Service) -> Iterator[Problem]:
+    found = [each for port in service.ports for each in endpoints(view, service.key, port)]
+    key = _object(service.key)
+    # The apex of a split need not have anyone behind it: its backends answer.
+    if not found and service.key not in view.splits_by_apex:
+        wanted = "a workload or EndpointSlice behind it; until then calls to it get no answer"
+        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", _selector(service), wanted)
+    outside = sorted({_place(each) for each in found if each.identity is None})
+    if outside:
+        wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
+        yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", ", ".join(outside), wanted)
+
+
+def _place(endpoint: Endpoint) -> str:
+    return f"{endpoint.address}:{endpoint.port}"
+
+
+def _selector(service: Service) -> str:
+    return ", ".join(f"{name}={value}" for name, value in service.selector)
+
+
+def _shared_addresses(view: View) -> Iterator[Problem]:
+    holders: dict[tuple[IpAddress, Port], ServiceKey] = {}
+    for service in view.services.values():
+        for port in service.ports:
+            for address in _called_at(view, service):
+                holder = holders.setdefault((address, port.port), service.key)
+                if holder != service.key:
+                    wanted = f"Service {holder} is called at the same address and port, and gets the calls"
+                    yield say(
+                        view,
+                        _object(service.key),
+                        Code.SHARED_ADDRESS,
+                        Severity.WARNING,
+                        "spec.clusterIP",
+                        f"{address}:{port.port}",
+                        wanted,
+                    )
+
+
+def _called_at(view: View, service: Service) -> tuple[IpAddress, ...]:
+    if service.headless:
+        return tuple({each.address for port in service.ports for each in endpoints(view, service.key, port)})
+    address = service.cluster_ip or view.virtual_addresses.get(service.key)
+    return () if address is None else (address,)
+
+
+def _names(view: View, workload: Workload) -> Iterator[Problem]:
+    if workload.uuid is None:
+        return
+    key = workload_object(view, workload.key)
+    primary = ServiceKey(workload.key.namespace, workload.service)
+    if primary not in view.services and view.services_of.get(workload.key) is None and workload.ports:
+        wanted = f"Service {primary} does not exist and no other has this workload; nobody can call it"
+        yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
+    if not isinstance(workload.interception, Explicit):
+        return
+    for number, upstream in enumerate(workload.interception.upstreams):
+        service = view.services.get(upstream.service)
+        if service is None or service.port(upstream.service_port) is None:
+            named = f"{upstream.service}:{upstream.service_port}"
+            wanted = "a Service and one of its ports; until then nothing is offered here"
+            field = f"spec.upstreams[{number}]"
+            yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, field, named, wanted)
+
+
+def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
+    said: dict[Port, dict[Protocol, ServiceKey]] = {}
+    for key in view.services_of.get(workload.key, ()):
+        for port in view.services[key].ports:
+            number = target_number(port, workload.ports)
+            if number is not None:
+                said.setdefault(number, {}).setdefault(protocol_of(view, key, port), key)
+    for number, protocols in sorted(said.items()):
+        if len({protocol.is_http for protocol in protocols}) > 1:
+            named = ", ".join(f"{protocol.value} by {key}" for protocol, key in sorted(protocols.items()))
+            wanted = f"one protocol for port {number}: set appProtocol alike, or the workload's own protocol"
+            named_by = workload_object(view, workload.key)
+            yield say(view, named_by, Code.PROTOCOLS_DIFFER, Severity.WARNING, "spec.ports", named, wanted)

@@ -1,0 +1,59 @@
+"""Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
+
+from collections.abc import Iterator
+
+from catalog.access import in_force, rule_matches
+from catalog.codes import Code
+from catalog.saying import say
+from catalog.view import View
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+
+
+def problems(view: View) -> Iterator[Problem]:
+    """Yield the problems of every TrafficTarget."""
+    for target in view.targets:
+        yield from _of_target(view, target)
+
+
+def _of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
+    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    if not in_force(target):
+        yield say(
+            view,
+            key,
+            Code.FOREIGN_DESTINATION,
+            Severity.ERROR,
+            "spec.destination.namespace",
+            target.destination.namespace,
+            f"a TrafficTarget must stand in its destination's namespace, not in {target.key.namespace}; "
+            "it is not in force",
+        )
+    if not target.sources:
+        wanted = "at least one source; nobody is admitted"
+        yield say(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
+    if not target.rules:
+        wanted = "at least one rule; without one nothing is admitted"
+        yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
+        return
+    bad = [each for number, rule in enumerate(target.rules) if (each := _of_rule(view, key, number, rule))]
+    yield from bad
+    if len(bad) == len(target.rules):
+        wanted = "no rule of this target is in force, so it admits nothing"
+        yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
+
+
+def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | None:
+    place = f"spec.rules[{number}]"
+    route = PolicyKey(key.namespace, rule.name)
+    known = view.http_groups if rule.kind is RouteKind.HTTP else view.tcp_routes
+    if route not in known:
+        wanted = f"{rule.kind.value} {route} does not exist; this rule admits nothing until it does"
+        return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
+    if rule.kind is RouteKind.HTTP and rule_matches(view, key.namespace, rule) is None:
+        there = sorted(each.name for each in view.http_groups[route].matches)
+        unknown = sorted(set(rule.matches) - set(there))
+        wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}; this rule admits nothing"
+        named = ", ".join(unknown)
+        return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", named, wanted)
+    return None

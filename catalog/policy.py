@@ -1,0 +1,47 @@
+"""The policy of one group of proxies: inbound and outbound put together."""
+
+from catalog.groups import GroupKey
+from catalog.inbound import inbound_ports
+from catalog.outbound import destinations, outbound_services
+from catalog.proxy import InterceptionKind, ProxyPolicy, TlsRange
+from catalog.view import View
+from mesh.workload import Explicit, Transparent
+
+__all__ = ["ProxyPolicy", "proxy_policy"]
+
+
+def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
+    """Return what a group of proxies needs."""
+    outbound = outbound_services(view, group)
+    kind = interception_kind(group)
+    return ProxyPolicy(
+        identity=group.identity,
+        primary=group.primary,
+        trust_domain=view.settings.trust_domain,
+        interception=kind,
+        tls=tls_range(view),
+        inbound=inbound_ports(view, group),
+        outbound=outbound,
+        destinations=destinations(view, group.identity, outbound),
+        egress=view.config.egress and kind is InterceptionKind.TRANSPARENT,
+    )
+
+
+def interception_kind(group: GroupKey) -> InterceptionKind:
+    """Return how traffic comes to the proxies of a group."""
+    match group.interception:
+        case Transparent():
+            return InterceptionKind.TRANSPARENT
+        case Explicit():
+            return InterceptionKind.EXPLICIT
+
+
+def tls_range(view: View) -> TlsRange:
+    """Return the TLS settings of the mesh."""
+    sidecar = view.config.sidecar
+    return TlsRange(
+        minimum=sidecar.tls_min_version,
+        maximum=sidecar.tls_max_version,
+        cipher_suites=sidecar.cipher_suites,
+        ecdh_curves=sidecar.ecdh_curves,
+    )

@@ -1,0 +1,62 @@
+"""The access log: one JSON line per request or connection, on Envoy's standard output.
+
+Every filter chain has it, so it is made once; whoever puts it into a message copies it.
+"""
+
+from functools import cache
+from typing import Final
+
+from google.protobuf.struct_pb2 import Struct
+
+from protos.envoy.config.accesslog.v3 import accesslog_pb2
+from protos.envoy.config.core.v3 import substitution_format_string_pb2
+from protos.envoy.extensions.access_loggers.stream.v3 import stream_pb2
+from sidecars.envoy.typed import packed
+
+_CONNECTION: Final = {
+    "start_time": "%START_TIME%",
+    "response_flags": "%RESPONSE_FLAGS%",
+    "bytes_received": "%BYTES_RECEIVED%",
+    "bytes_sent": "%BYTES_SENT%",
+    "duration": "%DURATION%",
+    "caller": "%DOWNSTREAM_PEER_URI_SAN%",
+    "caller_address": "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS%",
+    "local_address": "%DOWNSTREAM_LOCAL_ADDRESS%",
+    "requested_server_name": "%REQUESTED_SERVER_NAME%",
+    "upstream_cluster": "%UPSTREAM_CLUSTER%",
+    "upstream_host": "%UPSTREAM_HOST%",
+    "upstream_transport_failure_reason": "%UPSTREAM_TRANSPORT_FAILURE_REASON%",
+    "downstream_transport_failure_reason": "%DOWNSTREAM_TRANSPORT_FAILURE_REASON%",
+}
+_REQUEST: Final = _CONNECTION | {
+    "method": "%REQ(:METHOD)%",
+    "path": "%REQ(:PATH)%",
+    "protocol": "%PROTOCOL%",
+    "authority": "%REQ(:AUTHORITY)%",
+    "request_id": "%REQ(X-REQUEST-ID)%",
+    "user_agent": "%REQ(USER-AGENT)%",
+    "response_code": "%RESPONSE_CODE%",
+    "response_code_details": "%RESPONSE_CODE_DETAILS%",
+    "route_name": "%ROUTE_NAME%",
+}
+
+
+@cache
+def requests() -> accesslog_pb2.AccessLog:
+    """Log requests. `caller` is the caller's SPIFFE ID; the path is logged with its query."""
+    return _stdout(_REQUEST)
+
+
+@cache
+def connections() -> accesslog_pb2.AccessLog:
+    """Log connections: what of a request's fields makes sense for one."""
+    return _stdout(_CONNECTION)
+
+
+def _stdout(fields: dict[str, str]) -> accesslog_pb2.AccessLog:
+    lines = Struct()
+    lines.update(fields)
+    log = stream_pb2.StdoutAccessLog(
+        log_format=substitution_format_string_pb2.SubstitutionFormatString(json_format=lines)
+    )
+    return accesslog_pb2.AccessLog(name="envoy.access_loggers.stdout", typed_config=packed(log))

@@ -1,0 +1,113 @@
+"""Clusters (CDS): destinations in the mesh, the application itself, and the way out."""
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.proxy import Destination, InboundPort, ProxyPolicy
+from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2
+from protos.envoy.config.core.v3 import protocol_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
+from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
+from sidecars.envoy import names, tls
+from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
+from xds.resource import ENDPOINT, Resource, encode
+
+_HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_CONNECT_TIMEOUT = Duration(seconds=5)
+_NO_LIMIT = UInt32Value(value=2**32 - 1)
+_Cluster = cluster_pb2.Cluster
+
+
+def destination(policy: ProxyPolicy, wanted: Destination) -> Resource:
+    """Return the cluster of a destination: endpoints over ADS, mTLS to the identities expected there.
+
+    HTTP goes on in the version in which it came. An endpoint that leaves is left at once, whatever its
+    health.
+    """
+    name = names.cluster(wanted.service, wanted.target_port)
+    message = _Cluster(
+        name=name,
+        type=_Cluster.DiscoveryType.EDS,
+        eds_cluster_config=_Cluster.EdsClusterConfig(eds_config=OVER_ADS),
+        connect_timeout=_CONNECT_TIMEOUT,
+        circuit_breakers=_no_limits(),
+        common_lb_config=_Cluster.CommonLbConfig(),
+        ignore_health_on_host_removal=True,
+        transport_socket=tls.upstream(policy, wanted),
+        typed_extension_protocol_options=_protocol_options(wanted.is_http),
+    )
+    return encode(message, tls.references(policy) | {reference(ENDPOINT, name)})
+
+
+def application(policy: ProxyPolicy, port: InboundPort) -> Resource:
+    """Return the cluster of the application behind an inbound port: one fixed address, plain text."""
+    name = names.local_cluster(policy.primary, port.port)
+    endpoint = endpoint_components_pb2.Endpoint(address=socket_address(port.application))
+    message = _Cluster(
+        name=name,
+        type=_Cluster.DiscoveryType.STATIC,
+        connect_timeout=_CONNECT_TIMEOUT,
+        circuit_breakers=_no_limits(),
+        load_assignment=endpoint_pb2.ClusterLoadAssignment(
+            cluster_name=name,
+            endpoints=[
+                endpoint_components_pb2.LocalityLbEndpoints(
+                    lb_endpoints=[endpoint_components_pb2.LbEndpoint(endpoint=endpoint)]
+                )
+            ],
+        ),
+        typed_extension_protocol_options=_protocol_options(port.protocol.is_http),
+    )
+    return encode(message)
+
+
+def passthrough() -> Resource:
+    """Return the cluster by which calls leave the mesh: to wherever they were going (egress)."""
+    return encode(
+        _Cluster(
+            name=names.PASSTHROUGH_CLUSTER,
+            type=_Cluster.DiscoveryType.ORIGINAL_DST,
+            lb_policy=_Cluster.LbPolicy.CLUSTER_PROVIDED,
+            connect_timeout=_CONNECT_TIMEOUT,
+            circuit_breakers=_no_limits(),
+        )
+    )
+
+
+def blackhole() -> Resource:
+    """Return a cluster without endpoints: calls that would come back to the proxy itself end here."""
+    return encode(
+        _Cluster(
+            name=names.BLACKHOLE_CLUSTER,
+            type=_Cluster.DiscoveryType.STATIC,
+            connect_timeout=_CONNECT_TIMEOUT,
+            load_assignment=endpoint_pb2.ClusterLoadAssignment(cluster_name=names.BLACKHOLE_CLUSTER),
+        )
+    )
+
+
+def _no_limits() -> circuit_breaker_pb2.CircuitBreakers:
+    """Lift Envoy's default of 1024 connections and requests: no policy object asks for a limit yet."""
+    return circuit_breaker_pb2.CircuitBreakers(
+        thresholds=[
+            circuit_breaker_pb2.CircuitBreakers.Thresholds(
+                max_connections=_NO_LIMIT,
+                max_pending_requests=_NO_LIMIT,
+                max_requests=_NO_LIMIT,
+                max_retries=_NO_LIMIT,
+            )
+        ]
+    )
+
+
+def _protocol_options(is_http: bool) -> dict[str, Any]:
+    if not is_http:
+        return {}
+    options = http_protocol_options_pb2.HttpProtocolOptions(
+        use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
+            http_protocol_options=protocol_pb2.Http1ProtocolOptions(),
+            http2_protocol_options=protocol_pb2.Http2ProtocolOptions(),
+        )
+    )
+    return {_HTTP_OPTIONS: packed(options)}

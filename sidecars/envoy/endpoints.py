@@ -1,0 +1,46 @@
+"""Endpoints (EDS): the addresses behind a destination, by locality."""
+
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from catalog.proxy import Destination, DestinationEndpoint, SocketAddress
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
+from sidecars.envoy import names
+from sidecars.envoy.typed import socket_address
+from xds.resource import Resource, encode
+
+
+def assignment(wanted: Destination) -> Resource:
+    """Return the load assignment of a destination; one without endpoints is empty, never missing.
+
+    (Envoy keeps the endpoints it has where a resource is merely removed.)
+    """
+    by_locality: dict[str, list[DestinationEndpoint]] = {}
+    for each in sorted(wanted.endpoints):
+        by_locality.setdefault(each.locality, []).append(each)
+    message = endpoint_pb2.ClusterLoadAssignment(
+        cluster_name=names.cluster(wanted.service, wanted.target_port),
+        endpoints=[
+            endpoint_components_pb2.LocalityLbEndpoints(
+                locality=_locality(locality), lb_endpoints=[_endpoint(each) for each in found]
+            )
+            for locality, found in sorted(by_locality.items())
+        ],
+    )
+    return encode(message)
+
+
+def _endpoint(found: DestinationEndpoint) -> endpoint_components_pb2.LbEndpoint:
+    address = socket_address(SocketAddress(found.address, found.port))
+    weight = None if found.weight == 1 else UInt32Value(value=found.weight)
+    return endpoint_components_pb2.LbEndpoint(
+        endpoint=endpoint_components_pb2.Endpoint(address=address), load_balancing_weight=weight
+    )
+
+
+def _locality(locality: str) -> base_pb2.Locality | None:
+    """Read `region/zone/sub-zone`; what is left out is empty."""
+    if not locality:
+        return None
+    region, zone, sub_zone = [*locality.split("/", 2), "", ""][:3]
+    return base_pb2.Locality(region=region, zone=zone, sub_zone=sub_zone)

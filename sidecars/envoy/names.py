@@ -1,0 +1,59 @@
+"""Names of resources on the wire; where there is no reason against it, those of Open Service Mesh."""
+
+from typing import Final
+
+from catalog.proxy import OutboundService, SocketAddress
+from mesh.identity import ServiceIdentity
+from mesh.names import Port, TrustDomain
+from mesh.service import ServiceKey
+
+INBOUND_LISTENER: Final = "inbound-listener"
+OUTBOUND_LISTENER: Final = "outbound-listener"
+PASSTHROUGH_CLUSTER: Final = "passthrough-outbound"
+BLACKHOLE_CLUSTER: Final = "blackhole-outbound"
+EGRESS_CHAIN: Final = "outbound-egress-filter-chain"
+LOOP_CHAIN: Final = "outbound-loop-filter-chain"
+
+OUTBOUND_PORT: Final = Port(15001)
+"""Where iptables redirect a workload's own calls (transparent interception)."""
+INBOUND_PORT: Final = Port(15003)
+"""Where iptables redirect calls to a workload (transparent interception)."""
+
+
+def cluster(service: ServiceKey, target_port: str) -> str:
+    """Return `<ns>/<service>|<target port>`, as the policy has the target port: a number or a name."""
+    return f"{service}|{target_port}"
+
+
+def local_cluster(primary: ServiceKey, port: Port) -> str:
+    """Return `<ns>/<primary service>|<port>|local`: the application behind an inbound port."""
+    return f"{primary}|{port}|local"
+
+
+def inbound_routes(port: Port) -> str:
+    """Return `rds-inbound.<port>`."""
+    return f"rds-inbound.{port}"
+
+
+def outbound_routes(service: OutboundService) -> str:
+    """Return `rds-outbound.<ns>/<service>|<service port>`.
+
+    One per service and port: the filter chain has chosen the service by its address, so a changed split
+    changes one route configuration and a Host header decides nothing.
+    """
+    return f"rds-outbound.{service.service}|{service.port}"
+
+
+def listener(kind: str, where: SocketAddress) -> str:
+    """Return the name of a listener of explicit interception, `<kind>|<address>|<port>`."""
+    return f"{kind}|{where.address}|{where.port}"
+
+
+def service_certificate(identity: ServiceIdentity) -> str:
+    """Return `service-cert:<ns>/<service account>`."""
+    return f"service-cert:{identity}"
+
+
+def trust_root(trust_domain: TrustDomain) -> str:
+    """Return `root-cert:<trust domain>`."""
+    return f"root-cert:{trust_domain}"

@@ -1,0 +1,90 @@
+"""Access rules as Envoy RBAC: one policy per TrafficTarget, so that overlapping targets unite.
+
+Within one connection manager a request is allowed if any policy fits. Policies that hung on single routes
+would not do: Envoy takes the first route that matches, and its rule alone would decide.
+"""
+
+import re
+
+from catalog.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from mesh.names import TrustDomain
+from mesh.policy import HTTPMatch
+from protos.envoy.config.rbac.v3 import rbac_pb2
+from protos.envoy.config.route.v3 import route_components_pb2
+from protos.envoy.type.matcher.v3 import path_pb2, regex_pb2, string_pb2
+
+PERMISSIVE = "permissive"
+"""The policy name in permissive mode; no TrafficTarget has it, for theirs hold a slash."""
+
+
+def deny_all() -> rbac_pb2.RBAC:
+    """Return rules that allow nothing: action ALLOW without a policy."""
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW)
+
+
+def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
+    """Return the rules of one port. They allow what some rule admits; without rules, nothing."""
+    match access:
+        case EveryoneInTheMesh():
+            policies = {PERMISSIVE: _anyone()}
+        case OnlyRules(admitted):
+            policies = {str(rule.target): _policy(rule, trust_domain) for rule in admitted}
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def header_name(name: str) -> str:
+    """Return the name by which Envoy knows a header: lower case, `host` being `:authority`."""
+    return ":authority" if name.lower() == "host" else name.lower()
+
+
+def full_match(regex: str) -> string_pb2.StringMatcher:
+    """Match a value that fits an RE2 expression in full."""
+    return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
+
+
+def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
+    """Match one of some words, none of them taken for an expression."""
+    if len(words) == 1:
+        return string_pb2.StringMatcher(exact=words[0])
+    return full_match("|".join(re.escape(word) for word in sorted(words)))
+
+
+def header_matchers(match: HTTPMatch) -> list[route_components_pb2.HeaderMatcher]:
+    """Return a match's method and headers; all must fit. A repeated header fits if one value does."""
+    found = [(header_name(each.name), full_match(each.regex)) for each in match.headers]
+    if match.methods:
+        found.insert(0, (":method", one_of(match.methods)))
+    return [route_components_pb2.HeaderMatcher(name=name, string_match=matcher) for name, matcher in found]
+
+
+def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:
+    permissions = (
+        [rbac_pb2.Permission(any=True)]
+        if rule.matches is None
+        else [_permission(match) for match in rule.matches]
+    )
+    principals = [
+        rbac_pb2.Principal(
+            authenticated=rbac_pb2.Principal.Authenticated(
+                principal_name=string_pb2.StringMatcher(exact=identity.spiffe_id(trust_domain))
+            )
+        )
+        for identity in rule.principals
+    ]
+    return rbac_pb2.Policy(permissions=permissions, principals=principals)
+
+
+def _anyone() -> rbac_pb2.Policy:
+    authenticated = rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
+    return rbac_pb2.Policy(permissions=[rbac_pb2.Permission(any=True)], principals=[authenticated])
+
+
+def _permission(match: HTTPMatch) -> rbac_pb2.Permission:
+    parts = [rbac_pb2.Permission(header=each) for each in header_matchers(match)]
+    if match.path_regex is not None:
+        # `url_path` is the path without query and fragment.
+        path = path_pb2.PathMatcher(path=full_match(match.path_regex))
+        parts.insert(0, rbac_pb2.Permission(url_path=path))
+    if not parts:
+        return rbac_pb2.Permission(any=True)
+    return rbac_pb2.Permission(and_rules=rbac_pb2.Permission.Set(rules=parts))

@@ -1,0 +1,43 @@
+"""Secrets (SDS): the service certificate with its key, and the roots that peers are checked against."""
+
+from certs.material import ServiceCertificate
+from mesh.names import TrustDomain
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2
+from sidecars.envoy import names
+from xds.resource import Resource, encode
+
+
+def secrets(
+    certificate: ServiceCertificate, trust_bundle: bytes, trust_domain: TrustDomain
+) -> tuple[Resource, ...]:
+    """Return both secrets of a proxy; `trust_bundle` is PEM. A Resource's body never shows in its repr."""
+    return (service_certificate(certificate), trust_root(trust_domain, trust_bundle))
+
+
+def service_certificate(certificate: ServiceCertificate) -> Resource:
+    """Return the certificate chain and private key of a service identity."""
+    return encode(
+        secret_pb2.Secret(
+            name=names.service_certificate(certificate.identity),
+            tls_certificate=common_pb2.TlsCertificate(
+                certificate_chain=base_pb2.DataSource(inline_bytes=certificate.chain_pem),
+                private_key=base_pb2.DataSource(inline_bytes=certificate.key.reveal()),
+            ),
+        )
+    )
+
+
+def trust_root(trust_domain: TrustDomain, trust_bundle: bytes) -> Resource:
+    """Return the roots of a trust domain.
+
+    Who is expected stands in each TLS context, not here: one bundle serves all of them.
+    """
+    return encode(
+        secret_pb2.Secret(
+            name=names.trust_root(trust_domain),
+            validation_context=common_pb2.CertificateValidationContext(
+                trusted_ca=base_pb2.DataSource(inline_bytes=trust_bundle)
+            ),
+        )
+    )

@@ -1,0 +1,111 @@
+"""TLS inside the mesh: both ends show a service certificate and check the other's SPIFFE ID.
+
+No ALPN is set: Envoy's HTTP codec then looks for the HTTP/2 preface itself, and one inbound port takes
+HTTP/1.1 and gRPC alike; an ALPN of our own would be taken for HTTP/1.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from catalog.proxy import Destination, EveryoneInTheMesh, InboundPort, ProxyPolicy, TlsRange
+from mesh.config import TlsVersion
+from mesh.identity import ServiceIdentity
+from mesh.names import TrustDomain
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
+from protos.envoy.type.matcher.v3 import string_pb2
+from sidecars.envoy import names
+from sidecars.envoy.typed import OVER_ADS, Reference, packed, reference
+from xds.resource import SECRET
+
+_TLS: Final = "envoy.transport_sockets.tls"
+_Matcher = common_pb2.SubjectAltNameMatcher
+
+
+def downstream(policy: ProxyPolicy, port: InboundPort) -> base_pb2.TransportSocket:
+    """Return what an inbound port demands of its caller: a certificate with a SPIFFE ID of the mesh.
+
+    On a TCP port under rules only the SPIFFE IDs that some rule admits pass the handshake. Envoy's network
+    RBAC filter is not enough there: it decides on the caller's first byte, and by then a server that speaks
+    first has answered. On HTTP ports any ID of the trust domain passes and each request is judged.
+    """
+    accepted = _any_of(policy.trust_domain)
+    if not port.protocol.is_http and not isinstance(port.access, EveryoneInTheMesh):
+        accepted = _exactly(
+            policy.trust_domain, {each for rule in port.access.rules for each in rule.principals}
+        )
+    context = tls_pb2.DownstreamTlsContext(
+        common_tls_context=_common(policy, accepted),
+        require_client_certificate=BoolValue(value=True),
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def upstream(policy: ProxyPolicy, destination: Destination) -> base_pb2.TransportSocket:
+    """Return what a caller demands of a destination: exactly one of the identities expected there."""
+    context = tls_pb2.UpstreamTlsContext(
+        common_tls_context=_common(policy, _exactly(policy.trust_domain, destination.identities)),
+        sni=destination.server_name,
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def references(policy: ProxyPolicy) -> frozenset[Reference]:
+    """Return the secrets that every TLS context of a proxy needs."""
+    return frozenset(
+        {
+            reference(SECRET, names.service_certificate(policy.identity)),
+            reference(SECRET, names.trust_root(policy.trust_domain)),
+        }
+    )
+
+
+def _common(policy: ProxyPolicy, accepted: list[_Matcher]) -> tls_pb2.CommonTlsContext:
+    certificate = secret_pb2.SdsSecretConfig(
+        name=names.service_certificate(policy.identity), sds_config=OVER_ADS
+    )
+    root = secret_pb2.SdsSecretConfig(name=names.trust_root(policy.trust_domain), sds_config=OVER_ADS)
+    return tls_pb2.CommonTlsContext(
+        tls_params=_parameters(policy.tls),
+        tls_certificate_sds_secret_configs=[certificate],
+        combined_validation_context=tls_pb2.CommonTlsContext.CombinedCertificateValidationContext(
+            default_validation_context=common_pb2.CertificateValidationContext(
+                match_typed_subject_alt_names=accepted
+            ),
+            validation_context_sds_secret_config=root,
+        ),
+    )
+
+
+def _parameters(tls: TlsRange) -> common_pb2.TlsParameters:
+    # Both ends of the range always: without a maximum Envoy as a client offers 1.2 at most.
+    return common_pb2.TlsParameters(
+        tls_minimum_protocol_version=_version(tls.minimum),
+        tls_maximum_protocol_version=_version(tls.maximum),
+        cipher_suites=tls.cipher_suites,
+        ecdh_curves=tls.ecdh_curves,
+    )
+
+
+def _version(version: TlsVersion) -> common_pb2.TlsParameters.TlsProtocol:
+    match version:
+        case TlsVersion.V1_2:
+            return common_pb2.TlsParameters.TlsProtocol.TLSv1_2
+        case TlsVersion.V1_3:
+            return common_pb2.TlsParameters.TlsProtocol.TLSv1_3
+
+
+def _any_of(trust_domain: TrustDomain) -> list[_Matcher]:
+    return [_uri(string_pb2.StringMatcher(prefix=f"spiffe://{trust_domain}/"))]
+
+
+def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -> list[_Matcher]:
+    """Match these SPIFFE IDs. For none, one that nobody has: an empty list would match every certificate."""
+    accepted = sorted(each.spiffe_id(trust_domain) for each in set(identities))
+    return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]
+
+
+def _uri(matcher: string_pb2.StringMatcher) -> _Matcher:
+    return _Matcher(san_type=_Matcher.SanType.URI, matcher=matcher)

@@ -1,0 +1,37 @@
+"""Small parts of Envoy's API that every kind of resource uses."""
+
+from typing import Final
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.message import Message
+
+from catalog.proxy import SocketAddress
+from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
+from xds.resource import ResourceName, TypeUrl
+
+Reference = tuple[TypeUrl, ResourceName]
+
+
+def packed(message: Message) -> Any:
+    """Pack a typed extension configuration, deterministically (RBAC policies are a map)."""
+    wrapped = Any()
+    wrapped.Pack(message, deterministic=True)
+    return wrapped
+
+
+def socket_address(where: SocketAddress) -> address_pb2.Address:
+    """Return a TCP address in Envoy's words."""
+    socket = address_pb2.SocketAddress(address=where.address, port_value=where.port)
+    return address_pb2.Address(socket_address=socket)
+
+
+def reference(type_url: TypeUrl, name: str) -> Reference:
+    """Return what a resource that needs another one lists."""
+    return (type_url, ResourceName(name))
+
+
+OVER_ADS: Final = config_source_pb2.ConfigSource(
+    ads=config_source_pb2.AggregatedConfigSource(),
+    resource_api_version=config_source_pb2.ApiVersion.V3,
+)
+"""Taken over the aggregated stream; waited for as long as Envoy's default says (15 s)."""

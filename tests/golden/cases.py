@@ -1,0 +1,133 @@
+"""The golden cases: manifests in `<case>/mesh.yaml`, and what each group of proxies is sent.
+
+`<case>/<namespace>.<workload>.<type>.yaml` holds the resources of one type for the group whose first proxy
+is that workload's, `<case>/problems.txt` what the mesh says of its objects. A secret is shown by its name and
+kind alone.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from google.protobuf import any_pb2, json_format
+from google.protobuf.message import Message
+
+from catalog.groups import GroupKey, groups
+from catalog.policy import proxy_policy
+from catalog.problems import problems
+from catalog.proxy import ProxyPolicy
+from catalog.view import MeshSettings, View
+from certs.material import PrivateKey, ServiceCertificate
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.config.listener.v3 import listener_pb2
+from protos.envoy.config.route.v3 import route_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
+from providers.manifests import Manifests
+from sidecars.envoy import access_log
+from sidecars.envoy.secrets import secrets
+from sidecars.envoy.translate import resources
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
+
+HERE: Final = Path(__file__).parent
+CASES: Final = tuple(sorted(each.parent.name for each in HERE.glob("*/mesh.yaml")))
+FILES: Final = {
+    LISTENER: "listeners",
+    ROUTE: "routes",
+    CLUSTER: "clusters",
+    ENDPOINT: "endpoints",
+    SECRET: "secrets",
+}
+MESSAGES: Final[Mapping[str, type[Message]]] = {
+    LISTENER: listener_pb2.Listener,
+    ROUTE: route_pb2.RouteConfiguration,
+    CLUSTER: cluster_pb2.Cluster,
+    ENDPOINT: endpoint_pb2.ClusterLoadAssignment,
+    SECRET: secret_pb2.Secret,
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group of proxies of a case: its file name, its policy, and its resources but the secrets."""
+
+    name: str
+    key: GroupKey
+    policy: ProxyPolicy
+    resources: tuple[Resource, ...]
+
+
+@cache
+def view(case: str) -> View:
+    """Read a case's manifests into a view."""
+    text = (HERE / case / "mesh.yaml").read_text()
+    manifests = Manifests().apply("mesh.yaml", text)
+    assert manifests.problems() == (), "the manifests of a golden case are read without a complaint"
+    return View.build(manifests.objects(), manifests.inventory(), MeshSettings())
+
+
+@cache
+def case_groups(case: str) -> tuple[Group, ...]:
+    """Return the groups of a case, sorted by name."""
+    mesh = view(case)
+    found = []
+    for key, uuids in groups(mesh).items():
+        first = min(mesh.workloads_by_uuid[uuid].key for uuid in uuids)
+        policy = proxy_policy(mesh, key)
+        found.append(Group(f"{first.namespace}.{first.name}", key, policy, resources(policy)))
+    return tuple(sorted(found, key=lambda each: each.name))
+
+
+def render(case: str) -> Mapping[str, str]:
+    """Return the text of every golden file of a case."""
+    files: dict[str, str] = {}
+    for group in case_groups(case):
+        for resource in (*group.resources, *masked_secrets(group.policy)):
+            name = f"{group.name}.{FILES[resource.type_url]}.yaml"
+            files[name] = files.get(name, "") + _document(resource)
+    said = problems(view(case))
+    if said:
+        files["problems.txt"] = "".join(f"{each.severity} {each}\n" for each in said)
+    return files
+
+
+def masked_secrets(policy: ProxyPolicy) -> tuple[Resource, ...]:
+    """Return the secrets of a policy with nothing secret in them."""
+    epoch = datetime(2000, 1, 1, tzinfo=UTC)
+    nothing = ServiceCertificate(
+        policy.identity, "0", epoch, epoch, (), b"[certificate chain]", PrivateKey(b"[private key]")
+    )
+    return secrets(nothing, b"[trust bundle]", policy.trust_domain)
+
+
+def decoded(resource: Resource) -> dict[str, Any]:
+    """Decode a resource with the generated code: names as in the API's JSON, extensions in full."""
+    wrapped = any_pb2.Any.FromString(resource.body)
+    message = MESSAGES[wrapped.type_url]()
+    message.ParseFromString(wrapped.value)
+    found: dict[str, Any] = json.loads(json_format.MessageToJson(message))
+    return found
+
+
+def _document(resource: Resource) -> str:
+    return "---\n" + yaml.safe_dump(_folded(decoded(resource)), sort_keys=True, width=100)
+
+
+def _folded(value: Any) -> Any:
+    """Put a name for each access log, which would be most of the text (a unit test has them in full)."""
+    if isinstance(value, list):
+        return [_folded(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _LOGS.get(str(each)) or _folded(each) for name, each in value.items()}
+    return value
+
+
+_LOGS: Final = {
+    str([json.loads(json_format.MessageToJson(log))]): f"[{name}]"
+    for name, log in (("requests", access_log.requests()), ("connections", access_log.connections()))
+}

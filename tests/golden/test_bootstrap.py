@@ -1,0 +1,60 @@
+"""Envoy's own opinion of our bootstraps."""
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.ledger import Ledger
+from certs.proxy import issue_proxy
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+
+@pytest.fixture(scope="module")
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A proxy's files, of a name longer than X.520 allows for a common name."""
+    folder = tmp_path_factory.mktemp("credentials")
+    authority = CertificateAuthority.open(folder, TrustDomain("cluster.local"), datetime.now(UTC))
+    with Ledger.open(folder / "ledger.db") as ledger:
+        proxy = issue_proxy(authority, ledger, _name(), timedelta(days=1), datetime.now(UTC))
+    (folder / "proxy.pem").write_bytes(proxy.chain_pem)
+    (folder / "proxy.key").write_bytes(proxy.key.reveal())
+    (folder / "ca.pem").write_bytes(authority.trust_bundle())
+    return folder
+
+
+@pytest.mark.parametrize("protocol", AdsProtocol)
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "ads.example"])
+def test_envoy_validates_it(credentials: Path, protocol: AdsProtocol, host: str) -> None:
+    """Envoy accepts a bootstrap for each protocol and kind of host, and warns of nothing."""
+    settings = BootstrapSettings(
+        proxy_name=_name(),
+        trust_domain=TrustDomain("cluster.local"),
+        ads_host=host,
+        ads_port=15128,
+        certificate_file=credentials / "proxy.pem",
+        key_file=credentials / "proxy.key",
+        ca_file=credentials / "ca.pem",
+        protocol=protocol,
+    )
+    file = credentials / "bootstrap.json"
+    file.write_text(bootstrap(settings))
+    program = envoy_program()
+    assert program is not None
+    command = [program, "--mode", "validate", "--log-level", "warning", "--config-path", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def _name() -> ProxyName:
+    return ProxyName.parse(f"{'u' * 63}.{'s' * 63}.ns")

@@ -1,0 +1,387 @@
+"""What real Envoys do with what is sent to them, compared with what the oracle says."""
+
+import asyncio
+import itertools
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+import pytest_asyncio
+
+from catalog.decide import Answer, Request, decide
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.service import ServiceKey
+from tests.golden.live import LiveMesh, envoy_program, serve, until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+NET = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
+SERVER, SERVER_APP, ALICE = f"{NET}.1", f"{NET}.2", f"{NET}.3"
+HTTP, GRPC, TCP = 8080, 50051, 3306
+GREETING = b"I speak first\n"
+
+MESH = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: default}}
+spec:
+  selector: {{app: shop}}
+  ports:
+    - {{name: web, port: 80, targetPort: {HTTP}, appProtocol: http}}
+    - {{name: grpc-api, port: {GRPC}}}
+    - {{name: greet, port: {TCP}, appProtocol: tcp-server-first}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: shop, namespace: default, labels: {{app: shop}}}}
+spec: {{address: {SERVER}, applicationAddress: {SERVER_APP}, serviceAccount: shop, uuid: shop-uuid}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: alice, namespace: default, labels: {{app: alice}}}}
+spec:
+  address: {ALICE}
+  serviceAccount: alice
+  uuid: alice-uuid
+  upstreams:
+    - {{service: shop, port: 80, address: {ALICE}, localPort: 80}}
+    - {{service: shop, port: {GRPC}, address: {ALICE}, localPort: {GRPC}}}
+    - {{service: shop, port: {TCP}, address: {ALICE}, localPort: {TCP}}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: bob, namespace: default, labels: {{app: bob}}}}
+spec: {{address: {NET}.4, serviceAccount: bob, uuid: bob-uuid}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: eve, namespace: default, labels: {{app: eve}}}}
+spec: {{address: {NET}.5, serviceAccount: eve, uuid: eve-uuid}}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: routes, namespace: default}}
+spec:
+  matches:
+    - {{name: books, pathRegex: /books.*, methods: ['*']}}
+    - {{name: read, pathRegex: /books, methods: [GET, HEAD]}}
+    - name: curl
+      pathRegex: /status
+      methods: [GET]
+      headers: [{{user-agent: 'curl/.*'}}, {{x-tag: 'a|b'}}]
+    - {{name: host, pathRegex: /host, headers: [{{host: 'shop\\.example'}}]}}
+    - {{name: grpc, pathRegex: /test.Echo/.*, methods: [POST]}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: alice-to-shop, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{{kind: ServiceAccount, name: alice, namespace: default}}]
+  rules:
+    - {{kind: HTTPRouteGroup, name: routes, matches: [books, host, grpc]}}
+    - {{kind: TCPRoute, name: all}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: bob-to-shop, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{{kind: ServiceAccount, name: bob, namespace: default}}]
+  rules:
+    - {{kind: HTTPRouteGroup, name: routes, matches: [read, curl]}}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: TCPRoute
+metadata: {{name: all, namespace: default}}
+spec: {{matches: {{}}}}
+"""
+
+PERMISSIVE = """
+---
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec:
+  traffic: {enablePermissiveTrafficPolicyMode: true}
+"""
+
+
+class Applications:
+    """The shop: HTTP that says which path it got, gRPC that echoes, TCP that greets; each counts."""
+
+    def __init__(self) -> None:
+        self.greeted = 0
+
+    async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer requests with the path they came by."""
+        while request := await reader.readuntil(b"\r\n\r\n"):
+            method, path, rest = request.split(b" ", 2)
+            if b"websocket" in rest:
+                writer.write(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n")
+                writer.write(b"connection: upgrade\r\n\r\n")
+                writer.write(await reader.readline())
+                await writer.drain()
+                return
+            head = b"HTTP/1.1 200 OK\r\nserver: shop\r\ncontent-length: %d\r\n\r\n" % len(path)
+            writer.write(head if method == b"HEAD" else head + path)
+
+    async def greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Speak first, then echo one line."""
+        self.greeted += 1
+        writer.write(GREETING)
+        writer.write(await reader.readline())
+        await writer.drain()
+        writer.close()
+
+
+async def echo(request: bytes, context: object) -> bytes:
+    """Answer a gRPC call with its message."""
+    del context
+    return request
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shop() -> Applications:
+    """The applications, counted."""
+    return Applications()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def mesh(tmp_path_factory: pytest.TempPathFactory, shop: Applications) -> AsyncIterator[LiveMesh]:
+    """Two real Envoys, the shop's and alice's; bob and eve call by themselves with their certificates."""
+    async with AsyncExitStack() as ends:
+
+        async def http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await shop.http(reader, writer)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return
+            finally:
+                writer.close()
+
+        await serve(ends, SERVER_APP, HTTP, http)
+        await serve(ends, SERVER_APP, TCP, shop.greet)
+        grpc_server = grpc.aio.server()
+        method = grpc.unary_unary_rpc_method_handler(echo)
+        grpc_server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler("test.Echo", {"Say": method}),)
+        )
+        grpc_server.add_insecure_port(f"{SERVER_APP}:{GRPC}")
+        await grpc_server.start()
+        ends.push_async_callback(grpc_server.stop, 0)
+        running = await LiveMesh.start(tmp_path_factory.mktemp("mesh"), MESH, ends)
+        await running.envoy("shop-uuid")
+        await running.envoy("alice-uuid")
+        await until(lambda: _listens(ALICE, TCP))
+        yield running
+
+
+async def _listens(address: str, port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(address, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def status(
+    tls: ssl.SSLContext | None, path: str, method: str = "GET", headers: tuple[tuple[str, str], ...] = ()
+) -> int:
+    """Call the shop's inbound port directly and return the status, 0 where the handshake is refused."""
+    if tls is None:
+        return 0
+    reader, writer = await asyncio.open_connection(SERVER, HTTP, ssl=tls)
+    names = {name.lower() for name, _ in headers}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    if "host" not in names:
+        lines.append("Host: shop")
+    writer.write("\r\n".join([*lines, "Connection: close", "", ""]).encode())
+    # Only the first line: Envoy holds a connection that it closes open for another second.
+    answer = await reader.readline()
+    writer.close()
+    return int(answer.split(b" ", 2)[1])
+
+
+PATHS = ("/books", "/books/1", "/books?x=/status", "/status", "/host", "/", "/book", "/x/books")
+HEADERS: tuple[tuple[tuple[str, str], ...], ...] = (
+    (),
+    (("Host", "shop.example"),),
+    (("Host", "shopxexample"),),
+    (("User-Agent", "curl/8"), ("X-Tag", "a")),
+    (("User-Agent", "curl/8"), ("X-Tag", "c"), ("x-tag", "b")),
+    (("User-Agent", "curl/8"), ("X-Tag", "ab")),
+    (("User-Agent", "libcurl/8"), ("X-Tag", "a")),
+)
+
+
+async def test_envoy_and_the_oracle_agree(mesh: LiveMesh) -> None:
+    """For every client, path, method and header set of a table, Envoy answers as the oracle says."""
+    seen: dict[Answer, int] = {}
+    for account in ("alice", "bob", "eve"):
+        tls = mesh.client("default", account)
+        client = ServiceIdentity(Namespace("default"), ServiceAccountName(account))
+        for path, method, headers in itertools.product(PATHS, ("GET", "POST", "HEAD"), HEADERS):
+            asked = Request(client, ServiceKey(Namespace("default"), ServiceName("shop")), Port(80))
+            given = headers if any(name == "Host" for name, _ in headers) else (*headers, ("Host", "shop"))
+            said = decide(mesh.view, Request(client, asked.service, asked.port, method, path, given)).answer
+            expected = 200 if said is Answer.ALLOWED else 403
+            assert await status(tls, path, method, headers) == expected, (account, path, method, headers)
+            seen[said] = seen.get(said, 0) + 1
+    assert seen[Answer.ALLOWED] > 30
+    assert seen[Answer.REFUSED] > 30
+
+
+async def test_paths_cannot_be_dressed_up(mesh: LiveMesh) -> None:
+    """Dot segments are resolved before rules look, and escaped slashes are refused."""
+    alice = mesh.client("default", "alice")
+    assert await status(alice, "/books/%2e%2e/status") == 403
+    assert await status(alice, "/books/../status") == 403
+    assert await status(alice, "/status/../books") == 200
+    assert await status(alice, "/books/..%2fstatus") == 400
+    assert await status(alice, "/books/..%5Cstatus") == 400
+
+
+async def test_plain_text_and_strangers_are_refused(mesh: LiveMesh) -> None:
+    """Without TLS, without a certificate and with a proxy certificate nobody gets an answer."""
+    reader, writer = await asyncio.open_connection(SERVER, HTTP)
+    writer.write(b"GET /books HTTP/1.1\r\nHost: shop\r\n\r\n")
+    assert await _rest(reader) == b""
+    writer.close()
+    bare = ssl.create_default_context(cadata=mesh.authority.trust_bundle().decode())
+    bare.check_hostname = False
+    proxy = ssl.create_default_context(cadata=mesh.authority.trust_bundle().decode())
+    proxy.check_hostname = False
+    folder = mesh.state / "alice-uuid"
+    proxy.load_cert_chain(folder / "proxy.pem", folder / "proxy.key")
+    for tls in (bare, proxy):
+        with pytest.raises((ssl.SSLError, ConnectionError, IndexError)):
+            await status(tls, "/books")
+
+
+async def test_a_server_that_speaks_first_says_nothing_to_strangers(
+    mesh: LiveMesh, shop: Applications
+) -> None:
+    """On a TCP port the application is not even connected to for a caller whom no rule admits."""
+    greeted = shop.greeted
+    for account in ("eve", "bob"):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            # In TLS 1.3 the client learns of the refusal at its first read.
+            reader, _ = await asyncio.open_connection(SERVER, TCP, ssl=mesh.client("default", account))
+            assert await reader.read(1) != b""
+            pytest.fail("a stranger was greeted")
+    assert shop.greeted == greeted
+    reader, writer = await asyncio.open_connection(SERVER, TCP, ssl=mesh.client("default", "alice"))
+    assert await reader.readline() == GREETING
+    writer.close()
+
+
+async def test_alice_calls_through_both_sidecars(mesh: LiveMesh) -> None:
+    """HTTP, gRPC and a server that speaks first all pass from sidecar to sidecar over mTLS."""
+    async with aiohttp.ClientSession() as session:
+        answer = await session.get(f"http://{ALICE}:80/books/1")
+        assert (answer.status, await answer.text()) == (200, "/books/1")
+        assert answer.headers["server"] == "shop"
+        assert not [name for name in answer.headers if name.lower().startswith(("x-envoy", "via"))]
+        refused = await session.get(f"http://{ALICE}:80/status")
+        assert refused.status == 403
+    async with grpc.aio.insecure_channel(f"{ALICE}:{GRPC}") as channel:
+        call = channel.unary_unary("/test.Echo/Say")
+        assert await call(b"hello") == b"hello"
+        with pytest.raises(grpc.aio.AioRpcError) as error:
+            await channel.unary_unary("/test.Other/Say")(b"hello")
+        assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    reader, writer = await asyncio.open_connection(ALICE, TCP)
+    assert await reader.readline() == GREETING
+    writer.write(b"echo\n")
+    assert await reader.readline() == b"echo\n"
+    writer.close()
+
+
+async def test_websockets_pass(mesh: LiveMesh) -> None:
+    """An upgrade to WebSocket passes both sidecars where the request is admitted, and not where it is not."""
+    for path, expected in ((b"/books/ws", b"101"), (b"/status", b"403")):
+        reader, writer = await asyncio.open_connection(ALICE, 80)
+        writer.write(b"GET %s HTTP/1.1\r\nHost: shop\r\nConnection: upgrade\r\n" % path)
+        writer.write(b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
+        assert (await reader.readline()).split(b" ")[1] == expected
+        if expected == b"101":
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"frame\n")
+            assert await reader.readline() == b"frame\n"
+        writer.close()
+
+
+async def test_permissive_mode_admits_the_mesh_and_nobody_else(mesh: LiveMesh) -> None:
+    """Permissive: a stranger of the mesh is answered, plain text is not; afterwards all is as before."""
+    eve = mesh.client("default", "eve")
+
+    async def answered(path: str, wanted: int) -> bool:
+        return await status(eve, path) == wanted
+
+    async def greets(wanted: bool) -> bool:
+        try:
+            reader, writer = await asyncio.open_connection(SERVER, TCP, ssl=eve)
+            greeting = await reader.readline()
+        except (ssl.SSLError, ConnectionError):
+            return not wanted
+        writer.close()
+        return (greeting == GREETING) is wanted
+
+    mesh.apply(MESH + PERMISSIVE)
+    await until(lambda: answered("/anything", 200))
+    await until(lambda: greets(True))
+    reader, writer = await asyncio.open_connection(SERVER, HTTP)
+    writer.write(b"GET /books HTTP/1.1\r\nHost: shop\r\n\r\n")
+    assert await _rest(reader) == b""
+    writer.close()
+    mesh.apply(MESH)
+    await until(lambda: answered("/anything", 403))
+    await until(lambda: greets(False))
+
+
+async def test_a_changed_policy_is_obeyed_by_an_open_connection(mesh: LiveMesh) -> None:
+    """A route group without a match refuses the next request on a connection that is open, and back."""
+    narrowed = MESH.replace("matches: [books, host, grpc]", "matches: [host, grpc]")
+    assert narrowed != MESH
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
+
+        async def answers(wanted: int) -> bool:
+            answer = await session.get(f"http://{ALICE}:80/books")
+            await answer.read()
+            return answer.status == wanted
+
+        assert await answers(200)
+        listeners = await mesh.stat("shop-uuid", "listener_manager.listener_modified")
+        connections = await mesh.stat("alice-uuid", "cluster.default/shop.8080.upstream_cx_total")
+        mesh.apply(narrowed)
+        await until(lambda: answers(403))
+        mesh.apply(MESH)
+        await until(lambda: answers(200))
+        assert await mesh.stat("shop-uuid", "listener_manager.listener_modified") == listeners
+        assert await mesh.stat("alice-uuid", "cluster.default/shop.8080.upstream_cx_total") == connections
+
+
+async def test_envoy_has_nothing_to_complain_of(mesh: LiveMesh) -> None:
+    """Neither Envoy has rejected anything, nor logged a warning: no deprecated field, no missing bound."""
+    for uuid, log in mesh.logs.items():
+        assert await mesh.stat(uuid, "update_rejected") == 0
+        assert log.read_text() == "", uuid
+
+
+async def _rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await asyncio.wait_for(reader.read(), 5)
+    except ConnectionError:
+        return b""

@@ -1,0 +1,159 @@
+"""Manifests in, resources out, compared with files; every resource is decoded by a second codec too."""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from google.protobuf import any_pb2, descriptor_pool, message_factory
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
+from tests.golden.cases import CASES, HERE, case_groups, decoded, masked_secrets, render
+from xds.resource import SECRET, Resource
+from xds.snapshot import Snapshot
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_resources_are_as_written(case: str, pytestconfig: pytest.Config) -> None:
+    """The resources of every group of a case are those in its files, and there are no other files."""
+    folder = HERE / case
+    made = render(case)
+    if pytestconfig.getoption("--update-golden", default=False):
+        for stale in {each.name for each in folder.iterdir()} - {*made, "mesh.yaml"}:
+            (folder / stale).unlink()
+        for name, text in made.items():
+            (folder / name).write_text(text)
+    found = {each.name: each.read_text() for each in folder.iterdir() if each.name != "mesh.yaml"}
+    assert found == made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_reference_leads_somewhere(case: str) -> None:
+    """What a resource refers to is in the snapshot of its group, and nothing lies there unused."""
+    for group in case_groups(case):
+        snapshot = Snapshot.of((*group.resources, *masked_secrets(group.policy)))
+        assert snapshot.missing() == ()
+        named = {each for resource in group.resources for each in resource.references}
+        roots = {"cluster.v3.Cluster", "listener.v3.Listener"}
+        unused = [
+            each.name
+            for each in group.resources
+            if (each.type_url, each.name) not in named
+            and not any(each.type_url.endswith(root) for root in roots)
+        ]
+        assert unused == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_another_codec_reads_the_same(case: str) -> None:
+    """envoy-data-plane, which shares no code with protobuf, decodes every resource to the same values."""
+    for group in case_groups(case):
+        for resource in (*group.resources, *masked_secrets(group.policy)):
+            assert _other_codec(resource) == decoded(resource), resource.name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_two_filter_chains_match_alike(case: str) -> None:
+    """In no listener do two filter chains have the same match, nor one address and port in two matches."""
+    for group in case_groups(case):
+        for resource in group.resources:
+            seen: set[tuple[object, ...]] = set()
+            for chain in decoded(resource).get("filterChains", []):
+                match = chain.get("filterChainMatch", {})
+                prefixes = [each["addressPrefix"] for each in match.get("prefixRanges", [])] or [""]
+                for prefix in prefixes:
+                    key = (match.get("destinationPort"), prefix, match.get("transportProtocol"))
+                    assert key not in seen, (resource.name, key)
+                    seen.add(key)
+
+
+def test_no_golden_file_holds_a_key() -> None:
+    """A secret's golden shows names and placeholders, never PEM."""
+    written = [each.read_text() for each in HERE.glob("*/*.secrets.yaml")]
+    assert written
+    assert not any("BEGIN" in text for text in written)
+
+
+def test_secrets_hide_their_bodies() -> None:
+    """A Resource of a secret does not show its bytes when it is printed."""
+    secret = masked_secrets(case_groups(CASES[0])[0].policy)[0]
+    assert secret.type_url == SECRET
+    assert "private key" not in repr(secret)
+
+
+def _other_codec(resource: Resource) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from envoy_data_plane.envoy.config.cluster import v3 as cluster_v3
+        from envoy_data_plane.envoy.config.endpoint import v3 as endpoint_v3
+        from envoy_data_plane.envoy.config.listener import v3 as listener_v3
+        from envoy_data_plane.envoy.config.route import v3 as route_v3
+        from envoy_data_plane.envoy.extensions.access_loggers.stream import v3 as _stream_v3
+        from envoy_data_plane.envoy.extensions.filters.http.rbac import v3 as _http_rbac_v3
+        from envoy_data_plane.envoy.extensions.filters.http.router import v3 as _router_v3
+        from envoy_data_plane.envoy.extensions.filters.listener.original_dst import v3 as _original_v3
+        from envoy_data_plane.envoy.extensions.filters.listener.tls_inspector import v3 as _inspector_v3
+        from envoy_data_plane.envoy.extensions.filters.network.http_connection_manager import v3 as _hcm_v3
+        from envoy_data_plane.envoy.extensions.filters.network.rbac import v3 as _rbac_v3
+        from envoy_data_plane.envoy.extensions.filters.network.tcp_proxy import v3 as _tcp_v3
+        from envoy_data_plane.envoy.extensions.transport_sockets.tls import v3 as tls_v3
+        from envoy_data_plane.envoy.extensions.upstreams.http import v3 as _http_v3
+
+        # Imported for their messages, which stand inside others as Any.
+        assert all((_stream_v3, _http_rbac_v3, _router_v3, _original_v3, _inspector_v3, _hcm_v3))
+        assert all((_rbac_v3, _tcp_v3, _http_v3))
+        kinds: dict[str, Any] = {
+            "Listener": listener_v3.Listener,
+            "RouteConfiguration": route_v3.RouteConfiguration,
+            "Cluster": cluster_v3.Cluster,
+            "ClusterLoadAssignment": endpoint_v3.ClusterLoadAssignment,
+            "Secret": tls_v3.Secret,
+        }
+        wrapped = any_pb2.Any.FromString(resource.body)
+        found: dict[str, Any] = kinds[wrapped.type_url.rpartition(".")[2]].parse(wrapped.value).to_dict()
+        return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_deprecated_field_is_used(case: str) -> None:
+    """No field that the API marks as deprecated is set, at any depth."""
+    for group in case_groups(case):
+        for resource in (*group.resources, *masked_secrets(group.policy)):
+            wrapped = any_pb2.Any.FromString(resource.body)
+            assert list(_deprecated(_unpacked(wrapped), resource.name)) == []
+
+
+def test_the_search_for_deprecated_fields_finds_them() -> None:
+    """The check above sees a deprecated field inside an Any."""
+    old = tcp_proxy_pb2.TcpProxy(stat_prefix="old", access_log_flush_interval=Duration(seconds=1))
+    packed = any_pb2.Any()
+    packed.Pack(old)
+    found = listener_components_pb2.Filter(name="f", typed_config=packed)
+    assert list(_deprecated(found, "x")) == ["x.typed_config.access_log_flush_interval"]
+
+
+def _deprecated(message: Message, path: str) -> Iterator[str]:
+    if isinstance(message, any_pb2.Any):
+        yield from _deprecated(_unpacked(message), path)
+        return
+    for descriptor, value in message.ListFields():
+        here = f"{path}.{descriptor.name}"
+        if descriptor.GetOptions().deprecated:
+            yield here
+        for each in value.values() if hasattr(value, "values") else _each(value):
+            if isinstance(each, Message):
+                yield from _deprecated(each, here)
+
+
+def _each(value: object) -> Iterable[object]:
+    return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else (value,)
+
+
+def _unpacked(wrapped: any_pb2.Any) -> Message:
+    descriptor = descriptor_pool.Default().FindMessageTypeByName(wrapped.TypeName())
+    message: Message = message_factory.GetMessageClass(descriptor)()
+    message.ParseFromString(wrapped.value)
+    return message

@@ -1,0 +1,186 @@
+"""Short makers of mesh values for the catalog's tests; everything is in namespace `default` unless said."""
+
+from collections.abc import Iterable
+
+from catalog.view import MeshSettings, View
+from mesh.config import MeshConfig
+from mesh.endpoints import Inventory
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Origin, Sourced
+from mesh.policy import (
+    Backend,
+    HeaderMatch,
+    HTTPMatch,
+    HTTPRouteGroup,
+    PolicyKey,
+    RouteKind,
+    Rule,
+    TCPRoute,
+    TrafficSplit,
+    TrafficTarget,
+)
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+
+DEFAULT = Namespace("default")
+HTTP, TCP = Protocol.HTTP, Protocol.TCP
+TRANSPARENT = Transparent()
+
+
+def identity(name: str, namespace: str = "default") -> ServiceIdentity:
+    """Make an identity."""
+    return ServiceIdentity(Namespace(namespace), ServiceAccountName(name))
+
+
+def service_key(name: str, namespace: str = "default") -> ServiceKey:
+    """Make a service's key."""
+    return ServiceKey(Namespace(namespace), ServiceName(name))
+
+
+def policy_key(name: str, namespace: str = "default") -> PolicyKey:
+    """Make a policy's key."""
+    return PolicyKey(Namespace(namespace), name)
+
+
+def port(
+    number: int,
+    target: int | str = 8080,
+    protocol: Protocol = HTTP,
+    name: str = "",
+    source: str = "appProtocol",
+) -> ServicePort:
+    """Make a service's port."""
+    found = Port(target) if isinstance(target, int) else target
+    return ServicePort(Port(number), found, protocol, name, source)
+
+
+def service(
+    name: str,
+    *ports: ServicePort,
+    app: str | None = "",
+    namespace: str = "default",
+    address: str | None = None,
+    headless: bool = False,
+) -> Service:
+    """Make a service that selects `app=<app>`, by default its own name; `app=None` is no selector."""
+    selector = () if app is None else (("app", app or name),)
+    cluster_ip = None if address is None else IpAddress(address)
+    return Service(service_key(name, namespace), ports or (port(80),), selector, cluster_ip, headless)
+
+
+def workload(
+    name: str,
+    address: str,
+    *ports: WorkloadPort,
+    app: str = "",
+    account: str = "",
+    primary: str = "",
+    namespace: str = "default",
+    sidecar: bool = True,
+    interception: Interception = TRANSPARENT,
+    weight: int = 1,
+) -> Workload:
+    """Make a workload with label `app`, ServiceAccount and primary service, all by default its name."""
+    return Workload(
+        key=WorkloadKey(Namespace(namespace), name),
+        identity=identity(account or name, namespace),
+        service=ServiceName(primary or app or name),
+        address=IpAddress(address),
+        uuid=ProxyUuid(f"{name}-uuid") if sidecar else None,
+        ports=ports,
+        labels=(("app", app or name),),
+        interception=interception,
+        weight=weight,
+    )
+
+
+def explicit(application: str | None, *upstreams: tuple[str, int, str, int]) -> Explicit:
+    """Make an explicit interception; an upstream is service, its port, local address and port."""
+    found = (
+        Upstream(service_key(name), Port(number), IpAddress(local), Port(local_port))
+        for name, number, local, local_port in upstreams
+    )
+    return Explicit(None if application is None else IpAddress(application), tuple(found))
+
+
+def match(
+    name: str, path: str | None = None, *methods: str, headers: tuple[tuple[str, str], ...] = ()
+) -> HTTPMatch:
+    """Make an HTTP match."""
+    return HTTPMatch(name, path, methods, tuple(HeaderMatch(each, regex) for each, regex in headers))
+
+
+def route_group(name: str, *matches: HTTPMatch) -> HTTPRouteGroup:
+    """Make an HTTPRouteGroup."""
+    return HTTPRouteGroup(policy_key(name), matches)
+
+
+def tcp_route(name: str, *ports: int) -> TCPRoute:
+    """Make a TCPRoute."""
+    return TCPRoute(policy_key(name), tuple(map(Port, ports)))
+
+
+def http(name: str, *matches: str) -> Rule:
+    """Make a rule for an HTTPRouteGroup."""
+    return Rule(RouteKind.HTTP, name, matches)
+
+
+def tcp(name: str) -> Rule:
+    """Make a rule for a TCPRoute."""
+    return Rule(RouteKind.TCP, name)
+
+
+def target(name: str, source: str, destination: str, *rules: Rule, only: int | None = None) -> TrafficTarget:
+    """Make a TrafficTarget from one source to one destination."""
+    found = None if only is None else Port(only)
+    return TrafficTarget(policy_key(name), identity(destination), (identity(source),), rules, found)
+
+
+def split(
+    name: str, apex: str, *backends: tuple[str, int], matches: tuple[str, ...] = (), created: str = ""
+) -> TrafficSplit:
+    """Make a TrafficSplit."""
+    shares = tuple(Backend(ServiceName(each), weight) for each, weight in backends)
+    return TrafficSplit(policy_key(name), service_key(apex), shares, matches, created)
+
+
+def view(*things: object, settings: MeshSettings | None = None) -> View:
+    """Make a view of objects, workloads and slices; the origin of the n-th object is `test:n`."""
+    objects: dict[ObjectKey, Sourced] = {}
+    for number, thing in enumerate(things, 1):
+        if not isinstance(thing, EndpointSlice):
+            key = object_key(thing)
+            objects[key] = Sourced(key, _value(thing), Origin("test", 1, number))
+    return View.build(objects, inventory(things), settings or MeshSettings())
+
+
+def inventory(things: Iterable[object]) -> Inventory:
+    """Take the workloads and slices out."""
+    found = list(things)
+    return Inventory(
+        tuple(each for each in found if isinstance(each, Workload)),
+        tuple(each for each in found if isinstance(each, EndpointSlice)),
+    )
+
+
+def object_key(thing: object) -> ObjectKey:
+    """Return the key of an object of the tests."""
+    match thing:
+        case MeshConfig():
+            return ObjectKey("MeshConfig", Namespace("osm-system"), "osm-mesh-config")
+        case Service(key=key):
+            return ObjectKey("Service", key.namespace, key.name)
+        case Workload(key=at):
+            return ObjectKey("Workload", at.namespace, at.name)
+        case HTTPRouteGroup(key=name) | TCPRoute(key=name) | TrafficSplit(key=name) | TrafficTarget(key=name):
+            return ObjectKey(type(thing).__name__, name.namespace, name.name)
+        case _:
+            raise TypeError(f"no key for {thing!r}")
+
+
+def _value(thing: object) -> MeshObject:
+    assert isinstance(
+        thing, MeshConfig | Service | Workload | HTTPRouteGroup | TCPRoute | TrafficSplit | TrafficTarget
+    )
+    return thing

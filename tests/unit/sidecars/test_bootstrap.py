@@ -1,0 +1,70 @@
+"""The bootstrap as a value; what Envoy thinks of it is asked elsewhere."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+
+
+def made(protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1") -> dict[str, Any]:
+    """Make a bootstrap and read it."""
+    settings = BootstrapSettings(
+        proxy_name=ProxyName.parse("u1.shop.default"),
+        trust_domain=TrustDomain("mesh.example"),
+        ads_host=host,
+        ads_port=15128,
+        certificate_file=Path("/run/proxy.pem"),
+        key_file=Path("/run/proxy.key"),
+        ca_file=Path("/run/ca.pem"),
+        protocol=protocol,
+    )
+    found: dict[str, Any] = json.loads(bootstrap(settings))
+    return found
+
+
+def test_who_and_where() -> None:
+    """The node is the proxy's common name; the admin interface is on loopback."""
+    found = made()
+    assert found["node"] == {"id": "u1.shop.default", "cluster": "shop.default"}
+    assert found["admin"]["address"]["socketAddress"] == {"address": "127.0.0.1", "portValue": 15000}
+
+
+@pytest.mark.parametrize(("protocol", "api"), [(AdsProtocol.DELTA, "DELTA_GRPC"), (AdsProtocol.SOTW, "GRPC")])
+def test_the_protocol_is_a_choice(protocol: AdsProtocol, api: str) -> None:
+    """Both variants of the aggregated protocol can be asked for."""
+    ads = made(protocol)["dynamicResources"]["adsConfig"]
+    assert (ads["apiType"], ads["setNodeOnFirstMessageOnly"]) == (api, True)
+
+
+@pytest.mark.parametrize(("host", "kind"), [("127.0.0.1", "STATIC"), ("ads.example", "STRICT_DNS")])
+def test_the_control_plane_is_checked(host: str, kind: str) -> None:
+    """TLS 1.3 at both ends of the range, and exactly the control plane's name, whatever the host."""
+    (cluster,) = made(host=host)["staticResources"]["clusters"]
+    assert cluster.get("type", "STATIC") == kind
+    tls = cluster["transportSocket"]["typedConfig"]
+    common = tls["commonTlsContext"]
+    assert tls["sni"] == "ads.mesh.example"
+    assert common["tlsParams"] == {
+        "tlsMinimumProtocolVersion": "TLSv1_3",
+        "tlsMaximumProtocolVersion": "TLSv1_3",
+    }
+    assert common["validationContext"]["matchTypedSubjectAltNames"] == [
+        {"sanType": "DNS", "matcher": {"exact": "ads.mesh.example"}}
+    ]
+
+
+def test_the_slow_import_is_put_off() -> None:
+    """Importing the translation and the bootstrap does not import envoy-data-plane."""
+    code = (
+        "import sys, sidecars.envoy.bootstrap, sidecars.envoy.translate;"
+        "print(any(name.startswith('envoy_data_plane') for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,262 @@
+"""From ProxyPolicy to Envoy resources: what must hold whatever the policy."""
+
+import re
+from typing import Any
+
+import pytest
+from google.protobuf import any_pb2, json_format
+from google.protobuf.message import Message
+
+from catalog.proxy import (
+    Access,
+    AccessRule,
+    Destination,
+    DestinationEndpoint,
+    EveryoneInTheMesh,
+    InboundPort,
+    InterceptionKind,
+    OnlyRules,
+    OutboundRoute,
+    OutboundService,
+    ProxyPolicy,
+    SocketAddress,
+    TlsRange,
+    WeightedBackend,
+)
+from mesh.config import TlsVersion
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from mesh.policy import HTTPMatch, PolicyKey
+from mesh.service import Protocol, ServiceKey
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.config.listener.v3 import listener_pb2
+from protos.envoy.config.route.v3 import route_pb2
+from sidecars.envoy import rbac
+from sidecars.envoy.translate import resources
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
+
+DEFAULT = Namespace("default")
+SHOP = ServiceKey(DEFAULT, ServiceName("shop"))
+BUYER = ServiceIdentity(DEFAULT, ServiceAccountName("buyer"))
+KEY = PolicyKey(DEFAULT, "target")
+MESSAGES: dict[str, type[Message]] = {
+    LISTENER: listener_pb2.Listener,
+    ROUTE: route_pb2.RouteConfiguration,
+    CLUSTER: cluster_pb2.Cluster,
+    ENDPOINT: endpoint_pb2.ClusterLoadAssignment,
+}
+
+
+def policy(
+    *,
+    inbound: tuple[InboundPort, ...] = (),
+    outbound: tuple[OutboundService, ...] = (),
+    destinations: tuple[Destination, ...] = (),
+    egress: bool = False,
+) -> ProxyPolicy:
+    """Make the policy of a proxy in transparent interception."""
+    return ProxyPolicy(
+        identity=ServiceIdentity(DEFAULT, ServiceAccountName("shop")),
+        primary=SHOP,
+        trust_domain=TrustDomain("cluster.local"),
+        interception=InterceptionKind.TRANSPARENT,
+        tls=TlsRange(TlsVersion.V1_2, TlsVersion.V1_3),
+        inbound=inbound,
+        outbound=outbound,
+        destinations=destinations,
+        egress=egress,
+    )
+
+
+def inbound(access: Access, protocol: Protocol = Protocol.HTTP) -> InboundPort:
+    """Make inbound port 8080."""
+    where = SocketAddress(IpAddress("127.0.0.1"), Port(8080))
+    return InboundPort(Port(8080), protocol, (SHOP,), where, access)
+
+
+def outbound(protocol: Protocol, *routes: OutboundRoute) -> OutboundService:
+    """Make an outbound service at one address."""
+    return OutboundService(SHOP, Port(80), protocol, routes, addresses=(IpAddress("10.96.0.1"),))
+
+
+def backend(name: str, weight: int) -> WeightedBackend:
+    """Make a weighted backend."""
+    return WeightedBackend(ServiceKey(DEFAULT, ServiceName(name)), "8080", weight)
+
+
+def names(found: ProxyPolicy) -> list[tuple[str, str]]:
+    """Return the kinds and names of what is made for a policy."""
+    return [(each.type_url.rpartition(".")[2], each.name) for each in resources(found)]
+
+
+def decoded(resource: Resource) -> dict[str, Any]:
+    """Decode a resource."""
+    message = MESSAGES[resource.type_url]()
+    message.ParseFromString(any_pb2.Any.FromString(resource.body).value)
+    return json_format.MessageToDict(message)
+
+
+def only(found: ProxyPolicy, type_url: str) -> dict[str, Any]:
+    """Return the one resource of a type."""
+    (resource,) = [each for each in resources(found) if each.type_url == type_url]
+    return decoded(resource)
+
+
+def test_nothing_wanted_nothing_made() -> None:
+    """A proxy that calls nobody and is called by nobody gets no listener, not an empty one."""
+    assert resources(policy()) == ()
+
+
+def test_a_tcp_port_that_admits_nobody_is_shut() -> None:
+    """Without rules a TCP port has neither chain nor cluster, while an HTTP port is there to answer 403."""
+    assert names(policy(inbound=(inbound(OnlyRules(), Protocol.TCP),))) == []
+    assert names(policy(inbound=(inbound(OnlyRules()),))) == [
+        ("Cluster", "default/shop|8080|local"),
+        ("Listener", "inbound-listener"),
+        ("RouteConfiguration", "rds-inbound.8080"),
+    ]
+    found = only(policy(inbound=(inbound(OnlyRules()),)), ROUTE)
+    assert found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"] == {"rules": {}}
+
+
+def sans(found: ProxyPolicy) -> list[dict[str, Any]]:
+    """Return the names that the inbound TLS context accepts."""
+    (chain,) = only(found, LISTENER)["filterChains"]
+    context = chain["transportSocket"]["typedConfig"]
+    assert context["requireClientCertificate"] is True
+    validation = context["commonTlsContext"]["combinedValidationContext"]["defaultValidationContext"]
+    matchers = validation["matchTypedSubjectAltNames"]
+    assert {each["sanType"] for each in matchers} == {"URI"}
+    return [each["matcher"] for each in matchers]
+
+
+def test_whom_the_handshake_lets_in() -> None:
+    """On a TCP port under rules exactly the principals; else every SPIFFE ID of the trust domain."""
+    rules = OnlyRules((AccessRule(KEY, (BUYER,)),))
+    exact = [{"exact": "spiffe://cluster.local/ns/default/sa/buyer"}]
+    anyone = [{"prefix": "spiffe://cluster.local/"}]
+    assert sans(policy(inbound=(inbound(rules, Protocol.TCP_SERVER_FIRST),))) == exact
+    assert sans(policy(inbound=(inbound(EveryoneInTheMesh(), Protocol.TCP),))) == anyone
+    assert sans(policy(inbound=(inbound(rules),))) == anyone
+
+
+@pytest.mark.parametrize("identities", [(), (BUYER,)])
+def test_a_caller_never_accepts_just_anyone(identities: tuple[ServiceIdentity, ...]) -> None:
+    """Without an expected identity the cluster accepts one that nobody has, not every certificate."""
+    wanted = Destination(SHOP, "8080", True, "shop.default.svc.cluster.local", identities, ())
+    tls = only(policy(destinations=(wanted,)), CLUSTER)["transportSocket"]["typedConfig"]
+    assert tls["sni"] == "shop.default.svc.cluster.local"
+    common = tls["commonTlsContext"]
+    assert common["tlsParams"] == {
+        "tlsMinimumProtocolVersion": "TLSv1_2",
+        "tlsMaximumProtocolVersion": "TLSv1_3",
+    }
+    validation = common["combinedValidationContext"]["defaultValidationContext"]
+    suffix = "ns/default/sa/buyer" if identities else ""
+    assert validation["matchTypedSubjectAltNames"] == [
+        {"sanType": "URI", "matcher": {"exact": f"spiffe://cluster.local/{suffix}"}}
+    ]
+
+
+def test_weights_of_zero() -> None:
+    """HTTP keeps a backend of weight 0 in its route; TCP, where Envoy refuses it, leaves it out."""
+    shares = OutboundRoute(None, (backend("a", 1), backend("b", 0), backend("c", 2)), KEY)
+    http = only(policy(outbound=(outbound(Protocol.HTTP, shares),)), ROUTE)
+    (route,) = http["virtualHosts"][0]["routes"]
+    clusters = route["route"]["weightedClusters"]["clusters"]
+    assert [(each["name"], each["weight"]) for each in clusters] == [
+        ("default/a|8080", 1),
+        ("default/b|8080", 0),
+        ("default/c|8080", 2),
+    ]
+    assert route["route"]["timeout"] == "0s"
+    tcp = only(policy(outbound=(outbound(Protocol.TCP, shares),)), LISTENER)
+    proxy = tcp["filterChains"][0]["filters"][0]["typedConfig"]
+    assert [each["name"] for each in proxy["weightedClusters"]["clusters"]] == [
+        "default/a|8080",
+        "default/c|8080",
+    ]
+
+
+def test_a_route_without_backends_answers_503() -> None:
+    """Where nobody may answer the request gets 503, and later routes stay as they are."""
+    nobody = OutboundRoute((HTTPMatch("m", "/beta.*"),), (), KEY)
+    rest = OutboundRoute(None, (backend("a", 1),))
+    found = only(policy(outbound=(outbound(Protocol.HTTP, nobody, rest),)), ROUTE)
+    first, second = found["virtualHosts"][0]["routes"]
+    assert first["directResponse"] == {"status": 503}
+    assert first["match"] == {"safeRegex": {"regex": "/beta.*"}}
+    assert second["route"]["cluster"] == "default/a|8080"
+
+
+def test_server_first_listeners_look_at_nothing() -> None:
+    """The outbound listener inspects no bytes, so that no protocol waits for the client to speak."""
+    shares = OutboundRoute(None, (backend("a", 1),))
+    found = only(policy(outbound=(outbound(Protocol.TCP_SERVER_FIRST, shares),)), LISTENER)
+    assert [each["name"] for each in found["listenerFilters"]] == ["envoy.filters.listener.original_dst"]
+    assert found["enableReusePort"] is False
+
+
+def test_egress_is_transparent_and_ends_loops() -> None:
+    """Egress adds the way out as default chain, and a chain that ends calls to the listener itself."""
+    found = only(policy(egress=True), LISTENER)
+    assert found["defaultFilterChain"]["name"] == "outbound-egress-filter-chain"
+    (loop,) = found["filterChains"]
+    assert loop["filterChainMatch"] == {"destinationPort": 15001}
+    assert [name for kind, name in names(policy(egress=True)) if kind == "Cluster"] == [
+        "blackhole-outbound",
+        "passthrough-outbound",
+    ]
+
+
+def test_endpoints_keep_weight_and_locality() -> None:
+    """Endpoints are grouped by locality; a weight of 1 is Envoy's default and not written."""
+    wanted = Destination(
+        SHOP,
+        "8080",
+        True,
+        "shop",
+        (BUYER,),
+        (
+            DestinationEndpoint(IpAddress("10.0.0.1"), Port(8080), "eu/a/rack-1", 3),
+            DestinationEndpoint(IpAddress("10.0.0.2"), Port(8080)),
+        ),
+    )
+    plain, located = only(policy(destinations=(wanted,)), ENDPOINT)["endpoints"]
+    assert "locality" not in plain
+    assert "loadBalancingWeight" not in plain["lbEndpoints"][0]
+    assert located["locality"] == {"region": "eu", "zone": "a", "subZone": "rack-1"}
+    assert located["lbEndpoints"][0]["loadBalancingWeight"] == 3
+
+
+def test_methods_are_words_not_expressions() -> None:
+    """A method with characters that mean something in an expression matches itself alone."""
+    matcher = rbac.one_of(("GET", "M.SEARCH", "A|B"))
+    expression = matcher.safe_regex.regex
+    assert re.fullmatch(expression, "M.SEARCH")
+    assert not re.fullmatch(expression, "MXSEARCH")
+    assert not re.fullmatch(expression, "A")
+    assert rbac.one_of(("GET",)).exact == "GET"
+
+
+def test_equal_policies_are_equal_bytes() -> None:
+    """Two translations of one policy agree to the byte, RBAC's map of policies included."""
+    rules = tuple(AccessRule(PolicyKey(DEFAULT, f"t{number}"), (BUYER,)) for number in range(50))
+    found = policy(inbound=(inbound(OnlyRules(rules)),))
+    assert [each.body for each in resources(found)] == [each.body for each in resources(found)]
+    turned = policy(inbound=(inbound(OnlyRules(rules[::-1])),))
+    assert [each.version for each in resources(turned)] == [each.version for each in resources(found)]
+
+
+def test_the_access_log_names_the_caller() -> None:
+    """Each HTTP chain logs JSON with the caller's SPIFFE ID, the route and the upstream."""
+    found = only(policy(inbound=(inbound(EveryoneInTheMesh()),)), LISTENER)
+    manager = found["filterChains"][0]["filters"][0]["typedConfig"]
+    (log,) = manager["accessLog"]
+    fields = log["typedConfig"]["logFormat"]["jsonFormat"]
+    assert fields["caller"] == "%DOWNSTREAM_PEER_URI_SAN%"
+    assert {"start_time", "method", "path", "response_code", "response_flags", "duration", "authority"} < set(
+        fields
+    )
+    assert {"route_name", "upstream_cluster", "upstream_host"} < set(fields)
