@@ -1,0 +1,5 @@
+"""The composition root: settings, wiring, the loop from changes to snapshots, one TaskGroup.
+
+It knows every component and joins them. It will never hold a rule of the mesh, of a protocol or of a
+certificate: those live in the packages it joins.
+"""

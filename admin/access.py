@@ -1,0 +1,108 @@
+"""Who may call what: the policy's answer for every identity and service port, with the objects behind it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from admin.jsonable import Json
+from catalog.access import Everything, Matching, Nothing, admission
+from catalog.endpoints import endpoints
+from catalog.outbound import protocol_of, routes, visible
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.policy import HTTPMatch
+from mesh.service import Protocol, Service, ServicePort
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A service's port as one identity sees it."""
+
+    source: ServiceIdentity
+    service: Service
+    port: ServicePort
+    protocol: Protocol
+    visible: bool
+    """False where no policy object has anything to say of the pair: the answer is no."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What one object lets pass: these requests, or all (None)."""
+
+    by: str
+    matches: tuple[HTTPMatch, ...] | None
+
+
+def access_pairs(view: View) -> list[Json]:
+    """Return a record for every identity with a workload and every service port, sorted.
+
+    `allowed` says that some call may pass; on HTTP ports `requests` says which (`*` is every one). `by`
+    are the objects that admit it. Splits are followed: a call to an apex is a call to its backends.
+    """
+    return [_record(view, call) for call in _calls(view)]
+
+
+def _calls(view: View) -> Iterator[Call]:
+    ports = [
+        (service, port, protocol_of(view, key, port))
+        for key, service in view.services.items()
+        for port in service.ports
+    ]
+    for source in sorted(view.workloads_by_identity):
+        seen = frozenset(visible(view, source))
+        for service, port, protocol in ports:
+            yield Call(source, service, port, protocol, service.key in seen)
+
+
+def _record(view: View, call: Call) -> Json:
+    found = tuple(dict.fromkeys(_admitted(view, call))) if call.visible else ()
+    return {
+        "source": str(call.source),
+        "destination_service": str(call.service.key),
+        "port": call.port.port,
+        "protocol": call.protocol.value,
+        "allowed": bool(found),
+        "by": list[Json](sorted({each.by for each in found})),
+        "requests": list[Json](_requests(found)) if call.protocol.is_http else None,
+    }
+
+
+def _admitted(view: View, call: Call) -> Iterator[Admitted]:
+    for route in routes(view, call.source, call.service.key, call.port):
+        for backend in route.backends:
+            behind = view.services[backend.service]
+            for port in behind.ports:
+                if str(port.target_port) != backend.target_port or backend.weight == 0:
+                    continue
+                for endpoint in endpoints(view, behind.key, port):
+                    if endpoint.identity is not None:
+                        yield from _by_target(view, call, endpoint.identity, endpoint.port)
+
+
+def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[Admitted]:
+    if view.config.permissive:
+        yield Admitted("MeshConfig (permissive)", None)
+        return
+    for target in view.targets_between.get((call.source, server), ()):
+        match admission(view, target, called_at, call.protocol):
+            case Everything():
+                yield Admitted(f"TrafficTarget {target.key}", None)
+            case Matching(matches):
+                yield Admitted(f"TrafficTarget {target.key}", matches)
+            case Nothing():
+                pass
+
+
+def _requests(found: tuple[Admitted, ...]) -> list[str]:
+    shown: dict[str, None] = {}
+    for each in found:
+        for match in each.matches if each.matches is not None else (HTTPMatch(""),):
+            shown[_shown(match)] = None
+    return list(shown)
+
+
+def _shown(match: HTTPMatch) -> str:
+    methods = ",".join(match.methods) or "*"
+    headers = "".join(f" {header.name}={header.regex}" for header in match.headers)
+    return f"{methods} {match.path_regex or '*'}{headers}"

@@ -1,0 +1,129 @@
+"""What the command line asks of the running server, over the Unix socket alone."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from admin.debug import hosts_lines
+from admin.jsonable import Json
+from admin.reading import MeshReading
+from certs.errors import CertificateError, RequestError
+from certs.ledger import LedgerEntry
+from certs.material import ProxyCertificate
+
+_NO_STORE = {"Cache-Control": "no-store"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyRequest:
+    """A proxy certificate that is asked for; None days is the server's own default."""
+
+    uuid: str
+    service: str
+    namespace: str
+    validity_days: int | None = None
+
+
+class CommandError(ValueError):
+    """A request that cannot be carried out as it stands; the message says what would be right."""
+
+
+class ProxyCertificates(Protocol):
+    """Issues and revokes proxy certificates; may block, and is called in a thread."""
+
+    def issue(self, request: ProxyRequest) -> ProxyCertificate:
+        """Issue one; raise CertificateError."""
+
+    def revoke(self, serial: str) -> LedgerEntry:
+        """Revoke one; raise CertificateError."""
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots the proxies are to trust, as PEM."""
+
+
+def read_proxy_request(body: object) -> ProxyRequest:
+    """Read the JSON of an issue-proxy request; raise CommandError, which names the field."""
+    if not isinstance(body, dict):
+        raise CommandError("the body must be a JSON object")
+    names = {}
+    for field in ("uuid", "service", "namespace"):
+        value = body.get(field)
+        if not isinstance(value, str) or not value:
+            raise CommandError(f"{field} must be a DNS-1123 label")
+        names[field] = value
+    days = body.get("validity_days")
+    if days is not None and (not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= 3650):
+        raise CommandError("validity_days must be a number from 1 to 3650")
+    return ProxyRequest(names["uuid"], names["service"], names["namespace"], days)
+
+
+def add_commands(
+    app: web.Application,
+    reading: MeshReading,
+    proxies: ProxyCertificates,
+    revoked: Callable[[LedgerEntry], None],
+) -> None:
+    """Add POST /certs/issue-proxy, POST /certs/revoke and GET /hosts.
+
+    `revoked` is called on the event loop after a revocation. The answer to issue-proxy holds the new key:
+    it goes through a socket that only the server's own user can open, and is kept nowhere.
+    """
+
+    async def issue(request: web.Request) -> web.Response:
+        issued = await asyncio.to_thread(proxies.issue, read_proxy_request(await _json(request)))
+        return web.json_response(
+            {
+                "name": str(issued.name),
+                "serial": issued.serial,
+                "not_after": issued.not_after.isoformat(),
+                "chain_pem": issued.chain_pem.decode("ascii"),
+                "key_pem": issued.key.reveal().decode("ascii"),
+                "trust_bundle_pem": proxies.trust_bundle().decode("ascii"),
+            },
+            headers=_NO_STORE,
+        )
+
+    async def revoke(request: web.Request) -> web.Response:
+        body = await _json(request)
+        serial = body.get("serial") if isinstance(body, dict) else None
+        if not isinstance(serial, str):
+            raise CommandError("serial must be a string of hexadecimal digits")
+        entry = await asyncio.to_thread(proxies.revoke, serial)
+        revoked(entry)
+        return web.json_response({"name": entry.common_name, "serial": entry.serial}, headers=_NO_STORE)
+
+    async def host_lines(request: web.Request) -> web.Response:
+        namespace = request.query.get("namespace", "default")
+        return web.json_response(hosts_lines(reading.view(), namespace))
+
+    app.router.add_post("/certs/issue-proxy", issue)
+    app.router.add_post("/certs/revoke", revoke)
+    app.router.add_get("/hosts", host_lines)
+
+
+@web.middleware
+async def explained(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer what went wrong as JSON: `error`, one sentence. 400 is the client's fault, 500 is ours."""
+    try:
+        return await handler(request)
+    except (CommandError, RequestError) as error:
+        return _error(str(error), 400)
+    except CertificateError as error:
+        return _error(str(error), 500)
+
+
+def _error(sentence: str, status: int) -> web.Response:
+    body: dict[str, Json] = {"error": sentence}
+    return web.json_response(body, status=status)
+
+
+async def _json(request: web.Request) -> object:
+    try:
+        return json.loads(await request.text())
+    except ValueError as error:
+        raise CommandError("the body must be JSON") from error

@@ -1,0 +1,40 @@
+"""Who may ask the debug server: requests that name it by a host we know (against DNS rebinding)."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def host_of(header: str) -> str:
+    """Return the host of a `Host` header without its port and brackets, in lower case."""
+    text = header.strip().lower()
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.rpartition(":")[0] if text.count(":") == 1 else text
+
+
+def permitted(header: str, configured: Iterable[str]) -> bool:
+    """Say whether a `Host` header names loopback or one of the `configured` hosts.
+
+    A page of another site that has its name resolve to loopback still sends its own name.
+    """
+    return host_of(header) in LOOPBACK_NAMES | {host.lower() for host in configured}
+
+
+def known_hosts_only(configured: Iterable[str]) -> Middleware:
+    """Make the middleware that answers 421 to a request for a host that is not ours."""
+    hosts = tuple(configured)
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not permitted(request.headers.get("Host", ""), hosts):
+            return web.json_response(
+                {"error": "this Host is not served; see the setting debug_hosts"}, status=421
+            )
+        return await handler(request)
+
+    return middleware

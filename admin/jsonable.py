@@ -1,0 +1,44 @@
+"""Mesh values as JSON: dataclasses become mappings, everything else its plainest form."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
+from pathlib import Path
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def jsonable(value: object) -> Json:
+    """Return `value` as JSON; raise TypeError for bytes and for types that hold a secret or behaviour.
+
+    Refusing what it does not know keeps a key from being shown because somebody added a field.
+    """
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case enum.Enum():
+            return jsonable(value.value)
+        case str():
+            return str(value)
+        case datetime():
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case timedelta():
+            return value.total_seconds()
+        case Path():
+            return str(value)
+        case Mapping():
+            return {str(name): jsonable(inner) for name, inner in value.items()}
+        case AbstractSet():
+            return [jsonable(inner) for inner in sorted(value)]
+        case list() | tuple():
+            return [jsonable(inner) for inner in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {
+                field.name: jsonable(getattr(value, field.name))
+                for field in dataclasses.fields(value)
+                if field.repr
+            }
+        case _:
+            raise TypeError(f"{type(value).__name__} is not shown")

@@ -1,0 +1,72 @@
+"""What the pages read: protocols and values through which they see the rest, and change nothing."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from catalog.view import View
+from certs.ledger import LedgerEntry
+from certs.material import ServiceCertificate
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.objects import ObjectKey, Problem, Sourced
+from providers.contract import Freshness
+from xds.snapshot import Snapshot
+from xds.status import StreamStatus
+
+
+class ProxyState(enum.StrEnum):
+    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it was here."""
+
+    CONNECTED = "connected"
+    EXPECTED = "expected"
+    DISCONNECTED = "disconnected"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyStanding:
+    """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload."""
+
+    name: ProxyName
+    state: ProxyState
+    address: str
+    since: datetime
+    known: bool
+
+
+class MeshReading(Protocol):
+    """Everything the pages show. All answers are immutable pictures of one moment."""
+
+    def streams(self) -> tuple[StreamStatus, ...]:
+        """Return the open streams."""
+
+    def proxies(self) -> tuple[ProxyStanding, ...]:
+        """Return every proxy that is or should be here, sorted by name."""
+
+    def snapshot(self, name: ProxyName) -> Snapshot | None:
+        """Return what is published for a proxy."""
+
+    def view(self) -> View | None:
+        """Return the newest view, None before the first."""
+
+    def objects(self) -> Mapping[ObjectKey, Sourced]:
+        """Return the objects in force."""
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return what is wrong with the input, sorted."""
+
+    def failures(self) -> tuple[tuple[str, str, bool], ...]:
+        """Return the groups that failed: name, error, whether a last good snapshot is kept."""
+
+    def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
+        """Return the service certificates in force."""
+
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """Return the proxy certificates."""
+
+    def freshness(self) -> Mapping[str, Freshness]:
+        """Return how fresh each source is, by its name."""
+
+    def settings(self) -> Mapping[str, object]:
+        """Return the server's settings; none of them is a secret."""

@@ -1,0 +1,73 @@
+"""aiohttp servers on the main event loop: the debug server over TCP, the same over the Unix socket."""
+
+import contextlib
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+SOCKET_NAME: Final = "meshwright.sock"
+_PATH_LIMIT: Final = 107  # sun_path of Linux, less its end
+_DRAIN_SECONDS: Final = 1.0
+
+
+class SocketError(Exception):
+    """The Unix socket cannot be made; the message is one sentence that says why."""
+
+
+def unix_socket(path: Path) -> socket.socket:
+    """Listen on a Unix socket (0600) at `path`; raise SocketError.
+
+    A file left by a server that is gone is replaced; one at which a server answers is not.
+    """
+    if len(os.fsencode(path)) > _PATH_LIMIT:
+        raise SocketError(f"the socket's path {path} is longer than {_PATH_LIMIT} bytes: use a shorter state")
+    _remove_stale(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        previous = os.umask(0o177)  # the file must never be open to others, not even for a moment
+        try:
+            listening.bind(str(path))
+        finally:
+            os.umask(previous)
+        listening.listen(64)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise SocketError(f"cannot listen on the socket {path}: {error.strerror}") from error
+    return listening
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise SocketError(f"{path} is there and is no socket: remove it")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise SocketError(f"cannot tell whether a server uses {path}: {error}") from error
+    raise SocketError(f"another server answers at {path}")
+
+
+@contextlib.asynccontextmanager
+async def serving(app: web.Application, listening: socket.socket) -> AsyncIterator[None]:
+    """Serve `app` on a listening socket for as long as the context lasts."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_DRAIN_SECONDS)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listening).start()
+        yield
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,62 @@
+"""Asking the running server through its Unix socket."""
+
+import http.client
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+SOCKET_NAME: Final = "meshwright.sock"
+_TIMEOUT_SECONDS: Final = 60.0
+
+
+class NotRunning(Exception):
+    """No server answers at the socket of a state directory."""
+
+
+class Refused(Exception):
+    """The server answered, and said no; the message is its reason."""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over the socket at `path`; the host name is only for the header."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Connect to the socket's path."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_TIMEOUT_SECONDS)
+        self.sock.connect(str(self._path))
+
+
+def ask(
+    state: Path, method: str, path: str, query: Mapping[str, str] | None = None, body: object = None
+) -> object:
+    """Send one request to the server of `state` and return its JSON answer.
+
+    Raises NotRunning when nobody answers there, Refused with the server's reason for any status but 2xx.
+    """
+    connection = _UnixConnection(state / SOCKET_NAME)
+    target = path + ("?" + urlencode(query) if query else "")
+    sent = None if body is None else json.dumps(body)
+    try:
+        connection.request(method, target, sent, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+        raise NotRunning(f"no meshwright serve is running with the state directory {state}") from error
+    except PermissionError as error:
+        raise Refused(f"{state / SOCKET_NAME} belongs to another user") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Refused(f"the server did not answer as expected: {error}") from error
+    finally:
+        connection.close()
+    if not 200 <= response.status < 300:
+        reason = answer.get("error") if isinstance(answer, dict) else None
+        raise Refused(str(reason or f"status {response.status}"))
+    return answer

@@ -1,0 +1,92 @@
+"""Proxy certificates for the command line: by the running server, or from the state directory itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from admin.commands import ProxyRequest
+from certs.errors import CertificateError
+from certs.proxy import VALIDITY
+from cli.client import NotRunning, Refused, ask
+from cli.output import write_credentials
+from controller.errors import StartupError
+from controller.proxies import ProxyIssuing, without_server
+from mesh.names import TrustDomain
+
+
+class IssuingError(Exception):
+    """A command could not be carried out; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A certificate that was written."""
+
+    name: str
+    serial: str
+    not_after: str
+
+
+def issue(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> Issued:
+    """Have a proxy certificate issued and write it to `out`; raise IssuingError."""
+    body = {
+        "uuid": request.uuid,
+        "service": request.service,
+        "namespace": request.namespace,
+        "validity_days": request.validity_days,
+    }
+    try:
+        answer = _asked(state, "/certs/issue-proxy", body)
+    except NotRunning:
+        return _issued_here(state, request, trust_domain, out)
+    _write(out, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
+    return Issued(answer["name"], answer["serial"], answer["not_after"])
+
+
+def revoke(state: Path, serial: str, trust_domain: str) -> tuple[str, str]:
+    """Revoke a certificate; return its name and serial. Raises IssuingError."""
+    try:
+        answer = _asked(state, "/certs/revoke", {"serial": serial})
+    except NotRunning:
+        with _here(state, trust_domain) as issuing:
+            entry = issuing.revoke(serial)
+        return entry.common_name, entry.serial
+    return answer["name"], answer["serial"]
+
+
+def _asked(state: Path, path: str, body: object) -> dict[str, str]:
+    try:
+        answer = ask(state, "POST", path, body=body)
+    except Refused as error:
+        raise IssuingError(str(error)) from error
+    if not isinstance(answer, dict):
+        raise IssuingError("the server's answer is not understood")
+    return answer
+
+
+def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> Issued:
+    with _here(state, trust_domain) as issuing:
+        made = issuing.issue(request)
+        authority = issuing.trust_bundle()
+    _write(out, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
+    return Issued(str(made.name), made.serial, made.not_after.isoformat())
+
+
+@contextmanager
+def _here(state: Path, trust_domain: str) -> Iterator[ProxyIssuing]:
+    try:
+        with without_server(state, TrustDomain(trust_domain), lambda: datetime.now(UTC), VALIDITY) as issuing:
+            yield issuing
+    except (StartupError, CertificateError) as error:
+        raise IssuingError(str(error)) from error
+
+
+def _write(out: Path, chain: str, key: str, authority: str) -> None:
+    try:
+        write_credentials(out, chain.encode("ascii"), key.encode("ascii"), authority.encode("ascii"))
+    except OSError as error:
+        raise IssuingError(
+            f"cannot write to {out}: {error.strerror}; the certificate is issued and can be revoked"
+        ) from error

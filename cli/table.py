@@ -1,0 +1,75 @@
+"""Proxies and certificates as tables for a terminal."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red"}
+_WIDE: Final = 240
+_SYNCS: Final = {"synced": "green", "pending": "yellow", "nacked": "red"}
+
+
+def console() -> Console:
+    """Return the terminal, or, where the output goes elsewhere, lines that are wide enough for a table."""
+    found = Console()
+    return found if found.is_terminal else Console(width=_WIDE)
+
+
+def proxies_table(proxies: Sequence[Mapping[str, object]]) -> Table:
+    """Return the table of what `/debug/proxy` lists: proxy, service, state, sync of each type, since when."""
+    table = _table("PROXY", "SERVICE", "STATE", "SYNC", "ADDRESS", "SINCE")
+    for proxy in proxies:
+        state = str(proxy.get("state", ""))
+        table.add_row(
+            str(proxy.get("uuid", "")),
+            f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",
+            Text(state, style=_STATES.get(state, "")),
+            _sync(proxy.get("sync")),
+            str(proxy.get("address") or ""),
+            str(proxy.get("since") or ""),
+        )
+    return table
+
+
+def _sync(sync: object) -> Text:
+    """Return one word where all types agree, else what each type says that is not synced."""
+    if not isinstance(sync, Mapping) or not sync:
+        return Text("-")
+    states = {str(state) for state in sync.values()}
+    if len(states) == 1:
+        (state,) = states
+        return Text(state, style=_SYNCS.get(state, ""))
+    parts = [
+        Text(f"{type_name} {state}", style=_SYNCS.get(str(state), ""))
+        for type_name, state in sync.items()
+        if state != "synced"
+    ]
+    return Text(", ").join(parts)
+
+
+def certificates_tables(found: Mapping[str, object]) -> tuple[Table, Table]:
+    """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates."""
+    services = _table("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
+    for each in _records(found, "service_certificates"):
+        names = each.get("dns_names")
+        shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
+        services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
+    proxies = _table("PROXY", "SERIAL", "STATE", "VALID UNTIL")
+    for each in _records(found, "proxy_certificates"):
+        proxies.add_row(str(each["cn"]), str(each["serial"]), str(each["state"]), str(each["not_after"]))
+    return services, proxies
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _records(found: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
+    records = found.get(name)
+    return [each for each in records if isinstance(each, Mapping)] if isinstance(records, list) else []

@@ -1,0 +1,9 @@
+"""What can keep the program from starting, each in one sentence for whoever started it."""
+
+
+class StartupError(Exception):
+    """The program cannot start; the message is one sentence that says why and what would be right."""
+
+
+class SettingsError(StartupError):
+    """A setting is missing or wrong; the message names it, its value and what would be right."""

@@ -1,0 +1,100 @@
+"""Who a client of the ADS server is: the mesh's answer to the server's question, from its certificate alone.
+
+A node key is a proxy's common name, `<uuid>.<service>.<namespace>`. A proxy whose workload is not known
+(yet) is let in: nothing is published for it, so its stream is held silent until there is.
+"""
+
+import enum
+from collections.abc import Callable
+from datetime import datetime
+
+import structlog
+
+from catalog.view import View
+from certs.errors import PeerRefused, StateError
+from certs.ledger import Ledger, LedgerEntry, LedgerState
+from certs.peer import authorize, read_peer
+from mesh.identity import ProxyName
+from xds.access import Peer, Refused
+from xds.cache import NodeKey
+from xds.wire import Node
+
+_log = structlog.get_logger("controller.identity")
+
+
+class Refusal(enum.StrEnum):
+    """Why a client is refused, besides what its certificate says of itself (certs.errors.RefusalReason)."""
+
+    NO_CERTIFICATE = "no_certificate"
+    OTHER_WORKLOAD = "other_workload"
+    OTHER_NODE = "other_node"
+    LEDGER = "ledger_unavailable"
+
+
+def names_itself(name: str, node_id: str) -> bool:
+    """Say whether a client whose certificate names `name` may call itself `node_id`.
+
+    Accepted are the common name whole, which our bootstraps write, and its UUID alone. An empty id is
+    refused: whoever reads logs could not tell such clients apart.
+    """
+    return node_id in (name, name.partition(".")[0])
+
+
+def contradiction(name: ProxyName, view: View | None) -> str:
+    """Return how the workload with this UUID contradicts the certificate's name; empty if it does not."""
+    workload = view.workloads_by_uuid.get(name.uuid) if view is not None else None
+    if workload is None or workload.proxy_name == name:
+        return ""
+    return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"
+
+
+class MeshAuthenticator:
+    """Answers by certificate, ledger and view; `view` returns the newest one, None before the first."""
+
+    def __init__(
+        self, ledger: Ledger, view: Callable[[], View | None], clock: Callable[[], datetime]
+    ) -> None:
+        self._ledger = ledger
+        self._view = view
+        self._clock = clock
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return whose configuration the peer gets; raise Refused, with the reason in the log.
+
+        The first success claims the certificate in the ledger.
+        """
+        now = self._clock()
+        if not peer.certificate:
+            raise _refused(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
+        try:
+            shown = read_peer(peer.certificate)
+            entry = self._ledger.entry(shown.serial)
+            name = authorize(shown, entry, now)
+        except PeerRefused as error:
+            raise _refused(peer, error.reason, str(error)) from error
+        except StateError as error:
+            raise _refused(peer, Refusal.LEDGER, str(error)) from error
+        if detail := contradiction(name, self._view()):
+            raise _refused(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
+        self._claim(peer, entry, now)
+        return NodeKey(str(name))
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Raise Refused if a client calls itself otherwise than its certificate does (see names_itself)."""
+        if not names_itself(node_key, node.id):
+            _log.warning("node refused", proxy=node_key, node=node.id[:200], reason=Refusal.OTHER_NODE)
+            raise Refused(Refusal.OTHER_NODE)
+
+    def _claim(self, peer: Peer, entry: LedgerEntry | None, now: datetime) -> None:
+        if entry is None or entry.state is not LedgerState.ISSUED:
+            return
+        try:
+            self._ledger.claim(entry.serial, now)
+        except StateError as error:
+            raise _refused(peer, Refusal.LEDGER, str(error)) from error
+        _log.info("proxy certificate claimed", proxy=entry.common_name, serial=entry.serial)
+
+
+def _refused(peer: Peer, reason: enum.StrEnum, detail: str) -> Refused:
+    _log.warning("client refused", peer=peer.address, reason=reason.value, detail=detail)
+    return Refused(reason.value)

@@ -1,0 +1,107 @@
+"""How log lines look: JSON for programs, colours for people, secrets for nobody."""
+
+import enum
+import logging
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Final, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+REDACTED: Final = "[redacted]"
+_SECRET_WORDS: Final = frozenset({"secret", "secrets", "private", "password", "token", "pem"})
+_PEM_MARK: Final = "PRIVATE KEY-----"
+
+
+class LogLevel(enum.StrEnum):
+    """The least severity that is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(enum.StrEnum):
+    """AUTO is CONSOLE on a terminal and JSON elsewhere."""
+
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+def _secret_name(name: str) -> bool:
+    """Say whether a value under this name is withheld; `key` alone is an object's name, not a secret."""
+    words = name.lower().split("_")
+    return not _SECRET_WORDS.isdisjoint(words) or (len(words) > 1 and words[-1] in ("key", "keys"))
+
+
+def _redacted(value: object) -> object:
+    match value:
+        case Mapping():
+            return {
+                name: REDACTED if _secret_name(str(name)) else _redacted(inner)
+                for name, inner in value.items()
+            }
+        case list() | tuple():
+            return [_redacted(inner) for inner in value]
+        case bytes() if _PEM_MARK.encode() in value:
+            return REDACTED
+        case str() if _PEM_MARK in value:
+            return REDACTED
+        case _:
+            return value
+
+
+def redact(_logger: WrappedLogger, _method: str, event: MutableMapping[str, object]) -> EventDict:
+    """Replace what is named like a secret, or holds a PEM private key: the second line of defence.
+
+    The first is that key types hide their bytes. Looks into mappings and sequences.
+    """
+    return {name: REDACTED if _secret_name(name) else _redacted(value) for name, value in event.items()}
+
+
+def _renderer(style: LogFormat, stream: TextIO) -> list[Processor]:
+    if style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty()):
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=True)]
+    # Not structlog's own choice for tracebacks: it prints the local variables, and keys are among them.
+    plain = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
+
+
+def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
+    """Send every line, ours and the libraries', to `stream` (standard error) in one form."""
+    target = stream or sys.stderr
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        redact,
+    ]
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderer(style, target),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.value.upper())
+    for chatty in ("aiohttp.access", "watchfiles"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )

@@ -1,0 +1,81 @@
+"""What happens on the ADS server, told to the registry, the metrics and the log."""
+
+import structlog
+
+from admin.metrics import Metrics, short_type
+from controller.registry import ProxyRegistry
+from xds.access import Ending, Peer
+from xds.cache import NodeKey
+from xds.resource import TypeUrl
+from xds.status import Variant
+from xds.wire import Rejection, Response
+
+_log = structlog.get_logger("controller.ads")
+
+
+class MeshObserver:
+    """The ADS server's observer; counts open streams by variant besides passing everything on."""
+
+    def __init__(self, registry: ProxyRegistry, metrics: Metrics) -> None:
+        self._registry = registry
+        self._metrics = metrics
+        self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
+        self.streams = {variant.value: 0 for variant in Variant}
+
+    def handshake(self) -> None:
+        """Count it."""
+        self._metrics.handshake()
+
+    def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
+        """Note a stream."""
+        self._registry.opened(node_key, peer.address)
+        self._metrics.stream_opened(variant.value)
+        self._variants.setdefault((node_key, peer.address), []).append(variant)
+        self.streams[variant.value] += 1
+        said = {"proxy": node_key, "peer": peer.address, "protocol": variant.value}
+        if self._registry.expects(node_key):
+            _log.info("stream opened", **said)
+        else:
+            _log.warning("stream held until its workload is known", **said)
+
+    def refused(self, peer: Peer, reason: str) -> None:
+        """Count it; whoever refused has said more in the log."""
+        self._metrics.stream_refused(reason)
+        _log.info("stream refused", peer=peer.address, reason=reason)
+
+    def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """Count it."""
+        self._metrics.sent(response.type_url)
+        _log.debug(
+            "response sent",
+            proxy=node_key,
+            type=short_type(response.type_url),
+            resources=len(response.resources),
+            removed=len(response.removed),
+            bytes=size,
+        )
+
+    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+        """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
+        if rejection is None:
+            self._metrics.acked(type_url)
+            return
+        self._metrics.nacked(type_url)
+        _log.error(
+            "response rejected",
+            proxy=node_key,
+            type=short_type(type_url),
+            code=rejection.code,
+            said=rejection.message,
+        )
+
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+        """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
+        self._registry.closed(node_key)
+        if ending is Ending.REFUSED:
+            self._metrics.stream_refused(detail)
+        variants = self._variants[node_key, peer.address]
+        self.streams[variants.pop().value] -= 1
+        if not variants:
+            del self._variants[node_key, peer.address]
+        _log.info("stream closed", proxy=node_key, peer=peer.address, ending=ending.value, detail=detail)

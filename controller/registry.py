@@ -1,0 +1,91 @@
+"""Which proxies are here, should be, or were: state to look at, never asked for a decision."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from admin.reading import ProxyStanding, ProxyState
+from catalog.view import View
+from mesh.identity import ProxyName
+from xds.cache import NodeKey
+
+REMEMBERED: Final = timedelta(hours=1)
+"""How long a proxy is remembered that is gone and whose workload is gone as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A proxy's streams: how many there are now, where from, and since when it is here or gone."""
+
+    streams: int
+    address: str
+    since: datetime
+
+
+def expected(view: View) -> tuple[ProxyName, ...]:
+    """Return the proxies that the view's workloads should have, sorted."""
+    names = (workload.proxy_name for workload in view.workloads_by_uuid.values())
+    return tuple(sorted(name for name in names if name is not None))
+
+
+class ProxyRegistry:
+    """Follows streams as they open and close, and the workloads of each view."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._seen: dict[NodeKey, _Seen] = {}
+        self._expected: dict[ProxyName, datetime] = {}
+
+    def opened(self, node: NodeKey, address: str) -> None:
+        """Note a stream; a proxy may have several."""
+        seen = self._seen.get(node)
+        if seen is None or seen.streams == 0:
+            self._seen[node] = _Seen(1, address, self._clock())
+        else:
+            self._seen[node] = replace(seen, streams=seen.streams + 1, address=address)
+
+    def closed(self, node: NodeKey) -> None:
+        """Note the end of a stream; the proxy is gone when it was its last."""
+        seen = self._seen[node]
+        if seen.streams == 1:
+            self._seen[node] = replace(seen, streams=0, since=self._clock())
+        else:
+            self._seen[node] = replace(seen, streams=seen.streams - 1)
+
+    def expect(self, names: Iterable[ProxyName]) -> None:
+        """Take the proxies that should be here, and forget those gone for long that should not."""
+        now = self._clock()
+        self._expected = {name: self._expected.get(name, now) for name in sorted(names)}
+        wanted = {NodeKey(str(name)) for name in self._expected}
+        self._seen = {
+            node: seen
+            for node, seen in self._seen.items()
+            if seen.streams or node in wanted or now - seen.since < REMEMBERED
+        }
+
+    def expects(self, node: NodeKey) -> bool:
+        """Say whether a proxy's workload is known."""
+        return ProxyName.parse(node) in self._expected
+
+    def standings(self) -> tuple[ProxyStanding, ...]:
+        """Return every proxy, sorted by name."""
+        found = {
+            name: ProxyStanding(name, ProxyState.EXPECTED, "", since, True)
+            for name, since in self._expected.items()
+        }
+        for node, seen in self._seen.items():
+            name = ProxyName.parse(node)
+            state = ProxyState.CONNECTED if seen.streams else ProxyState.DISCONNECTED
+            found[name] = ProxyStanding(name, state, seen.address, seen.since, name in self._expected)
+        return tuple(found[name] for name in sorted(found))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many proxies are in each state."""
+        here = sum(1 for seen in self._seen.values() if seen.streams)
+        never = sum(1 for name in self._expected if NodeKey(str(name)) not in self._seen)
+        return {
+            ProxyState.CONNECTED.value: here,
+            ProxyState.EXPECTED.value: never,
+            ProxyState.DISCONNECTED.value: len(self._seen) - here,
+        }

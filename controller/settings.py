@@ -1,0 +1,190 @@
+"""Settings of the server: flags, then environment `MESHWRIGHT_*`, then the config file, then defaults."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+import yaml
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from controller.errors import SettingsError
+from controller.logs import LogFormat, LogLevel
+from mesh.names import is_dns_subdomain
+
+ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Address:
+    """A host and a TCP port to listen at; port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `HOST:PORT`, an IPv6 host in brackets; raise ValueError otherwise."""
+        host, colon, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            colon = ""
+        if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            raise ValueError("must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def _address(value: object) -> Address:
+    return value if isinstance(value, Address) else Address.parse(str(value))
+
+
+def _domain(value: object) -> str:
+    text = str(value)
+    if not is_dns_subdomain(text):
+        raise ValueError("must be a DNS name in lower case, such as cluster.local")
+    return text
+
+
+def _hosts(value: object) -> object:
+    return (
+        tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+    )
+
+
+# NoDecode: in the environment these are plain text, not JSON.
+Listening = Annotated[Address, NoDecode, BeforeValidator(_address), PlainSerializer(str)]
+Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
+Domain = Annotated[str, BeforeValidator(_domain)]
+Seconds = Annotated[float, Field(gt=0, le=86400)]
+
+
+class Settings(BaseSettings):
+    """What `meshwright serve` is told; durations are in seconds.
+
+    Where a value stands in several places, flags win over environment, environment over file.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True)
+
+    mesh: Path
+    """Directory of manifests."""
+    state: Path
+    """Directory of CA, keys, ledger, socket."""
+    config: Path | None = None
+    """YAML file with any of these settings."""
+    ads_address: Listening = Address("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines
+    http_address: Listening = Address("0.0.0.0", 9091)  # noqa: S104 - probes and Prometheus dial in
+    debug_address: Listening = Address("127.0.0.1", 9092)
+    debug_hosts: Hosts = ()
+    """Further host names under which the debug pages may be asked for."""
+    ads_hosts: Hosts = ()
+    """Further DNS names and addresses in the ADS server's certificate."""
+    trust_domain: Domain = "cluster.local"
+    cluster_domain: Domain = "cluster.local"
+    virtual_addresses: IPv4Network = IPv4Network("240.0.0.0/8")
+    """Range for services without cluster IP."""
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.AUTO
+    quiet_seconds: Seconds = 0.1
+    """A burst of changes ends when none came for so long."""
+    longest_seconds: Seconds = 1.0
+    """No change waits longer than this for its wave."""
+    held_seconds: Seconds = 60.0
+    """A stream whose workload is not known is ended after so long."""
+    recheck_seconds: Seconds = 30.0
+    """How often the certificate of an open stream is looked at again."""
+    drain_seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0
+    """How long streams may take to end when the server stops."""
+    heartbeat_seconds: Seconds = 10.0
+    """Liveness fails when the event loop was held for so long."""
+    streams_per_certificate: Annotated[int, Field(ge=1, le=1000)] = 8
+    max_streams: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    proxy_certificate_days: Annotated[int, Field(ge=1, le=3650)] = 365
+    """Validity of proxy certificates for which none is asked."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.longest_seconds < self.quiet_seconds:
+            raise ValueError("longest_seconds must not be less than quiet_seconds")
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic-settings names the parameters
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Order the sources; the file's name comes from a flag or the environment itself."""
+        config = init_settings().get("config") or env_settings().get("config")
+        from_file = InitSettingsSource(settings_cls, read_config(Path(config)) if config else {})
+        return init_settings, env_settings, from_file
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """Read a config file: a YAML mapping of settings; raise SettingsError if it is anything else."""
+    try:
+        document = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the config file {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        what = " ".join(str(error).split())
+        raise SettingsError(f"the config file {path} is not YAML: {what}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
+        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
+    return {name.replace("-", "_"): value for name, value in document.items()}
+
+
+def load(flags: Mapping[str, object]) -> Settings:
+    """Build the settings from `flags` (None: not given) and the environment; raise SettingsError.
+
+    The error names the first wrong setting as its source spells it, the value, and what would be right.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type] # values are checked by the model itself
+    except ValidationError as error:
+        raise SettingsError(_sentence(error, given)) from error
+
+
+def _sentence(error: ValidationError, flags: Mapping[str, object]) -> str:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "missing":
+        return (
+            f"the setting {name} is missing: give --{name.replace('_', '-')} "
+            f"or {ENVIRONMENT_PREFIX}{name.upper()}"
+        )
+    if first["type"] == "extra_forbidden":
+        return f"{_spelled(name, flags)}: there is no such setting"
+    right = first["msg"].removeprefix("Value error, ")
+    if not name:
+        return right
+    return f"{_spelled(name, flags)} is {str(first['input'])[:200]!r}: {right[0].lower()}{right[1:]}"
+
+
+def _spelled(name: str, flags: Mapping[str, object]) -> str:
+    variable = ENVIRONMENT_PREFIX + name.upper()
+    if name in flags:
+        return f"--{name.replace('_', '-')}"
+    if variable in os.environ:
+        return variable
+    return f"{name} in the config file"

@@ -1,0 +1,180 @@
+"""A whole server in this process, its ports chosen by the system, and clients of it over real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.issuer import Names, Usage
+from certs.ledger import Ledger, LedgerEntry
+from certs.pair import Pair, issue_pair
+from controller.app import Bound, run
+from controller.proxies import LEDGER_FILE
+from controller.settings import load
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.resource import CLUSTER
+
+DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: store, namespace: shop}
+spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 18080}]}
+"""
+
+
+@dataclass
+class Client:
+    """One delta stream; responses come as they are, requests are made of few words."""
+
+    channel: grpc.aio.Channel
+    call: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the stream."""
+        self.call = self.channel.stream_stream(
+            DELTA,
+            request_serializer=lambda message: message.SerializeToString(),
+            response_deserializer=discovery_pb2.DeltaDiscoveryResponse.FromString,
+        )()
+
+    async def ask(self, node: str) -> None:
+        """Subscribe to every cluster."""
+        await self.call.write(
+            discovery_pb2.DeltaDiscoveryRequest(node=base_pb2.Node(id=node), type_url=CLUSTER)
+        )
+
+    async def receive(self) -> discovery_pb2.DeltaDiscoveryResponse:
+        """Return the next response, acknowledged."""
+        response: discovery_pb2.DeltaDiscoveryResponse = await self.call.read()
+        assert response is not grpc.aio.EOF, await self.call.code()
+        await self.call.write(
+            discovery_pb2.DeltaDiscoveryRequest(type_url=response.type_url, response_nonce=response.nonce)
+        )
+        return response
+
+    async def names(self) -> set[str]:
+        """Return the resource names of the next response, which must remove nothing."""
+        response = await self.receive()
+        assert not response.removed_resources
+        return {resource.name for resource in response.resources}
+
+    async def ended(self) -> tuple[grpc.StatusCode, str]:
+        """Read until the server ends the stream; return its status and words."""
+        try:
+            while await self.call.read() is not grpc.aio.EOF:
+                pass
+        except grpc.aio.AioRpcError:
+            pass
+        return await self.call.code(), await self.call.details()
+
+
+class Server:
+    """The running server, its mesh directory, and clients with the certificates that a test wants."""
+
+    def __init__(self, mesh: Path, state: Path, bound: Bound) -> None:
+        self.mesh = mesh
+        self.state = state
+        self.bound = bound
+        self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), datetime.now(UTC))
+
+    def write(self, *documents: str, port: int = 18080) -> None:
+        """Replace the manifests by the service (with its target port) and these documents."""
+        text = "\n---\n".join((SERVICE, *documents))
+        (self.mesh / "mesh.yaml").write_text(text.replace("18080", str(port)))
+
+    def certificate(self, common_name: str, *, issued: bool = True, lived: timedelta = timedelta()) -> Pair:
+        """Return a certificate of an hour; `issued` says whether the ledger knows it, `lived` its age."""
+        now = datetime.now(UTC) - lived
+        pair = issue_pair(self.authority, Usage.PROXY, Names(common_name), timedelta(hours=1), now)
+        if issued:
+            name = ProxyName.parse(common_name)
+            with Ledger.open(self.state / LEDGER_FILE) as ledger:
+                ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
+        return pair
+
+    @asynccontextmanager
+    async def client(self, pair: Pair | None, roots: bytes | None = None) -> AsyncIterator[Client]:
+        """Open a channel of its own with a client certificate, or none, and a stream on it."""
+        credentials = grpc.ssl_channel_credentials(
+            roots or self.authority.trust_bundle(),
+            pair.key.reveal() if pair else None,
+            pair.chain_pem if pair else None,
+        )
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0)]
+        async with grpc.aio.secure_channel(str(self.bound.ads), credentials, options) as channel:
+            client = Client(channel)
+            yield client
+            client.call.cancel()
+
+    async def ask(self, method: str, path: str, body: object = None) -> Any:
+        """Ask over the Unix socket, as the command line does."""
+        connector = aiohttp.UnixConnector(str(self.state / "meshwright.sock"))
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.request(method, f"http://localhost{path}", json=body) as response,
+        ):
+            assert response.status == 200, await response.text()
+            return await response.json()
+
+    async def proxies(self) -> dict[str, str]:
+        """Return the state of each proxy by common name."""
+        return {each["cn"]: each["state"] for each in (await self.ask("GET", "/debug/proxy"))["proxies"]}
+
+    async def until(self, expected: dict[str, str]) -> None:
+        """Return once the proxies are in these states; the test's own timeout bounds the wait."""
+        while await self.proxies() != expected:
+            await asyncio.sleep(0.01)
+
+    async def metric(self, line: str) -> float:
+        """Return the value of one line of /metrics, 0 where it is not there."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://{self.bound.http}/metrics") as response,
+        ):
+            for found in (await response.text()).splitlines():
+                if found.startswith(line + " "):
+                    return float(found.rpartition(" ")[2])
+        return 0.0
+
+
+@pytest.fixture
+async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
+    """Start servers (usually one) with a mesh directory and state of the test's own; end them after it."""
+    stop = asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
+
+    async def start(*documents: str, **settings: object) -> Server:
+        mesh, state = tmp_path / "mesh", tmp_path / "state"
+        mesh.mkdir()
+        (mesh / "mesh.yaml").write_text("\n---\n".join((SERVICE, *documents)))
+        started: asyncio.Future[Bound] = asyncio.get_running_loop().create_future()
+        anywhere = "127.0.0.1:0"
+        flags = {"mesh": mesh, "state": state, "drain_seconds": 1}
+        flags |= dict.fromkeys(("ads_address", "http_address", "debug_address"), anywhere)
+        task = asyncio.create_task(run(load(flags | settings), stop, started=started.set_result))
+        tasks.append(task)
+        ready = asyncio.ensure_future(started)
+        task.add_done_callback(lambda _: ready.cancel())
+        try:
+            bound = await ready
+        except asyncio.CancelledError:
+            await task  # it failed to start: say how
+            raise
+        return Server(mesh, state, bound)
+
+    yield start
+    stop.set()
+    await asyncio.gather(*tasks)

@@ -1,0 +1,226 @@
+"""A small mesh, and a reading of it whose every answer a test can choose."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from admin.reading import ProxyStanding, ProxyState
+from catalog.view import MeshSettings, View
+from certs.ledger import LedgerEntry
+from certs.material import PrivateKey, ServiceCertificate
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import Namespace, ProxyUuid, ServiceAccountName
+from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from providers.contract import Freshness
+from providers.directory import DirectorySource
+from xds.cache import NodeKey
+from xds.resource import CLUSTER, ResourceName, Version
+from xds.snapshot import Snapshot
+from xds.status import StreamStatus, SyncState, TypeStatus, Variant
+from xds.wire import Node, Nonce, Rejection
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NAME = ProxyName.parse("uuid-1.store.shop")
+MANIFESTS = """
+apiVersion: v1
+kind: Service
+metadata: {name: store, namespace: shop}
+spec:
+  selector: {app: store}
+  ports: [{name: http, port: 80, targetPort: 8080}, {name: tcp-raw, port: 90, targetPort: 9090}]
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: store-1, namespace: shop, labels: {app: store}}
+spec:
+  address: 10.0.0.1
+  uuid: uuid-1
+  serviceAccount: store
+  ports: [{port: 8080, protocol: http}, {port: 9090, protocol: tcp}]
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: buyer-1, namespace: shop}
+spec: {address: 10.0.0.2, uuid: uuid-2, serviceAccount: buyer}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: routes, namespace: shop}
+spec:
+  matches:
+  - {name: buy, pathRegex: /buy, methods: [GET, PUT]}
+  - {name: any-header, headers: [{x-kind: b.*}]}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: buyers, namespace: shop}
+spec:
+  destination: {kind: ServiceAccount, name: store, namespace: shop}
+  sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
+  rules: [{kind: HTTPRouteGroup, name: routes}]
+"""
+
+
+@dataclass
+class FakeReading:
+    """admin.reading.MeshReading with the answers it is given."""
+
+    the_view: View | None = None
+    the_streams: tuple[StreamStatus, ...] = ()
+    the_proxies: tuple[ProxyStanding, ...] = ()
+    the_snapshot: Snapshot | None = None
+    the_objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
+    the_problems: tuple[Problem, ...] = ()
+    the_certificates: Mapping[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
+    the_ledger: tuple[LedgerEntry, ...] = ()
+    the_freshness: Mapping[str, Freshness] = field(default_factory=dict)
+
+    def streams(self) -> tuple[StreamStatus, ...]:
+        """Answer as told."""
+        return self.the_streams
+
+    def proxies(self) -> tuple[ProxyStanding, ...]:
+        """Answer as told."""
+        return self.the_proxies
+
+    def snapshot(self, name: ProxyName) -> Snapshot | None:
+        """Answer as told, for the one proxy."""
+        return self.the_snapshot if name == NAME else None
+
+    def view(self) -> View | None:
+        """Answer as told."""
+        return self.the_view
+
+    def objects(self) -> Mapping[ObjectKey, Sourced]:
+        """Answer as told."""
+        return self.the_objects
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Answer as told."""
+        return self.the_problems
+
+    def failures(self) -> tuple[tuple[str, str, bool], ...]:
+        """Answer one failure."""
+        return (("shop/store|store|00", "ValueError: x", True),)
+
+    def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
+        """Answer as told."""
+        return self.the_certificates
+
+    def ledger(self) -> tuple[LedgerEntry, ...]:
+        """Answer as told."""
+        return self.the_ledger
+
+    def freshness(self) -> Mapping[str, Freshness]:
+        """Answer as told."""
+        return self.the_freshness
+
+    def settings(self) -> Mapping[str, object]:
+        """Answer one setting."""
+        return {"mesh": "m"}
+
+
+def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeStatus:
+    """Return the status of clusters in some state."""
+    return TypeStatus(
+        CLUSTER,
+        state,
+        Version("v2"),
+        Nonce("7"),
+        NOW,
+        Version("v1"),
+        rejection,
+        True,
+        (ResourceName("a"),),
+    )
+
+
+def stream(number: int, *types: TypeStatus, served: bool = True) -> StreamStatus:
+    """Return the status of a stream of the one proxy."""
+    return StreamStatus(
+        number,
+        NodeKey(str(NAME)),
+        Node(str(NAME), user_agent="envoy 1.40.0"),
+        "ipv6:%5B::1%5D:5",
+        Variant.DELTA,
+        NOW,
+        served,
+        types,
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> DirectorySource:
+    """Return the small mesh as it is read from a directory."""
+    (tmp_path / "mesh.yaml").write_text(MANIFESTS)
+    found = DirectorySource(tmp_path, lambda: NOW)
+    found.load()
+    return found
+
+
+@pytest.fixture
+def view(source: DirectorySource) -> View:
+    """Return the small mesh."""
+    return View.build(source.objects(), source.inventory(), MeshSettings())
+
+
+@pytest.fixture
+def reading(source: DirectorySource, view: View) -> FakeReading:
+    """Return a reading of a mesh in which something is to be seen everywhere."""
+    identity = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+    key = PrivateKey(b"-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n")
+    certificate = ServiceCertificate(
+        identity,
+        "abc",
+        NOW - timedelta(hours=1),
+        NOW + timedelta(hours=23),
+        ("store.shop.svc.cluster.local",),
+        b"CHAIN",
+        key,
+    )
+    problem = Problem(
+        "MW1",
+        Severity.ERROR,
+        Origin("f.yaml", 2, 9),
+        ObjectKey("K", Namespace("n"), "x"),
+        "spec.a",
+        "1",
+        "two",
+    )
+    return FakeReading(
+        the_view=view,
+        the_streams=(stream(1, type_status(SyncState.SYNCED)),),
+        the_proxies=(ProxyStanding(NAME, ProxyState.CONNECTED, "ipv4:127.0.0.1:5", NOW, True),),
+        the_objects=source.objects(),
+        the_problems=(problem,),
+        the_certificates={identity: certificate},
+        the_ledger=(
+            LedgerEntry("ab", str(NAME), ProxyUuid("uuid-1"), NOW, NOW + timedelta(days=1), claimed_at=NOW),
+        ),
+        the_freshness={"directory": Freshness(NOW, NOW - timedelta(seconds=3))},
+    )
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Return the moment of all this."""
+    return NOW
+
+
+@pytest.fixture
+def empty_reading() -> FakeReading:
+    """Return the reading of a server that has just begun."""
+    return FakeReading()
+
+
+@pytest.fixture
+def stream_of() -> Callable[..., StreamStatus]:
+    """Return a maker of streams: number, then (state, rejection) for each type."""
+
+    def made(number: int, *types: tuple[SyncState, Rejection | None], served: bool = True) -> StreamStatus:
+        return stream(number, *(type_status(*each) for each in types), served=served)
+
+    return made

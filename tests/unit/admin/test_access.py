@@ -1,0 +1,81 @@
+"""What the page says of access is what the oracle says of requests."""
+
+from typing import Any
+
+import pytest
+
+from admin.access import access_pairs
+from catalog.decide import Request, decide
+from catalog.view import MeshSettings, View
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.service import ServiceKey
+from providers.directory import DirectorySource
+
+SPLIT = """
+apiVersion: v1
+kind: Service
+metadata: {name: apex, namespace: shop}
+spec: {ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: split.smi-spec.io/v1alpha2
+kind: TrafficSplit
+metadata: {name: split, namespace: shop}
+spec: {service: apex, backends: [{service: store, weight: 1}]}
+"""
+PERMISSIVE = """
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
+"""
+SAMPLES: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    ("GET", "/buy", ()),
+    ("GET", "/other", (("x-kind", "big"),)),
+    ("GET", "/other", ()),
+)
+
+
+def _oracle(view: View, pair: dict[str, Any]) -> bool:
+    namespace, account = pair["source"].split("/")
+    source = ServiceIdentity(Namespace(namespace), ServiceAccountName(account))
+    namespace, name = pair["destination_service"].split("/")
+    service = ServiceKey(Namespace(namespace), ServiceName(name))
+    requests = (Request(source, service, Port(pair["port"]), *sample) for sample in SAMPLES)
+    return any(decide(view, request).allowed for request in requests)
+
+
+@pytest.mark.parametrize(
+    ("more", "allowed"),
+    [
+        ("", {("shop/buyer", "shop/store", 80)}),
+        (SPLIT, {("shop/buyer", "shop/store", 80), ("shop/buyer", "shop/apex", 80)}),
+        (
+            PERMISSIVE,
+            {(source, "shop/store", port) for source in ("shop/buyer", "shop/store") for port in (80, 90)},
+        ),
+    ],
+    ids=["targets", "split", "permissive"],
+)
+def test_the_page_agrees_with_the_oracle(
+    source: DirectorySource, more: str, allowed: set[tuple[str, str, int]]
+) -> None:
+    """For every pair, by requests that cover every rule; and with what the manifests say to a reader."""
+    (source._path / "more.yaml").write_text(more)
+    source.load()
+    assert not [problem for problem in source.problems() if problem.severity == "error"]
+    view = View.build(source.objects(), source.inventory(), MeshSettings())
+    pairs: Any = access_pairs(view)
+    assert {
+        (each["source"], each["destination_service"], each["port"]) for each in pairs if each["allowed"]
+    } == allowed
+    assert [each["allowed"] for each in pairs] == [_oracle(view, each) for each in pairs]
+
+
+def test_what_a_permissive_mesh_allows_is_said_to_be_by_its_configuration(source: DirectorySource) -> None:
+    """Not by a TrafficTarget that does not count then."""
+    (source._path / "more.yaml").write_text(PERMISSIVE)
+    source.load()
+    pairs: Any = access_pairs(View.build(source.objects(), source.inventory(), MeshSettings()))
+    assert {tuple(each["by"]) for each in pairs} == {("MeshConfig (permissive)",)}
+    assert {tuple(each["requests"] or ()) for each in pairs} == {("* *",), ()}

@@ -1,0 +1,144 @@
+"""Commands over the socket: issuing, revoking, hosts, and what is said when they cannot be done."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from admin import commands
+from admin.commands import CommandError, ProxyRequest, read_proxy_request
+from certs.errors import RequestError, StateError
+from certs.ledger import LedgerEntry
+from certs.material import PrivateKey, ProxyCertificate
+from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
+
+KEY = "-----BEGIN PRIVATE KEY-----\n"
+
+
+class _Proxies:
+    """Issues one certificate to whoever asks, and knows one serial."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.asked: list[ProxyRequest] = []
+
+    def issue(self, request: ProxyRequest) -> ProxyCertificate:
+        """Remember the request."""
+        if request.uuid == "broken":
+            raise StateError("the ledger cannot be used")
+        self.asked.append(request)
+        name = ProxyName.parse(f"{request.uuid}.{request.service}.{request.namespace}")
+        return ProxyCertificate(name, "ab", self.now, b"CHAIN", PrivateKey(KEY.encode()))
+
+    def revoke(self, serial: str) -> LedgerEntry:
+        """Know one serial."""
+        if serial != "ab":
+            raise RequestError(f"serial {serial} is not in the ledger")
+        return LedgerEntry("ab", "u.s.n", ProxyUuid("u"), self.now, self.now, revoked_at=self.now)
+
+    def trust_bundle(self) -> bytes:
+        """Answer a root."""
+        return b"ROOT"
+
+
+@pytest.fixture
+def proxies(now: datetime) -> _Proxies:
+    """Return what issues."""
+    return _Proxies(now)
+
+
+@pytest.fixture
+def revoked() -> list[LedgerEntry]:
+    """Return what the server was told of revocations."""
+    return []
+
+
+@pytest.fixture
+async def client(
+    reading: Any, proxies: _Proxies, revoked: list[LedgerEntry]
+) -> AsyncIterator[TestClient[Any, Any]]:
+    """Serve the commands."""
+    app = web.Application(middlewares=[commands.explained])
+    commands.add_commands(app, reading, proxies, revoked.append)
+    async with TestClient(TestServer(app)) as found:
+        yield found
+
+
+async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any], proxies: _Proxies) -> None:
+    """The one answer that holds a key, and it is not to be stored."""
+    body = {"uuid": "u", "service": "s", "namespace": "n", "validity_days": 3}
+    response = await client.post("/certs/issue-proxy", json=body)
+    assert await response.json() == {
+        "name": "u.s.n",
+        "serial": "ab",
+        "not_after": "2026-01-02T03:04:05+00:00",
+        "chain_pem": "CHAIN",
+        "key_pem": KEY,
+        "trust_bundle_pem": "ROOT",
+    }
+    assert response.headers["Cache-Control"] == "no-store"
+    assert proxies.asked == [ProxyRequest("u", "s", "n", 3)]
+
+
+async def test_a_revocation_is_told_to_the_server(
+    client: TestClient[Any, Any], revoked: list[LedgerEntry]
+) -> None:
+    """So that it can end what lives on the certificate."""
+    response = await client.post("/certs/revoke", json={"serial": "ab"})
+    assert await response.json() == {"name": "u.s.n", "serial": "ab"}
+    assert [entry.serial for entry in revoked] == ["ab"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "error"),
+    [
+        ("/certs/revoke", {"serial": "cd"}, 400, "serial cd is not in the ledger"),
+        ("/certs/revoke", {}, 400, "serial must be a string of hexadecimal digits"),
+        ("/certs/issue-proxy", [], 400, "the body must be a JSON object"),
+        (
+            "/certs/issue-proxy",
+            {"uuid": "broken", "service": "s", "namespace": "n"},
+            500,
+            "the ledger cannot be used",
+        ),
+    ],
+)
+async def test_what_cannot_be_done_is_one_sentence(
+    client: TestClient[Any, Any], path: str, body: object, status: int, error: str
+) -> None:
+    """400 for the asker's fault, 500 for ours."""
+    response = await client.post(path, json=body)
+    assert (response.status, await response.json()) == (status, {"error": error})
+
+
+async def test_a_body_that_is_not_json_is_said(client: TestClient[Any, Any]) -> None:
+    """No traceback."""
+    response = await client.post("/certs/revoke", data=b"\xff")
+    assert (response.status, await response.json()) == (400, {"error": "the body must be JSON"})
+
+
+async def test_hosts_are_answered_for_a_namespace(client: TestClient[Any, Any]) -> None:
+    """Other namespaces see no short name."""
+    (line,) = (await (await client.get("/hosts", params={"namespace": "other"})).json())["hosts"]
+    assert line["names"] == ["store.shop", "store.shop.svc", "store.shop.svc.cluster.local"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"uuid": 1}, "uuid must be a DNS-1123 label"),
+        ({"service": ""}, "service must be a DNS-1123 label"),
+        ({"namespace": None}, "namespace must be a DNS-1123 label"),
+        ({"validity_days": 0}, "validity_days must be a number from 1 to 3650"),
+        ({"validity_days": True}, "validity_days must be a number from 1 to 3650"),
+    ],
+)
+def test_a_wrong_field_is_named(wrong: dict[str, object], sentence: str) -> None:
+    """Before anything is issued."""
+    with pytest.raises(CommandError) as caught:
+        read_proxy_request({"uuid": "u", "service": "s", "namespace": "n"} | wrong)
+    assert str(caught.value) == sentence

@@ -1,0 +1,74 @@
+"""Asking the server over its socket, and what is said when that fails."""
+
+import http.server
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.client import SOCKET_NAME, NotRunning, Refused, ask
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers what it was asked, and refuses `/no`."""
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        asked = self.rfile.read(length).decode()
+        if self.path == "/garbage":
+            self.wfile.write(b"not http\n")
+            return
+        status, body = (400, {"error": "because"}) if self.path == "/no" else (200, [self.path, asked])
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    do_GET = do_POST = _answer  # noqa: N815 - http.server's names
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+    def address_string(self) -> str:
+        """Answer something: a Unix peer has no address."""
+        return ""
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """Return a state directory whose socket answers."""
+    with socketserver.UnixStreamServer(str(tmp_path / SOCKET_NAME), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield tmp_path
+        server.shutdown()
+        thread.join()
+
+
+def test_an_answer_is_returned_as_json(state: Path) -> None:
+    """Path, query and body arrive."""
+    assert ask(state, "GET", "/a", {"b": "c d"}) == ["/a?b=c+d", ""]
+    assert ask(state, "POST", "/a", body={"x": 1}) == ["/a", '{"x": 1}']
+
+
+def test_a_refusal_is_raised_in_the_server_s_words(state: Path) -> None:
+    """Not as a status code."""
+    with pytest.raises(Refused, match=r"^because$"):
+        ask(state, "GET", "/no")
+
+
+def test_an_answer_that_is_none_is_said(state: Path) -> None:
+    """Something else listens there."""
+    with pytest.raises(Refused, match="the server did not answer as expected"):
+        ask(state, "GET", "/garbage")
+
+
+def test_no_server_is_said_with_the_directory(tmp_path: Path) -> None:
+    """Without a socket, and with one that nobody serves."""
+    with pytest.raises(NotRunning, match="no meshwright serve is running with the state directory"):
+        ask(tmp_path, "GET", "/a")
+    socketserver.UnixStreamServer(str(tmp_path / SOCKET_NAME), _Handler).server_close()
+    with pytest.raises(NotRunning):
+        ask(tmp_path, "GET", "/a")

@@ -1,0 +1,113 @@
+"""The command as it is typed: answers, sentences and statuses, without a server."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+NAME = ("--uuid", "u", "--service", "s", "--namespace", "n")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a runner of the command in a directory of the test's own."""
+
+    def made(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
+        root = str(Path(__file__).parents[3])
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": root, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return made
+
+
+def _issue(run: Run) -> str:
+    done = run("certs", "issue-proxy", "--state", "state", *NAME, "--out", "out", "--validity-days", "2")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[1].removeprefix("serial ")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """It comes at once: no gRPC, no aiohttp, no pydantic, no generated code."""
+    program = "import sys, cli.main; print([m for m in sys.argv[1:] if m in sys.modules])"
+    heavy = ["grpc", "aiohttp", "pydantic", "cryptography", "google.protobuf", "yaml", "rich.table"]
+    done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_version_is_the_package_s(run: Run) -> None:
+    """One line."""
+    done = run("version")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+
+
+def test_a_certificate_is_issued_and_a_bootstrap_made_without_a_server(run: Run, tmp_path: Path) -> None:
+    """Straight to the state directory; the bootstrap takes name and trust domain from the files."""
+    _issue(run)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["ca.pem", "proxy.key", "proxy.pem"]
+    done = run(
+        *("bootstrap", "--credentials", "out", "--ads", "127.0.0.1:1", "--admin", "127.0.0.1:2"),
+        *("--protocol", "sotw", "--output", "envoy.json"),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    made = json.loads((tmp_path / "envoy.json").read_text())
+    assert made["node"] == {"id": "u.s.n", "cluster": "s.n"}
+    assert made["dynamicResources"]["adsConfig"]["apiType"] == "GRPC"
+
+
+def test_a_certificate_is_revoked_without_a_server(run: Run) -> None:
+    """The answer names whose it was."""
+    serial = _issue(run)
+    done = run("certs", "revoke", "--state", "state", serial)
+    assert (done.returncode, done.stdout) == (0, f"revoked {serial} of u.s.n\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("serve",), "the setting mesh is missing: give --mesh or MESHWRIGHT_MESH"),
+        (("serve", "--mesh", "none", "--state", "s"), "the mesh directory none is not there"),
+        (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
+        (("proxies", "--state", "s"), "no meshwright serve is running with the state directory s"),
+        (("hosts", "--state", "s", "--namespace", "n"), "no meshwright serve is running"),
+        (("certs", "revoke", "--state", "s", "ab"), "serial ab is not in the ledger"),
+        (
+            ("certs", "issue-proxy", "--state", "s", "--uuid", "U!", *NAME[2:], "--out", "o"),
+            "common name 'U!.s.n' is not <uuid>.<service>.<namespace>",
+        ),
+        (("bootstrap", "--credentials", "none", "--ads", "a:1"), ""),
+    ],
+)
+def test_a_failure_is_one_sentence_and_status_1(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
+    """No traceback, nothing on standard output."""
+    done = run(*arguments)
+    assert done.stderr.startswith(f"meshwright: {sentence}")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+
+@pytest.mark.parametrize("files", ["not a certificate", ""])
+def test_credentials_that_are_none_are_said(run: Run, tmp_path: Path, files: str) -> None:
+    """By file."""
+    (tmp_path / "out").mkdir()
+    for name in ("proxy.pem", "proxy.key", "ca.pem"):
+        (tmp_path / "out" / name).write_text(files)
+    done = run("bootstrap", "--credentials", "out", "--ads", "127.0.0.1:1")
+    assert done.returncode == 1
+    assert done.stderr == f"meshwright: {tmp_path / 'out' / 'proxy.pem'} is no certificate in PEM\n"
+
+
+def test_a_wrong_variable_of_the_environment_is_named(run: Run) -> None:
+    """As it is spelled there."""
+    done = run("serve", MESHWRIGHT_MESH=".", MESHWRIGHT_STATE="s", MESHWRIGHT_ADS_ADDRESS="x")
+    assert done.stderr.startswith("meshwright: MESHWRIGHT_ADS_ADDRESS is 'x': must be HOST:PORT")

@@ -1,0 +1,61 @@
+"""A small mesh of manifests, as the controller's parts see it."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from catalog.view import MeshSettings, View
+from providers.directory import DirectorySource
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SERVICE = """
+apiVersion: v1
+kind: Service
+metadata: {name: store, namespace: shop}
+spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 8080}]}
+"""
+
+
+def workload(uuid: str, account: str = "store") -> str:
+    """Return the manifest of a workload with a sidecar, in transparent interception."""
+    return f"""
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: w-{uuid}, namespace: shop, labels: {{app: store}}}}
+spec: {{address: 10.0.0.1, uuid: {uuid}, serviceAccount: {account}, ports: [{{port: 8080}}]}}
+"""
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Return the moment of all this."""
+    return NOW
+
+
+@pytest.fixture
+def source_of(tmp_path: Path) -> Callable[..., DirectorySource]:
+    """Return a maker of sources from workloads, given as (uuid, ServiceAccount)."""
+
+    def made(*workloads: tuple[str, str]) -> DirectorySource:
+        directory = tmp_path / "mesh"
+        directory.mkdir(exist_ok=True)
+        documents = (SERVICE, *(workload(*each) for each in workloads))
+        (directory / "mesh.yaml").write_text("\n---\n".join(documents))
+        source = DirectorySource(directory, lambda: NOW)
+        source.load()
+        return source
+
+    return made
+
+
+@pytest.fixture
+def view_of(source_of: Callable[..., DirectorySource]) -> Callable[..., View]:
+    """Return a maker of views from workloads, given as (uuid, ServiceAccount)."""
+
+    def made(*workloads: tuple[str, str]) -> View:
+        source = source_of(*workloads)
+        return View.build(source.objects(), source.inventory(), MeshSettings())
+
+    return made

@@ -1,0 +1,137 @@
+"""Who is let in, from certificate, ledger and view; the transport is not needed for it."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from catalog.view import View
+from certs.authority import CertificateAuthority
+from certs.issuer import Names, Usage
+from certs.ledger import Ledger, LedgerState
+from certs.pair import issue_pair
+from certs.proxy import issue_proxy
+from controller.identity import MeshAuthenticator, contradiction, names_itself
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from xds.access import Peer, Refused
+from xds.wire import Node
+
+NAME = ProxyName.parse("a.store.shop")
+HOUR = timedelta(hours=1)
+
+
+class Scene:
+    """An authenticator with a clock that a test moves."""
+
+    def __init__(self, state: Path, view: View, now: datetime) -> None:
+        self.now = now
+        self.view: View | None = view
+        self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        self.ledger = Ledger.open(state / "ledger.sqlite")
+        self.authenticator = MeshAuthenticator(self.ledger, lambda: self.view, lambda: self.now)
+
+    def peer(self, name: ProxyName = NAME) -> Peer:
+        """Return a peer with a certificate that was issued for an hour."""
+        issued = issue_proxy(self.authority, self.ledger, name, HOUR, self.now)
+        return Peer(issued.chain_pem, "ipv4:1.2.3.4:5")
+
+    def refusal(self, peer: Peer) -> str:
+        """Return why a peer is refused."""
+        with pytest.raises(Refused) as caught:
+            self.authenticator.authenticate(peer)
+        return caught.value.reason
+
+
+@pytest.fixture
+def scene(tmp_path: Path, view_of: Callable[..., View], now: datetime) -> Iterator[Scene]:
+    """Return the scene with one workload."""
+    found = Scene(tmp_path / "state", view_of(("a", "store")), now)
+    yield found
+    found.ledger.close()
+
+
+def test_a_known_proxy_is_let_in_and_claims_its_certificate(scene: Scene) -> None:
+    """The second time changes nothing in the ledger."""
+    peer = scene.peer()
+    assert scene.authenticator.authenticate(peer) == "a.store.shop"
+    (entry,) = scene.ledger.entries()
+    assert (entry.state, entry.claimed_at) == (LedgerState.CLAIMED, scene.now)
+    scene.now += timedelta(minutes=1)
+    assert scene.authenticator.authenticate(peer) == "a.store.shop"
+    assert scene.ledger.entries() == (entry,)
+
+
+def test_a_proxy_without_workload_is_let_in_to_wait(scene: Scene) -> None:
+    """Before the first view as well as with one that does not have it."""
+    peer = scene.peer(ProxyName.parse("b.store.shop"))
+    assert scene.authenticator.authenticate(peer) == "b.store.shop"
+    scene.view = None
+    assert scene.authenticator.authenticate(scene.peer()) == "a.store.shop"
+
+
+def test_every_reason_to_refuse(scene: Scene) -> None:
+    """One after the other, each by its name; none of them claims anything."""
+    assert scene.refusal(Peer(None)) == "no_certificate"
+    assert scene.refusal(Peer(b"no pem")) == "unreadable"
+    stranger = issue_pair(scene.authority, Usage.PROXY, Names(str(NAME)), HOUR, scene.now)
+    assert scene.refusal(Peer(stranger.chain_pem)) == "not_issued"
+    shape = issue_pair(scene.authority, Usage.PROXY, Names("a.b"), HOUR, scene.now)
+    assert scene.refusal(Peer(shape.chain_pem)) == "bad_common_name"
+    service = Names("a.store.shop", uris=("spiffe://cluster.local/ns/shop/sa/store",))
+    usage = issue_pair(scene.authority, Usage.SERVICE, service, HOUR, scene.now)
+    assert scene.refusal(Peer(usage.chain_pem)) == "wrong_usage"
+    other = ProxyName.parse("a.other.shop")
+    assert scene.refusal(scene.peer(other)) == "other_workload"
+    revoked = scene.peer()
+    for entry in scene.ledger.entries():
+        scene.ledger.revoke(entry.serial, scene.now)
+    assert scene.refusal(revoked) == "revoked"
+    assert all(entry.claimed_at is None for entry in scene.ledger.entries())
+
+
+def test_an_expired_certificate_is_refused_though_tls_let_it_through(scene: Scene) -> None:
+    """As in a resumed session, which does not look at expiry again."""
+    peer = scene.peer()
+    scene.now += HOUR
+    assert scene.authenticator.authenticate(peer) == "a.store.shop"
+    scene.now += timedelta(seconds=1)
+    assert scene.refusal(peer) == "expired"
+
+
+def test_a_ledger_that_fails_lets_nobody_in(scene: Scene) -> None:
+    """An error is no open door."""
+    peer = scene.peer()
+    scene.ledger.close()
+    assert scene.refusal(peer) == "ledger_unavailable"
+
+
+@pytest.mark.parametrize(
+    ("node", "accepted"),
+    [
+        ("a.store.shop", True),
+        ("a", True),
+        ("", False),
+        ("a.store", False),
+        ("b.store.shop", False),
+        ("A", False),
+    ],
+)
+def test_a_node_id_is_the_name_or_the_uuid(scene: Scene, node: str, accepted: bool) -> None:
+    """Anything else is another proxy's, or nobody's."""
+    assert names_itself("a.store.shop", node) is accepted
+    key = scene.authenticator.authenticate(scene.peer())
+    if accepted:
+        scene.authenticator.accept_node(key, Node(node))
+    else:
+        with pytest.raises(Refused, match="other_node"):
+            scene.authenticator.accept_node(key, Node(node))
+
+
+def test_a_contradiction_names_the_workload_and_its_proxy(scene: Scene) -> None:
+    """For the log of whoever mends it."""
+    assert contradiction(NAME, scene.view) == ""
+    assert contradiction(ProxyName.parse("a.x.shop"), scene.view) == (
+        "workload shop/w-a has this UUID, and its proxy is a.store.shop"
+    )

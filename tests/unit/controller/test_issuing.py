@@ -1,0 +1,116 @@
+"""Service certificates follow what the catalog needs."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.errors import IssuerError
+from certs.issuer import CertificateRequest
+from controller.issuing import CertificateKeeper
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName, TrustDomain
+
+DAY = timedelta(days=1)
+STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+BAD = ServiceIdentity(Namespace("Shop"), ServiceAccountName("store"))
+NAMES = ("store.shop.svc.cluster.local",)
+
+
+class _Issuer:
+    """An authority that can be told to fail."""
+
+    def __init__(self, authority: CertificateAuthority) -> None:
+        self._authority = authority
+        self.down = False
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the authority's."""
+        return self._authority.trust_domain
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Issue, or fail."""
+        if self.down:
+            raise IssuerError("the issuer is down")
+        return self._authority.issue(request, now)
+
+    def trust_bundle(self) -> bytes:
+        """Return the authority's."""
+        return self._authority.trust_bundle()
+
+
+@pytest.fixture
+def issuer(tmp_path: Path, now: datetime) -> _Issuer:
+    """Return an issuer that works."""
+    return _Issuer(CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now))
+
+
+def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> CertificateKeeper:
+    return CertificateKeeper(issuer, state, issued.append, lambda: 0.0)
+
+
+def test_certificates_are_kept_and_renewed_when_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """The same one until two thirds of its life are over."""
+    issued: list[int] = []
+    keeper = _keeper(issuer, tmp_path, issued)
+    first, _ = keeper.ensure({STORE: NAMES}, DAY, now)
+    again, _ = keeper.ensure({STORE: NAMES}, DAY, now + timedelta(hours=15))
+    assert again == first
+    assert not keeper.needs_work(now + timedelta(hours=15))
+    assert keeper.needs_work(now + timedelta(hours=17))
+    renewed, _ = keeper.ensure({STORE: NAMES}, DAY, now + timedelta(hours=17))
+    assert renewed.certificates[STORE].serial != first.certificates[STORE].serial
+    assert issued == [1, 0, 1]
+
+
+def test_an_issuer_that_is_down_leaves_the_old_certificate_in_force(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The problem names the identity, and it is tried again."""
+    keeper = _keeper(issuer, tmp_path, [])
+    first, _ = keeper.ensure({STORE: NAMES}, DAY, now)
+    issuer.down = True
+    later = now + timedelta(hours=17)
+    kept, (problem,) = keeper.ensure({STORE: NAMES}, DAY, later)
+    assert kept == first
+    assert (str(problem.key), problem.expected) == ("ServiceAccount shop/store", "the issuer is down")
+    issuer.down = False
+    assert keeper.needs_work(now)
+    renewed, problems = keeper.ensure({STORE: NAMES}, DAY, later)
+    assert renewed.certificates[STORE].serial != first.certificates[STORE].serial
+    assert problems == ()
+    assert not keeper.needs_work(later)
+
+
+def test_one_identity_that_cannot_be_certified_stops_no_other(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """The good rest is issued."""
+    made, problems = _keeper(issuer, tmp_path, []).ensure({BAD: (), STORE: NAMES}, DAY, now)
+    assert list(made.certificates) == [STORE]
+    assert [each.code for each in problems] == ["certificate-not-issued"]
+
+
+def test_another_validity_begins_with_the_stored_certificates(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """MeshConfig may change at any time; nothing is re-keyed at once for it."""
+    issued: list[int] = []
+    keeper = _keeper(issuer, tmp_path, issued)
+    first, _ = keeper.ensure({STORE: NAMES}, DAY, now)
+    second, _ = keeper.ensure({STORE: NAMES}, DAY / 2, now)
+    assert second == first
+    renewed, _ = keeper.ensure({STORE: NAMES}, DAY / 2, now + timedelta(hours=17))
+    certificate = renewed.certificates[STORE]
+    assert certificate.not_after == now.replace(microsecond=0) + timedelta(hours=17) + DAY / 2
+
+
+def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """Nobody asks for it any more."""
+    keeper = _keeper(issuer, tmp_path, [])
+    keeper.ensure({STORE: NAMES}, DAY, now)
+    keeper.ensure({}, DAY, now)
+    assert not keeper.needs_work(now + timedelta(days=2))
+    assert dict(keeper.certificates) == {}

@@ -1,0 +1,72 @@
+"""Logs are JSON off a terminal, and hold no secret."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from controller.logs import LogFormat, LogLevel, configure, redact
+
+PEM = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.fixture
+def _restored() -> Iterator[None]:
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    yield
+    logging.getLogger().handlers[:] = handlers
+    logging.getLogger().setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("_restored")
+def test_lines_off_a_terminal_are_json_for_us_and_for_libraries() -> None:
+    """One line, one object; below the level nothing."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.AUTO, stream)
+    structlog.get_logger("ours").info("started", port=1, private_key="abc")
+    structlog.get_logger("ours").debug("not written")
+    logging.getLogger("library").warning("said %s", "so")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    for line in lines:
+        del line["timestamp"]
+    assert lines == [
+        {"event": "started", "level": "info", "logger": "ours", "port": 1, "private_key": "[redacted]"},
+        {"event": "said so", "level": "warning", "logger": "library"},
+    ]
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("style", [LogFormat.JSON, LogFormat.CONSOLE])
+def test_a_traceback_shows_no_local_variables(style: LogFormat) -> None:
+    """A key is a local variable wherever it is used."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, style, stream)
+    local = "".join(("very", "secret"))
+    try:
+        raise ValueError(f"of {len(local)} characters")
+    except ValueError:
+        structlog.get_logger("ours").exception("failed")
+    assert "ValueError: of 10 characters" in stream.getvalue()
+    assert "verysecret" not in stream.getvalue()
+
+
+def test_secrets_are_replaced_by_name_and_by_look() -> None:
+    """In nested values too; the rest stays."""
+    event: dict[str, object] = {
+        "event": "e",
+        "nested": {"ca_key": 1, "ok": [PEM, "x"]},
+        "raw": PEM.encode(),
+        "Secret": "s",
+        "key": "Service a/b",
+    }
+    assert redact(None, "info", event) == {
+        "event": "e",
+        "nested": {"ca_key": "[redacted]", "ok": ["[redacted]", "x"]},
+        "raw": "[redacted]",
+        "Secret": "[redacted]",
+        "key": "Service a/b",
+    }

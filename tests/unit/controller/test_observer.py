@@ -1,0 +1,62 @@
+"""What happens on the ADS server reaches registry and metrics."""
+
+from datetime import UTC, datetime
+
+from admin.metrics import Metrics
+from controller.observer import MeshObserver
+from controller.registry import ProxyRegistry
+from xds.access import Ending, Peer
+from xds.cache import NodeKey
+from xds.resource import CLUSTER, LISTENER, Version
+from xds.status import Variant
+from xds.wire import Nonce, Rejection, Response
+
+NODE = NodeKey("a.store.shop")
+PEER = Peer(None, "ipv4:1.2.3.4:5")
+
+
+def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
+    metrics = Metrics()
+    registry = ProxyRegistry(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    return MeshObserver(registry, metrics), registry, metrics
+
+
+def test_streams_are_counted_as_they_open_and_close() -> None:
+    """By variant, now and in all."""
+    observer, registry, metrics = _observer()
+    observer.opened(NODE, PEER, Variant.DELTA)
+    other = Peer(None, "ipv4:1.2.3.4:6")
+    observer.opened(NODE, other, Variant.SOTW)
+    assert observer.streams == {"delta": 1, "sotw": 1}
+    observer.closed(NODE, PEER, Ending.CLIENT, "")
+    assert observer.streams == {"delta": 0, "sotw": 1}
+    observer.closed(NODE, other, Ending.SHUTDOWN, "")
+    assert observer.streams == {"delta": 0, "sotw": 0}
+    assert registry.counts()["disconnected"] == 1
+    assert b'meshwright_xds_streams_opened_total{protocol="delta"} 1.0' in metrics.text()
+
+
+def test_refusals_are_counted_by_reason_whenever_they_come() -> None:
+    """Before a stream was opened, and while it lived."""
+    observer, _, metrics = _observer()
+    observer.refused(PEER, "revoked")
+    observer.opened(NODE, PEER, Variant.DELTA)
+    observer.closed(NODE, PEER, Ending.REFUSED, "revoked")
+    assert b'meshwright_xds_streams_refused_total{reason="revoked"} 2.0' in metrics.text()
+
+
+def test_responses_and_answers_are_counted_by_type() -> None:
+    """An ACK and a NACK."""
+    observer, _, metrics = _observer()
+    observer.handshake()
+    observer.sent(NODE, Response(CLUSTER, Version("1"), Nonce("1")), 10)
+    observer.answered(NODE, CLUSTER, None)
+    observer.answered(NODE, LISTENER, Rejection(3, "bad"))
+    text = metrics.text()
+    for line in (
+        b"meshwright_xds_handshakes_total 1.0",
+        b'meshwright_xds_responses_total{type="cluster"} 1.0',
+        b'meshwright_xds_acks_total{type="cluster"} 1.0',
+        b'meshwright_xds_nacks_total{type="listener"} 1.0',
+    ):
+        assert line in text

@@ -1,0 +1,69 @@
+"""Which proxies are connected, expected, disconnected."""
+
+from datetime import UTC, datetime, timedelta
+
+from admin.reading import ProxyStanding, ProxyState
+from controller.registry import REMEMBERED, ProxyRegistry
+from mesh.identity import ProxyName
+from xds.cache import NodeKey
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ONE, TWO = ProxyName.parse("one.s.n"), ProxyName.parse("two.s.n")
+NODE = NodeKey("one.s.n")
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def _registry() -> tuple[ProxyRegistry, _Clock]:
+    clock = _Clock()
+    return ProxyRegistry(clock), clock
+
+
+def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
+    """Each since when it became so."""
+    registry, clock = _registry()
+    registry.expect([TWO, ONE])
+    assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0}
+    clock.now += timedelta(seconds=1)
+    registry.opened(NODE, "a:1")
+    registry.expect([ONE, TWO])
+    assert registry.standings() == (
+        ProxyStanding(ONE, ProxyState.CONNECTED, "a:1", START + timedelta(seconds=1), known=True),
+        ProxyStanding(TWO, ProxyState.EXPECTED, "", START, known=True),
+    )
+    clock.now += timedelta(seconds=1)
+    registry.closed(NODE)
+    assert registry.standings()[0] == ProxyStanding(
+        ONE, ProxyState.DISCONNECTED, "a:1", START + timedelta(seconds=2), known=True
+    )
+    assert registry.counts() == {"connected": 0, "expected": 1, "disconnected": 1}
+
+
+def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
+    """Since when it is here does not move either."""
+    registry, clock = _registry()
+    registry.opened(NODE, "a:1")
+    clock.now += timedelta(seconds=1)
+    registry.opened(NODE, "a:2")
+    registry.closed(NODE)
+    assert registry.standings() == (ProxyStanding(ONE, ProxyState.CONNECTED, "a:2", START, known=False),)
+    registry.closed(NODE)
+    assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 1}
+
+
+def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
+    """Not at once, and not while its workload is there."""
+    registry, clock = _registry()
+    registry.opened(NODE, "a:1")
+    registry.closed(NODE)
+    clock.now += REMEMBERED * 2
+    registry.expect([ONE])
+    assert [each.state for each in registry.standings()] == [ProxyState.DISCONNECTED]
+    registry.expect([])
+    assert registry.standings() == ()

@@ -1,0 +1,100 @@
+"""Where settings come from, and what is said when they are wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from controller.errors import SettingsError
+from controller.settings import Address, load
+
+REQUIRED = {"mesh": "m", "state": "s"}
+
+
+def test_flags_win_over_environment_over_file_over_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each source is seen where no stronger one speaks."""
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "ads-address: 1.1.1.1:1\nhttp_address: 1.1.1.1:1\ndebug_address: 1.1.1.1:1\nads_hosts: [a.example]\n"
+    )
+    monkeypatch.setenv("MESHWRIGHT_ADS_ADDRESS", "2.2.2.2:2")
+    monkeypatch.setenv("MESHWRIGHT_HTTP_ADDRESS", "2.2.2.2:2")
+    monkeypatch.setenv("MESHWRIGHT_CONFIG", str(config))
+    monkeypatch.setenv("MESHWRIGHT_DEBUG_HOSTS", "a.example, b.example")
+    settings = load(REQUIRED | {"ads_address": "3.3.3.3:3", "trust_domain": None})
+    assert (settings.ads_address, settings.http_address, settings.debug_address) == (
+        Address("3.3.3.3", 3),
+        Address("2.2.2.2", 2),
+        Address("1.1.1.1", 1),
+    )
+    assert (settings.ads_hosts, settings.debug_hosts, settings.trust_domain) == (
+        ("a.example",),
+        ("a.example", "b.example"),
+        "cluster.local",
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        ({"mesh": None}, "the setting mesh is missing: give --mesh or MESHWRIGHT_MESH"),
+        (
+            {"ads_address": "15128"},
+            "--ads-address is '15128': must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092",
+        ),
+        ({"ads_address": "::1:80"}, "--ads-address is '::1:80': must be HOST:PORT"),
+        ({"ads_address": "a:70000"}, "--ads-address is 'a:70000': must be HOST:PORT"),
+        ({"trust_domain": "Bad_Domain"}, "--trust-domain is 'Bad_Domain': must be a DNS name in lower case"),
+        ({"quiet_seconds": "0"}, "--quiet-seconds is '0': input should be greater than 0"),
+        ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
+        ({"virtual_addresses": "10.0.0.0/99"}, "--virtual-addresses is '10.0.0.0/99': input is not a valid"),
+        ({"log_level": "loud"}, "--log-level is 'loud': input should be 'debug', 'info'"),
+        ({"colour": "x"}, "--colour: there is no such setting"),
+    ],
+)
+def test_a_wrong_flag_is_named_with_its_value_and_what_would_be_right(
+    flags: dict[str, object], sentence: str
+) -> None:
+    """One sentence, no traceback of the library."""
+    with pytest.raises(SettingsError) as caught:
+        load(REQUIRED | flags)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader finds the place to mend."""
+    monkeypatch.setenv("MESHWRIGHT_HTTP_ADDRESS", "x")
+    with pytest.raises(SettingsError, match=r"^MESHWRIGHT_HTTP_ADDRESS is 'x': must be HOST:PORT"):
+        load(REQUIRED)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("http_address: x", "http_address in the config file is 'x': must be HOST:PORT"),
+        ("htp_address: x", "htp_address in the config file: there is no such setting"),
+        ("- a", "must hold a mapping of settings to values"),
+        ("a: [", "is not YAML: "),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+    """Errors of the file are told from errors of flags."""
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(REQUIRED | {"config": str(config)})
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    """A config file that was named must be there."""
+    with pytest.raises(SettingsError, match=r"cannot read the config file .*: No such file"):
+        load(REQUIRED | {"config": str(tmp_path / "none.yaml")})
+
+
+def test_addresses_are_written_as_they_are_read() -> None:
+    """IPv6 hosts keep their brackets."""
+    assert [str(Address.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]

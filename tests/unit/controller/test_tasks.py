@@ -1,0 +1,52 @@
+"""A task that should live as long as the program may not end unseen."""
+
+import asyncio
+
+import pytest
+import structlog
+
+from controller.tasks import TaskEnded, guard, spawn
+
+
+async def _returns() -> None:
+    pass
+
+
+async def _waits() -> None:
+    await asyncio.Event().wait()
+
+
+async def _fails() -> None:
+    raise ValueError("broken")
+
+
+async def test_a_task_that_returns_is_an_error_that_names_it() -> None:
+    """The unexpected end is said."""
+    with pytest.raises(TaskEnded, match="the task 'watch' ended, and should not have"):
+        await guard("watch", _returns())
+
+
+async def test_a_task_that_fails_is_an_error_with_its_cause() -> None:
+    """Name, type and message of the cause are in the sentence."""
+    with (
+        structlog.testing.capture_logs() as said,
+        pytest.raises(TaskEnded, match="the task 'watch' failed: ValueError: broken") as caught,
+    ):
+        await guard("watch", _fails())
+    assert [(each["event"], each["task"]) for each in said] == [("task failed", "watch")]
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+async def test_a_group_ends_with_the_first_task_that_ends() -> None:
+    """The others are cancelled, and a cancelled one is no error."""
+
+    async def together() -> None:
+        async with asyncio.TaskGroup() as group:
+            spawn(group, "forever", _waits())
+            spawn(group, "watch", _returns())
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await together()
+    assert [str(error) for error in caught.value.exceptions] == [
+        "the task 'watch' ended, and should not have"
+    ]

@@ -1,0 +1,139 @@
+"""A wave: what is computed, what is kept, what fails alone."""
+
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+
+import pytest
+
+from catalog.policy import proxy_policy
+from catalog.view import View
+from controller.wave import (
+    Failure,
+    InconsistentSnapshot,
+    Material,
+    Need,
+    Published,
+    compute,
+    consistent,
+    group_name,
+    nodes_by_group,
+)
+from xds.cache import NodeKey
+from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
+
+Views = Callable[..., View]
+MATERIAL = Material(MappingProxyType({}), b"ROOT")
+
+
+def _resource(name: str, version: str = "1", needs: str = "") -> Resource:
+    references = frozenset({(CLUSTER, ResourceName(needs))}) if needs else frozenset()
+    type_url = LISTENER if needs else CLUSTER
+    return Resource(type_url, ResourceName(name), Version(version), b"", references)
+
+
+def _named_after_identity(need: Need) -> Iterable[Resource]:
+    return (_resource(str(need.policy.identity)),)
+
+
+def _wave(view: View, before: Published, translate: Callable[[Need], Iterable[Resource]]) -> Published:
+    return compute(view, MATERIAL, before, proxy_policy, translate)
+
+
+def test_proxies_of_a_group_share_a_snapshot(view_of: Views) -> None:
+    """Two proxies, one group; members are common names."""
+    view = view_of(("a", "store"), ("b", "store"), ("c", "other"))
+    made = _wave(view, Published(), _named_after_identity)
+    store, other = (group_name(group) for group in nodes_by_group(view))
+    assert dict(made.members) == {"a.store.shop": store, "b.store.shop": store, "c.other.shop": other}
+    assert list(made.snapshots) == sorted([store, other])
+    assert made.failures == ()
+
+
+def test_group_names_are_equal_in_every_process_and_differ_by_group(view_of: Views) -> None:
+    """Nothing of a process's own, such as hash seeds, is in them."""
+    names = [group_name(group) for group in nodes_by_group(view_of(("a", "store"), ("c", "other")))]
+    assert [name.rpartition("|")[0] for name in names] == ["shop/store|store", "shop/other|other"]
+    assert names == [group_name(group) for group in nodes_by_group(view_of(("a", "store"), ("c", "other")))]
+
+
+def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
+    """The snapshot is the same object; the translation is not even asked."""
+    view = view_of(("a", "store"))
+    first = _wave(view, Published(), _named_after_identity)
+
+    def never(need: Need) -> Iterable[Resource]:
+        raise AssertionError(f"translated again: {need.policy.identity}")
+
+    second = _wave(view_of(("a", "store")), first, never)
+    assert second.failures == ()
+    assert all(second.snapshots[name] is snapshot for name, snapshot in first.snapshots.items())
+
+
+def test_another_trust_bundle_is_another_need(view_of: Views) -> None:
+    """Negative control of the test above: what enters a snapshot is compared."""
+    view = view_of(("a", "store"))
+    first = _wave(view, Published(), _named_after_identity)
+    asked: list[Need] = []
+
+    def noted(need: Need) -> Iterable[Resource]:
+        asked.append(need)
+        return _named_after_identity(need)
+
+    compute(view, Material(MATERIAL.certificates, b"OTHER"), first, proxy_policy, noted)
+    assert len(asked) == 1
+
+
+def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -> None:
+    """One translation raises: its proxies are still listed, with their last snapshot."""
+    before = _wave(view_of(("a", "store"), ("c", "other")), Published(), _named_after_identity)
+
+    def fails_for_store(need: Need) -> Iterable[Resource]:
+        if need.policy.identity.service_account == "store":
+            raise ValueError("broken")
+        return (_resource("new"),)
+
+    view = view_of(("a", "store"), ("c", "other"))
+    after = compute(view, Material(MATERIAL.certificates, b"NEW"), before, proxy_policy, fails_for_store)
+    store, _ = nodes_by_group(view)
+    assert after.failures == (Failure(group_name(store), "ValueError: broken", 1, 1),)
+    assert after.snapshots[after.members[_node("a.store.shop")]] is before.snapshot(_node("a.store.shop"))
+    changed = after.snapshot(_node("c.other.shop"))
+    assert changed is not None
+    assert list(changed.resources(CLUSTER)) == ["new"]
+
+
+def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Views) -> None:
+    """The last good snapshot belongs to the proxy, not to the name of its group."""
+    before = _wave(view_of(("a", "store")), Published(), _named_after_identity)
+
+    def fails(need: Need) -> Iterable[Resource]:
+        raise ValueError(str(need.policy.identity))
+
+    source = view_of(("a", "store"), ("b", "store"))
+    after = compute(source, Material(MATERIAL.certificates, b"NEW"), before, proxy_policy, fails)
+    assert after.snapshot(_node("a.store.shop")) is before.snapshot(_node("a.store.shop"))
+    assert after.snapshot(_node("b.store.shop")) is None
+    assert [(each.proxies, each.kept) for each in after.failures] == [(2, 1)]
+
+
+def test_a_proxy_without_workload_is_not_listed(view_of: Views) -> None:
+    """So the cache leaves its streams with what they have."""
+    before = _wave(view_of(("a", "store"), ("c", "other")), Published(), _named_after_identity)
+    after = _wave(view_of(("c", "other")), before, _named_after_identity)
+    assert list(after.members) == ["c.other.shop"]
+
+
+def test_a_reference_that_leads_nowhere_is_named() -> None:
+    """Who refers to what, and how many more there are."""
+    with pytest.raises(InconsistentSnapshot) as caught:
+        consistent([_resource("l", needs="gone"), _resource("m", needs="gone"), _resource("c")])
+    assert str(caught.value) == "l refers to Cluster gone, which is not there (and 1 more)"
+
+
+def test_what_refers_to_what_is_there_is_consistent() -> None:
+    """Negative control."""
+    assert consistent([_resource("l", needs="c"), _resource("c")]).missing() == ()
+
+
+def _node(name: str) -> NodeKey:
+    return NodeKey(name)
