@@ -1,15 +1,33 @@
 """One type's state on one stream: what was asked for, what the client holds, what was answered."""
 
+import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from xds.resource import Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
-from xds.subscription import Subscription
-from xds.wire import NO_VERSION, Nonce, Rejection, Response
+from xds.subscription import FULL_STATE, Subscription
+from xds.wire import ERROR_LIMIT, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64
 """Responses remembered per type for a client that reads but does not answer."""
+
+
+def blamed(response: Response, rejection: Rejection) -> dict[ResourceName, Version]:
+    """Return which resources of a response a rejection is about, with their versions.
+
+    Envoy applies the good clusters and listeners of a response that it rejects (N3), and names the bad
+    ones; of other types it takes all or nothing. Words that name none, or were cut, blame all.
+    """
+    versions = {resource.name: resource.version for resource in response.resources}
+    if response.type_url not in FULL_STATE or len(rejection.message) >= ERROR_LIMIT:
+        return versions
+    named = {
+        name: version
+        for name, version in versions.items()
+        if re.search(rf"(?<![\w|/.-]){re.escape(name)}(?![\w|/.-])", rejection.message)
+    }
+    return named or versions
 
 
 @dataclass(slots=True)
@@ -56,7 +74,7 @@ class Channel:
             return
         if rejection is not None:
             self.rejection = rejection
-            self.rejected.update({resource.name: resource.version for resource in response.resources})
+            self.rejected.update(blamed(response, rejection))
             return
         self.acked_version = response.version
         if self.rejected:
@@ -119,10 +137,7 @@ class Channel:
     def take_removals(self) -> list[ResourceName]:
         """Return the names to take back, sorted, and forget them; they stay subscribed to."""
         removed = sorted(self.gone)
-        self.gone.clear()
-        for name in removed:
-            self.held.pop(name, None)
-            self.retired.pop(name, None)
+        self.drop(frozenset(removed))
         return removed
 
     def _accept(self, names: AbstractSet[ResourceName]) -> None:

@@ -28,7 +28,10 @@ class SyncState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TypeStatus:
-    """One type on one stream: the newest response, and what the client said to it."""
+    """One type on one stream: the newest response, and what the client said to it.
+
+    `rejected` are the resources that the rejection is about.
+    """
 
     type_url: TypeUrl
     state: SyncState
@@ -37,6 +40,7 @@ class TypeStatus:
     sent_at: datetime | None
     acked_version: Version
     rejection: Rejection | None
+    rejected: tuple[ResourceName, ...]
     wildcard: bool
     names: tuple[ResourceName, ...]
 
@@ -63,7 +67,8 @@ def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
     elif channel.unanswered:
         state = SyncState.PENDING
     else:
-        state = SyncState.ASKED if last is None else SyncState.SYNCED
+        # A client that reconnects with all there is holds it, and was sent nothing.
+        state = SyncState.ASKED if last is None and not channel.held else SyncState.SYNCED
     return TypeStatus(
         channel.type_url,
         state,
@@ -72,6 +77,7 @@ def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
         sent_at,
         channel.acked_version,
         channel.rejection,
+        tuple(sorted(channel.rejected)),
         channel.subscription.wildcard,
         tuple(sorted(channel.held.keys() | channel.subscription.names)),
     )

@@ -28,6 +28,7 @@ ADS_CLUSTER: Final = "meshwright-ads"
 
 ADMIN_PORT: Final = 15000
 MAX_CONNECTIONS: Final = 50_000
+REGEX_PROGRAM_SIZE: Final = 65_536
 """Downstream connections that a proxy takes at once; Envoy warns where nothing bounds them."""
 
 _TLS: Final = "envoy.transport_sockets.tls"
@@ -90,6 +91,7 @@ def _message(settings: BootstrapSettings) -> "bootstrap_v3.Bootstrap":
         ),
         static_resources=bootstrap_v3.BootstrapStaticResources(clusters=[_ads_cluster(settings)]),
         overload_manager=_overload_manager(),
+        layered_runtime=_runtime(),
     )
 
 
@@ -195,6 +197,17 @@ def _overload_manager() -> "overload_v3.OverloadManager":
                 typed_config=protobuf.Any.pack(limit),
             )
         ]
+    )
+
+
+def _runtime() -> "bootstrap_v3.LayeredRuntime":
+    """Return runtime settings: regexes of any size that the readers accept (Envoy's default is 100)."""
+    from envoy_data_plane.envoy.config.bootstrap import v3 as bootstrap_v3
+    from envoy_data_plane.google import protobuf
+
+    layer = protobuf.Struct.from_dict({"re2.max_program_size.error_level": REGEX_PROGRAM_SIZE})
+    return bootstrap_v3.LayeredRuntime(
+        layers=[bootstrap_v3.RuntimeLayer(name="meshwright", static_layer=layer)]
     )
 
 

@@ -46,12 +46,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 def envoy_program() -> str | None:
     """Return Envoy itself: MESHWRIGHT_ENVOY, the clone's own, or PATH's; None where there is none."""
     local = Path(__file__).parents[2] / ".envoy" / "bin" / "envoy"
-    found = os.environ.get("MESHWRIGHT_ENVOY") or shutil.which(str(local)) or shutil.which("envoy")
-    if found is None:
-        return None
-    # The wheel's script needs the wheel's own import path; the program beside it does not.
-    wrapped = Path(found).absolute().parent.parent / "envoy" / "_bin" / "envoy"
-    return str(wrapped if wrapped.is_file() else found)
+    return shutil.which(os.environ.get("MESHWRIGHT_ENVOY") or str(local)) or shutil.which("envoy")
 
 
 class ByCommonName:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import pytest
+
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
@@ -369,3 +371,30 @@ def test_s7_a_type_that_nobody_has_does_not_end_the_stream() -> None:
 
     assert said(ask(stream, TypeUrl("type.googleapis.com/foo.Bar"), "x")) == [("Bar", [], ["x"])]
     assert said(ask(stream, CLUSTER)) == [("Cluster", [], [])]
+
+
+def reject(stream: DeltaStream, response: Response, words: str) -> None:
+    """Reject a response in these words."""
+    stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce, rejection=Rejection(13, words)))
+
+
+def test_n3_a_rejection_is_about_the_listeners_that_it_names(make: Make) -> None:
+    """Envoy has applied the others; when the bad one is gone, so is the rejection."""
+    stream = stream_of(make(LISTENER, "a"), make(LISTENER, "a|1"), make(LISTENER, "b"))
+    reject(stream, ask(stream, LISTENER)[0], "Error adding/updating listener(s) a|1: duplicate address")
+    assert stream.channels[0].rejected.keys() == {"a|1"}
+
+    gone = stream.on_snapshot(Snapshot.of((make(LISTENER, "a"), make(LISTENER, "b"))))
+    assert said(gone) == [("Listener", [], ["a|1"])]
+    assert stream.channels[0].rejection is None
+
+
+@pytest.mark.parametrize(("type_url", "words"), [(LISTENER, "no reason"), (ENDPOINT, "a is bad")])
+def test_n3_a_rejection_that_names_none_or_of_a_type_taken_whole_is_about_all(
+    make: Make, type_url: TypeUrl, words: str
+) -> None:
+    """What may have been lost is not believed to be there."""
+    stream = stream_of(make(type_url, "a"), make(type_url, "b"))
+    reject(stream, ask(stream, type_url, "a", "b")[0], words)
+
+    assert stream.channels[0].rejected.keys() == {"a", "b"}

@@ -1,0 +1,178 @@
+"""Every golden, pushed by ADS to one running Envoy: accepted, and in force as it was sent."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from google.protobuf import json_format
+
+from catalog.identities import service_identities
+from sidecars.envoy.secrets import secrets
+from tests.golden.cases import CASES, MESSAGES, Group, case_groups, decoded, view
+from tests.golden.live import LiveMesh, envoy_program
+from xds.cache import GroupKey, NodeKey
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
+from xds.snapshot import Snapshot
+from xds.status import SyncState
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+NODE = NodeKey("u.receiver.golden")
+RECEIVER = """
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: receiver, namespace: golden}
+spec: {address: 127.0.90.1, uuid: u, serviceAccount: receiver}
+"""
+Configuration = Mapping[TypeUrl, Mapping[str, Any]]
+DUMPED: Mapping[TypeUrl, tuple[str, Callable[[Any], Any]]] = {
+    LISTENER: ("dynamic_listeners", lambda each: each["active_state"]["listener"]),
+    CLUSTER: ("dynamic_active_clusters", lambda each: each["cluster"]),
+    ROUTE: ("dynamic_route_configs", lambda each: each["route_config"]),
+    ENDPOINT: ("dynamic_endpoint_configs", lambda each: each["endpoint_config"]),
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def receiver(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
+    """An Envoy whose configuration the tests choose."""
+    async with AsyncExitStack() as ends:
+        mesh = await LiveMesh.start(tmp_path_factory.mktemp("push"), RECEIVER, ends)
+        await mesh.envoy("u")
+        yield mesh
+
+
+def with_secrets(mesh: LiveMesh, case: str, group: Group) -> Snapshot:
+    """Return the group's resources with real certificates: Envoy looks into them."""
+    names = service_identities(view(case))
+    identity = group.policy.identity
+    certificate = mesh.manager.ensure(identity, names[identity], datetime.now(UTC))
+    issued = secrets(certificate, mesh.manager.trust_bundle(), group.policy.trust_domain)
+    return Snapshot.of((*group.resources, *issued))
+
+
+async def push(mesh: LiveMesh, snapshot: Snapshot) -> Mapping[str, str]:
+    """Publish a snapshot to the Envoy; return what it rejected, by type, when it has answered all."""
+    mesh.cache.publish({GroupKey("g"): snapshot}, {NODE: GroupKey("g")})
+    async with asyncio.timeout(20):
+        while not _answered(mesh, snapshot):
+            await asyncio.sleep(0.01)
+    (status,) = mesh.server.statuses()
+    return {kind.type_url: kind.rejection.message for kind in status.types if kind.rejection is not None}
+
+
+def _answered(mesh: LiveMesh, snapshot: Snapshot) -> bool:
+    """Say whether all that the Envoy asked for was sent as it is in the snapshot, and answered."""
+    statuses = mesh.server.statuses()
+    if len(statuses) != 1 or statuses[0].types[0].type_url != CLUSTER or len(statuses[0].types) < 2:
+        return False
+    for kind in statuses[0].types:
+        if kind.state is SyncState.PENDING:
+            return False
+        if kind.state is SyncState.REJECTED and kind.sent_version != snapshot.version(kind.type_url):
+            return False
+        if kind.type_url in (CLUSTER, LISTENER) and set(kind.names) != set(snapshot.resources(kind.type_url)):
+            return False
+    return True
+
+
+async def dump(mesh: LiveMesh, uuid: str) -> dict[TypeUrl, dict[str, Any]]:
+    """Return Envoy's dynamic configuration: type → name → message."""
+    admin = (mesh.state / uuid / "admin").read_text()
+    async with aiohttp.ClientSession() as session:
+        answer = await session.get(f"http://{admin}/config_dump?include_eds")
+        sections = json.loads(await answer.text())["configs"]
+    found: dict[TypeUrl, dict[str, Any]] = {}
+    for type_url, (section, message_of) in DUMPED.items():
+        held = [each for part in sections for each in part.get(section, [])]
+        # A listener that is only draining is on its way out.
+        messages = [
+            message_of(each) for each in held if section != "dynamic_listeners" or "active_state" in each
+        ]
+        found[type_url] = {_name(each): _canonical(type_url, each) for each in messages}
+    return found
+
+
+def _name(message: Mapping[str, Any]) -> str:
+    return str(message.get("name") or message["cluster_name"])
+
+
+def _canonical(type_url: TypeUrl, message: Mapping[str, Any]) -> Any:
+    plain = {key: value for key, value in message.items() if key != "@type"}
+    parsed = json_format.ParseDict(plain, MESSAGES[type_url]())
+    return json.loads(json_format.MessageToJson(parsed))
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_envoy_accepts_it_and_runs_it(receiver: LiveMesh, case: str) -> None:
+    """No NACK, no warning, and the dump has each listener, route, cluster and assignment as sent."""
+    for group in case_groups(case):
+        assert await push(receiver, with_secrets(receiver, case, group)) == {}, group.name
+        wanted: dict[TypeUrl, dict[str, Any]] = {
+            type_url: {str(each.name): decoded(each) for each in group.resources if each.type_url == type_url}
+            for type_url in DUMPED
+        }
+        wanted[ENDPOINT] = {name: _addresses(each) for name, each in wanted[ENDPOINT].items()}
+        await _until_running(receiver, wanted)
+    assert receiver.logs["u"].read_text() == ""
+
+
+async def _until_running(mesh: LiveMesh, wanted: Configuration) -> None:
+    """Wait until the dump agrees (listeners drain, endpoints come last); show the difference if not."""
+    limit = asyncio.get_running_loop().time() + 15
+    while (running := await _comparable(mesh, wanted)) != wanted:
+        if asyncio.get_running_loop().time() > limit:
+            assert running == wanted
+        await asyncio.sleep(0.05)
+
+
+async def _comparable(mesh: LiveMesh, wanted: Configuration) -> Configuration:
+    running = await dump(mesh, "u")
+    # Envoy keeps the routes of listeners that drain, and assignments for a while after their cluster.
+    for type_url in (ROUTE, ENDPOINT):
+        running[type_url] = {n: each for n, each in running[type_url].items() if n in wanted[type_url]}
+    running[ENDPOINT] = {name: _addresses(each) for name, each in running[ENDPOINT].items()}
+    return running
+
+
+def _addresses(assignment: Any) -> list[tuple[str, int, int]]:
+    """Return the endpoints alone: Envoy fills in defaults, and writes them in a form of its own."""
+    found = []
+    for locality in assignment.get("endpoints", []):
+        for each in locality["lbEndpoints"]:
+            socket = each["endpoint"]["address"]["socketAddress"]
+            found.append((socket["address"], socket["portValue"], int(each.get("loadBalancingWeight", 1))))
+    return sorted(found)
+
+
+async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveMesh) -> None:
+    """The check above can fail: two listeners at one address are refused in Envoy's own words."""
+    first = next(
+        group
+        for group in case_groups("explicit")
+        if any(each.type_url == LISTENER for each in group.resources)
+    )
+    snapshot = with_secrets(receiver, "explicit", first)
+    one = next(iter(snapshot.resources(LISTENER).values()))
+    doubled = snapshot.changed([_renamed(one)])
+
+    rejected = await push(receiver, doubled)
+    assert "duplicate" in rejected[LISTENER]
+    assert await push(receiver, snapshot) == {}
+    receiver.logs["u"].write_text("")
+
+
+def _renamed(resource: Resource) -> Resource:
+    message = MESSAGES[LISTENER]()
+    json_format.ParseDict(decoded(resource), message)
+    message.name = "zz-another"  # type: ignore[attr-defined] # a listener has a name
+    return encode(message)
