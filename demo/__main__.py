@@ -1,0 +1,153 @@
+"""`python -m demo`: start the bookstore and watch it, or walk the acceptance matrix once."""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from demo import leftovers, live, matrix
+from demo.bookstore import Bookstore
+from demo.interception import choose
+from demo.supervisor import DemoError, Supervisor
+from demo.topology import Mode
+from demo.verdicts import Verdict, grid, wrong
+from demo.walk import Walk
+
+_STARTS_WITH: Final = "G"
+"""The live demo begins with this phase: the buyer buys from both versions, the thief gets nothing."""
+_OURS: Final = ("control", "logs", "mesh", "places", "programs", "sidecars", "xtables.lock")
+"""What a demo makes in its state directory, and the next one may remove: nothing else in it is ours."""
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--once", action="store_true", help="walk the acceptance matrix, and end")
+    parser.add_argument("--mode", choices=("auto", "transparent", "explicit"), default="auto")
+    parser.add_argument("--state", type=Path, default=Path(".state/demo"), help="[.state/demo]")
+    return parser.parse_args(argv)
+
+
+@contextlib.contextmanager
+def locked(state: Path) -> Iterator[None]:
+    """Hold the state directory against a second demo; DemoError if one has it."""
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "demo.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise DemoError(f"another demo runs with the state directory {state}") from error
+        yield
+
+
+def clear(state: Path) -> None:
+    """Remove what an earlier demo left in the state directory, and whatever of it still runs."""
+    leftovers.remove(state)
+    for path in (state / name for name in _OURS):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+async def demonstrate(state: Path, mode: Mode, *, once: bool, console: Console) -> tuple[Verdict, ...]:
+    """Run the demo in a prepared state directory; return the verdicts of the matrix, if it was asked for."""
+    began = time.monotonic()
+    first = matrix.PHASES[0] if once else next(p for p in matrix.PHASES if p.name == _STARTS_WITH)
+    async with Supervisor(state) as supervisor:
+        bookstore = await Bookstore.create(state, supervisor, mode)
+        await bookstore.start(dict(first.manifests))
+        addresses = bookstore.plane.addresses
+        print(
+            f"control plane: ADS {addresses.ads}, HTTP {addresses.http}, debug http://{addresses.debug}/debug\n"
+            f"manifests: {bookstore.mesh}   logs: {state / 'logs'}\n"
+            f"started in {time.monotonic() - began:.1f} s",
+            flush=True,
+        )
+        if not once:
+            await live.show(bookstore, console)
+        return await Walk(bookstore, lambda line: print(line, flush=True)).run()
+
+
+async def run(options: argparse.Namespace, mode: Mode, console: Console) -> tuple[Verdict, ...]:
+    """Run the demo until it ends or a signal ends it."""
+    task = asyncio.create_task(
+        demonstrate(options.state.absolute(), mode, once=options.once, console=console)
+    )
+
+    def end() -> None:
+        # Once: a second Ctrl-C must not interrupt the stopping itself.
+        if not task.cancelling():
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, end)
+    return await task
+
+
+def farewell(state: Path) -> Verdict:
+    """Judge what is left running, say it, and remove it."""
+    left = leftovers.wait_for_none(state)
+    for line in left:
+        print(f"demo: left behind: {line}", file=sys.stderr)
+    leftovers.remove(state)
+    observed = "; ".join(left) or "nothing"
+    print(f"left running: {observed}", flush=True)
+    return Verdict("end", "left behind", "nothing", observed, not left)
+
+
+def report(verdicts: Sequence[Verdict], console: Console) -> bool:
+    """Print the matrix, what is wrong in it, and the sum; return whether everything holds."""
+    console.print(grid(verdicts))
+    for line in wrong(verdicts):
+        print(line)
+    held = sum(verdict.holds for verdict in verdicts)
+    print(f"matrix: {held}/{len(verdicts)}", flush=True)
+    return held == len(verdicts)
+
+
+def perform(options: argparse.Namespace, console: Console) -> bool:
+    """Run the demo from its preparation to its report; return whether all was well. DemoError, OSError."""
+    began = time.monotonic()
+    state: Path = options.state.absolute()
+    mode, why = choose(options.mode)
+    print(f"interception: {mode} ({why})", flush=True)
+    if empty := matrix.uncontrolled():
+        raise DemoError(f"the table has denials without a positive control: {', '.join(empty)}")
+    verdicts: tuple[Verdict, ...] = ()
+    with locked(state):
+        clear(state)
+        try:
+            verdicts = asyncio.run(run(options, mode, console))
+        except asyncio.CancelledError:
+            print("ended by a signal")
+        finally:
+            last = farewell(state)
+    if not verdicts:
+        # Ended by a signal: as it should be for a demo to watch, and no result for a matrix.
+        return last.holds and not options.once
+    print(f"took {time.monotonic() - began:.0f} s")
+    return report((*verdicts, last), console)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command; return its exit status."""
+    try:
+        good = perform(arguments(argv), Console(width=None if sys.stdout.isatty() else 160))
+    except (DemoError, OSError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""Requests made on demand from a program's own place: a fixed number, fresh, each outcome counted."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Self
+
+import aiohttp
+
+from demo.apps import outcomes, wire
+from demo.apps.names import CALLER_HEADER, IDENTITY_HEADER, TOKEN_HEADER
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What to ask: `count` HTTP requests (or, where `method` is empty, database inserts) to host:port.
+
+    `token` goes along with each, so that the server's own count can be compared. HTTP requests share at
+    most `concurrency` new connections; each insert has a connection of its own. `timeout` is in seconds.
+    """
+
+    host: str
+    port: int
+    token: str
+    count: int = 1
+    method: str = ""
+    path: str = "/"
+    headers: tuple[tuple[str, str], ...] = ()
+    concurrency: int = 1
+    timeout: float = 5.0
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        data = json.loads(text)
+        data["headers"] = tuple((str(name), str(value)) for name, value in data["headers"])
+        return cls(**data)
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """How a probe's requests ended, and who answered those that were served."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    identities: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({"results": self.results, "identities": self.identities}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        data = json.loads(text)
+        return cls(Counter(data["results"]), Counter(data["identities"]))
+
+
+async def run(probe: Probe) -> Outcomes:
+    """Make the probe's requests and count their outcomes; never raises for a request that failed."""
+    found = Outcomes()
+    todo = iter(range(probe.count))
+    if not probe.method:
+        await asyncio.gather(*(_insert(probe, todo, found) for _ in range(probe.concurrency)))
+        return found
+    connector = aiohttp.TCPConnector(limit=probe.concurrency)
+    timeout = aiohttp.ClientTimeout(total=probe.timeout)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        await asyncio.gather(*(_request(probe, todo, found, session) for _ in range(probe.concurrency)))
+    return found
+
+
+async def _request(
+    probe: Probe, todo: Iterator[int], found: Outcomes, session: aiohttp.ClientSession
+) -> None:
+    url = f"http://{probe.host}:{probe.port}{probe.path}"
+    headers = {**dict(probe.headers), TOKEN_HEADER: probe.token}
+    for _ in todo:
+        outcome, identity = await call(session, probe.method, url, headers)
+        found.results[outcome] += 1
+        if identity:
+            found.identities[identity] += 1
+
+
+async def call(
+    session: aiohttp.ClientSession, method: str, url: str, headers: dict[str, str]
+) -> tuple[str, str]:
+    """Make one HTTP call; return its outcome and, if it was served, the identity that answered."""
+    try:
+        async with session.request(method, url, headers=headers) as response:
+            await response.read()
+            outcome = str(response.status)
+            served = outcomes.is_allowed(outcome)
+            return outcome, response.headers.get(IDENTITY_HEADER, "unknown") if served else ""
+    except outcomes.CALL_ERRORS as error:
+        return outcomes.of_error(error), ""
+
+
+async def _insert(probe: Probe, todo: Iterator[int], found: Outcomes) -> None:
+    for _ in todo:
+        found.results[await _insert_once(probe)] += 1
+
+
+async def _insert_once(probe: Probe) -> str:
+    title = dict(probe.headers).get(CALLER_HEADER, "probe")
+    try:
+        async with asyncio.timeout(probe.timeout):
+            client = await wire.Client.connect(probe.host, probe.port)
+            try:
+                await client.insert(title, probe.token)
+            finally:
+                await client.close()
+    except outcomes.CALL_ERRORS as error:
+        return outcomes.of_error(error)
+    return outcomes.OK

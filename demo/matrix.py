@@ -1,0 +1,162 @@
+"""The acceptance matrix as a table: which request is served in which phase. Data, and checks of the data.
+
+The phases A to I are those of OSM's bookstore demo: permissive, closed, access policy, the thief let in and
+out again, then a TrafficSplit put up, moved and taken away.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from demo.apps import names
+from demo.topology import (
+    BOOKBUYER,
+    BOOKSTORE,
+    BOOKSTORE_V2,
+    BOOKTHIEF,
+    BOOKWAREHOUSE,
+    MYSQL,
+    STORE_V1,
+    STORE_V2,
+    WAREHOUSE,
+    Place,
+)
+from mesh.service import ServiceKey
+
+REQUESTS: Final = 10
+"""Fresh requests per cell; each must have the expected outcome."""
+SPLIT_REQUESTS: Final = 1000
+"""Requests per measured split: a fair coin misses ±5 points in 0.14 % of such samples."""
+SPLIT_TOLERANCE: Final = 5.0
+"""Percentage points."""
+LOOP_ROUNDS: Final = 4
+"""Purchases that a client must try while its standing loop is watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One kind of request: from a place to a service; HTTP, or where `method` is empty a database insert."""
+
+    source: Place
+    destination: ServiceKey
+    method: str = ""
+    path: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """Return its name in the table."""
+        what = f"{self.method} {self.path}".strip() or "insert"
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.source.name} → {self.destination.name}: {what}{note}"
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One step: the changing manifests (file → variant), and what a purchase sample must be split into.
+
+    `split` is the expected percentage by identity, empty where no sample is taken.
+    """
+
+    name: str
+    title: str
+    manifests: Mapping[str, str]
+    split: Mapping[str, float]
+
+
+def _headers(place: Place) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(names.client_headers(place.name).items()))
+
+
+def _buy(source: Place, destination: ServiceKey = BOOKSTORE) -> Request:
+    return Request(source, destination, "GET", names.BUY_A_BOOK, _headers(source))
+
+
+def _restock(source: Place) -> Request:
+    return Request(source, BOOKWAREHOUSE, "POST", names.RESTOCK_BOOKS, _headers(source))
+
+
+def _books_bought(source: Place, *, named: bool = True) -> Request:
+    headers = _headers(source) if named else ()
+    return Request(
+        source, BOOKSTORE, "GET", names.BOOKS_BOUGHT, headers, "" if named else "without its headers"
+    )
+
+
+def _insert(source: Place) -> Request:
+    return Request(source, MYSQL, headers=_headers(source))
+
+
+CELLS: Final[tuple[tuple[str, Request], ...]] = (
+    # ABCDEFGHI, + served, - denied
+    ("+-+++++++", _buy(BOOKBUYER)),
+    ("+--+-----", _buy(BOOKTHIEF)),
+    ("+-+++++++", _restock(STORE_V1)),
+    ("+-+++++++", _restock(STORE_V2)),
+    ("+-+++++++", _insert(WAREHOUSE)),
+    # Anything else.
+    ("+-+++++++", _books_bought(BOOKBUYER)),
+    ("+--------", _books_bought(BOOKBUYER, named=False)),
+    ("+--------", _books_bought(BOOKTHIEF)),
+    ("+----++++", _buy(BOOKBUYER, BOOKSTORE_V2)),
+    ("+--------", _buy(BOOKTHIEF, BOOKSTORE_V2)),
+    ("+--------", _restock(BOOKBUYER)),
+    ("+--------", _restock(BOOKTHIEF)),
+    ("+--------", Request(STORE_V1, BOOKWAREHOUSE, "GET", "/", _headers(STORE_V1))),
+    ("+--------", _insert(BOOKBUYER)),
+    ("+--------", _insert(BOOKTHIEF)),
+    ("+--------", _insert(STORE_V1)),
+    ("+--------", _buy(WAREHOUSE)),
+)
+"""Every cell of the matrix: one character per phase, then the request."""
+
+_V1: Final = {"mesh-config.yaml": "config/closed.yaml", "access.yaml": "access/traffic-access-v1.yaml"}
+_BOTH: Final = {**_V1, "access-v2.yaml": "access/traffic-access-v2.yaml"}
+_ALLOW_THIEF: Final = {**_V1, "access.yaml": "access/traffic-access-v1-allow-bookthief.yaml"}
+
+
+def _split(variant: str) -> dict[str, str]:
+    return {**_BOTH, "split.yaml": f"split/traffic-split-{variant}.yaml"}
+
+
+def _share(first: float, second: float) -> dict[str, float]:
+    return {STORE_V1.name: first, STORE_V2.name: second}
+
+
+PHASES: Final = (
+    Phase("A", "permissive, no policy", {"mesh-config.yaml": "config/permissive.yaml"}, {}),
+    Phase("B", "closed, no policy", {"mesh-config.yaml": "config/closed.yaml"}, {}),
+    Phase("C", "access policy", _V1, {}),
+    Phase("D", "the thief allowed", _ALLOW_THIEF, {}),
+    Phase("E", "back to the access policy", _V1, {}),
+    Phase("F", "split 100/0", _split("v1"), _share(100, 0)),
+    Phase("G", "split 50/50", _split("50-50"), _share(50, 50)),
+    Phase("H", "split 0/100", _split("v2"), _share(0, 100)),
+    Phase("I", "split deleted", _BOTH, _share(100, 0)),
+)
+
+MTLS_PHASE: Final = "C"
+"""The phase in which the sidecar's inbound port is tried by hand: the buyer is allowed, the thief is not."""
+
+
+def is_served(cell: str, phase: Phase) -> bool:
+    """Return what the table expects of a row in a phase."""
+    return cell[PHASES.index(phase)] == "+"
+
+
+def uncontrolled() -> tuple[str, ...]:
+    """Return the labels of rows that are denied somewhere and served nowhere: denials that prove nothing."""
+    return tuple(request.label for cell, request in CELLS if "-" in cell and "+" not in cell)
+
+
+def split_fits(expected: Mapping[str, float], observed: Mapping[str, int]) -> bool:
+    """Say whether a sample is split as expected: ±5 points, and exactly nothing where nothing is due."""
+    total = sum(observed.values())
+    if total < SPLIT_REQUESTS or not set(observed) <= set(expected):
+        return False
+    for name, percent in expected.items():
+        count = observed.get(name, 0)
+        if (percent == 0 and count) or abs(100 * count / total - percent) > SPLIT_TOLERANCE:
+            return False
+    return True

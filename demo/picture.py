@@ -1,0 +1,153 @@
+"""What the live view shows, as values: read from the debug JSON and the programs' counts. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from demo.apps.counters import Counters
+from demo.topology import (
+    BOOKBUYER,
+    BOOKSTORE,
+    BOOKTHIEF,
+    BOOKWAREHOUSE,
+    MYSQL,
+    PLACES,
+    STORE_V1,
+    STORE_V2,
+    WAREHOUSE,
+    Place,
+)
+from mesh.service import ServiceKey
+
+CALLS: Final[tuple[tuple[Place, ServiceKey], ...]] = (
+    (BOOKBUYER, BOOKSTORE),
+    (BOOKTHIEF, BOOKSTORE),
+    (STORE_V1, BOOKWAREHOUSE),
+    (STORE_V2, BOOKWAREHOUSE),
+    (WAREHOUSE, MYSQL),
+)
+"""What the programs do by themselves, and the view therefore can observe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One client and one server: what policy says, what was seen.
+
+    `allowed` is None where the control plane says nothing of the pair; `by` are the objects that allow it;
+    `outcomes` are calls by outcome since the last picture, `rate` all of them per second, `last` the newest.
+    """
+
+    source: str
+    destination: str
+    allowed: bool | None
+    by: tuple[str, ...]
+    rate: float
+    outcomes: tuple[tuple[str, int], ...]
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """One sidecar: connected, expected or disconnected, and each resource type's state."""
+
+    name: str
+    state: str
+    sync: tuple[tuple[str, str], ...]
+
+    @property
+    def is_synced(self) -> bool:
+        """Say whether it is connected and has acknowledged everything it was sent."""
+        return self.state == "connected" and all(state in ("synced", "asked") for _, state in self.sync)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything the view shows at one moment. `certificates` pairs identities with their end of validity."""
+
+    mode: str
+    mesh: str
+    variants: str
+    now: datetime
+    pairs: tuple[Pair, ...] = ()
+    split: tuple[tuple[str, int], ...] = ()
+    sidecars: tuple[Sidecar, ...] = ()
+    certificates: tuple[tuple[str, datetime], ...] = ()
+    problems: tuple[str, ...] = ()
+    silent: str = ""
+    """Why the control plane does not answer; empty if it does."""
+
+
+def pairs(
+    access: Mapping[str, object],
+    before: Mapping[str, Counters],
+    after: Mapping[str, Counters],
+    seconds: float,
+) -> tuple[Pair, ...]:
+    """Join `/debug/access` with what the programs counted between two moments `seconds` apart."""
+    found = []
+    for place, service in CALLS:
+        old, new = before.get(place.name, Counters()), after.get(place.name, Counters())
+        counts = new.calls.get(service.name, Counter()) - old.calls.get(service.name, Counter())
+        allowed, by = _policy(access, place, service)
+        rate = counts.total() / seconds if seconds > 0 else 0.0
+        last = new.last.get(service.name, "-")
+        outcomes = tuple(sorted(counts.items()))
+        found.append(Pair(place.name, service.name, allowed, by, rate, outcomes, last))
+    return tuple(found)
+
+
+def _policy(
+    access: Mapping[str, object], place: Place, service: ServiceKey
+) -> tuple[bool | None, tuple[str, ...]]:
+    for entry in _mappings(access, "access"):
+        if entry.get("source") == str(place.identity) and entry.get("destination_service") == str(service):
+            by = entry.get("by")
+            return bool(entry.get("allowed")), tuple(str(each) for each in by) if isinstance(by, list) else ()
+    return None, ()
+
+
+def split(before: Mapping[str, Counters], after: Mapping[str, Counters]) -> tuple[tuple[str, int], ...]:
+    """Return how many books the buyer bought from each version between two moments."""
+    old, new = before.get(BOOKBUYER.name, Counters()), after.get(BOOKBUYER.name, Counters())
+    bought = new.identities - old.identities
+    return tuple((place.name, bought[place.name]) for place in (STORE_V1, STORE_V2))
+
+
+def sidecars(proxies: Mapping[str, object]) -> tuple[Sidecar, ...]:
+    """Read `/debug/proxy`: the bookstore's sidecars, in the order of the table."""
+    listed = {str(entry.get("uuid")): entry for entry in _mappings(proxies, "proxies")}
+    return tuple(_sidecar(place, listed.get(place.uuid, {})) for place in PLACES)
+
+
+def _sidecar(place: Place, entry: Mapping[str, object]) -> Sidecar:
+    sync = entry.get("sync")
+    states = sorted(sync.items()) if isinstance(sync, dict) else []
+    state = "held" if entry.get("held") else str(entry.get("state", "unknown"))
+    return Sidecar(place.name, state, tuple((str(name), str(value)) for name, value in states))
+
+
+def certificates(document: Mapping[str, object]) -> tuple[tuple[str, datetime], ...]:
+    """Read `/debug/certs`: service identities and when their certificates end, sorted."""
+    return tuple(
+        sorted(
+            (str(entry["identity"]), datetime.fromisoformat(str(entry["not_after"])))
+            for entry in _mappings(document, "service_certificates")
+        )
+    )
+
+
+def problems(document: Mapping[str, object]) -> tuple[str, ...]:
+    """Read `/debug/policies`: a line for every error and warning in the manifests."""
+    return tuple(
+        str(entry.get("line", entry))
+        for entry in _mappings(document, "problems")
+        if entry.get("severity") != "info"
+    )
+
+
+def _mappings(document: Mapping[str, object], name: str) -> Iterator[Mapping[str, object]]:
+    entries = document.get(name)
+    if isinstance(entries, Sequence):
+        yield from (entry for entry in entries if isinstance(entry, Mapping))

@@ -1,0 +1,144 @@
+"""The control plane as the demo sees it: its commands, and the JSON on its socket."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from demo.interception import free_port
+from demo.supervisor import DemoError, Supervisor, run
+from demo.topology import Place
+
+_COMMAND: Final = Path(sys.executable).parent / "meshwright"
+_ADS_PORT: Final = 15128
+_HTTP_PORT: Final = 9091
+_DEBUG_PORT: Final = 9092
+
+
+def find_envoy() -> str:
+    """Return the Envoy to run: MESHWRIGHT_ENVOY, `.envoy/bin/envoy` of the clone, or PATH."""
+    local = Path(__file__).parent.parent / ".envoy" / "bin" / "envoy"
+    if named := os.environ.get("MESHWRIGHT_ENVOY"):
+        if shutil.which(named):
+            return _program(Path(named))
+        raise DemoError(
+            f"MESHWRIGHT_ENVOY is {named}, which is no program: `make envoy` makes .envoy/bin/envoy"
+        )
+    found = shutil.which(str(local)) or shutil.which("envoy")
+    if found is None:
+        raise DemoError("there is no Envoy: `make envoy` makes .envoy/bin/envoy, or set MESHWRIGHT_ENVOY")
+    return _program(Path(found))
+
+
+def _program(found: Path) -> str:
+    """Return the program itself where `found` is the script that the wheel brings for it."""
+    wrapped = found.absolute().parent.parent / "envoy" / "_bin" / "envoy"
+    return str(wrapped if wrapped.is_file() else found.absolute())
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneAddresses:
+    """Where the control plane listens, each as HOST:PORT."""
+
+    ads: str
+    http: str
+    debug: str
+
+    @classmethod
+    def choose(cls, ads_host: str) -> "PlaneAddresses":
+        """Take the usual ports, and others where those are in use."""
+        return cls(
+            f"{ads_host}:{free_port(ads_host, _ADS_PORT)}",
+            f"127.0.0.1:{free_port('127.0.0.1', _HTTP_PORT)}",
+            f"127.0.0.1:{free_port('127.0.0.1', _DEBUG_PORT)}",
+        )
+
+    def others(self) -> "PlaneAddresses":
+        """Return the same hosts with ports that the system chooses."""
+        hosts = (address.rpartition(":")[0] for address in (self.ads, self.http, self.debug))
+        return PlaneAddresses(*(f"{host}:{free_port(host, 0)}" for host in hosts))
+
+
+class ControlPlane:
+    """`meshwright serve` and what one asks of it; `state` is its own state directory."""
+
+    def __init__(self, mesh: Path, state: Path, addresses: PlaneAddresses) -> None:
+        self.mesh = mesh
+        self.state = state
+        self.addresses = addresses
+
+    async def start(self, supervisor: Supervisor, logs: Path, *, again: bool = False) -> None:
+        """Start it and wait until it answers on its socket."""
+        command = [
+            str(_COMMAND),
+            "serve",
+            *("--mesh", str(self.mesh)),
+            *("--state", str(self.state)),
+            *("--ads-address", self.addresses.ads),
+            *("--http-address", self.addresses.http),
+            *("--debug-address", self.addresses.debug),
+        ]
+        running = await supervisor.start("meshwright serve", command, logs / "control-plane.log")
+        try:
+            await supervisor.until("the control plane answers on its socket", self._answers, 60)
+        except DemoError:
+            # Between choosing a port and listening there, somebody else may have taken it: once more,
+            # at others. Where something else is wrong, the second try says the same.
+            if running.process.returncode is None or again:
+                raise
+            supervisor.forget(running)
+            self.addresses = self.addresses.others()
+            await self.start(supervisor, logs, again=True)
+
+    async def _answers(self) -> bool:
+        try:
+            await self.ask("/debug/proxy")
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return False
+        return True
+
+    async def ask(self, path: str) -> Mapping[str, object]:
+        """Return the JSON object behind a path of the socket; ClientError, OSError if it does not answer."""
+        connector = aiohttp.UnixConnector(str(self.state / "meshwright.sock"))
+        headers = {"Accept": "application/json"}
+        async with (
+            asyncio.timeout(10),
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get(f"http://localhost{path}", headers=headers) as response,
+        ):
+            response.raise_for_status()
+            answer = await response.json()
+            return answer if isinstance(answer, dict) else {"": answer}
+
+    async def issue(self, place: Place, out: Path) -> None:
+        """Write a proxy certificate for a place's sidecar into `out`."""
+        name = place.proxy_name
+        await run(
+            [
+                str(_COMMAND),
+                *("certs", "issue-proxy", "--state", str(self.state)),
+                *("--uuid", name.uuid, "--service", name.service, "--namespace", name.namespace),
+                *("--out", str(out)),
+            ]
+        )
+
+    async def bootstrap(self, credentials: Path, admin: str, output: Path) -> None:
+        """Write the Envoy bootstrap for the sidecar whose certificate is in `credentials`."""
+        await run(
+            [
+                str(_COMMAND),
+                *("bootstrap", "--credentials", str(credentials), "--ads", self.addresses.ads),
+                *("--admin", admin, "--output", str(output)),
+            ]
+        )
+
+    async def hosts(self, place: Place) -> str:
+        """Return the hosts file's lines for a place's namespace."""
+        namespace = str(place.identity.namespace)
+        return await run([str(_COMMAND), "hosts", "--state", str(self.state), "--namespace", namespace])

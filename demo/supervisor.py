@@ -1,0 +1,173 @@
+"""Starts the demo's processes, waits by conditions, notices when one dies, and ends them all in order."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from demo import leftovers
+from demo.leftovers import ProcessId, Record
+
+STOP_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.05
+_TAIL: Final = 2000
+
+
+class DemoError(Exception):
+    """The demo cannot go on; the message says what happened and where to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A started process and where its output goes."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self.process.pid
+
+    def tail(self) -> str:
+        """Return the end of its log."""
+        try:
+            return self.log.read_text("utf-8", "replace")[-_TAIL:]
+        except OSError:
+            return ""
+
+
+def bound_to_parent(argv: Sequence[str]) -> list[str]:
+    """Prefix a command so that the kernel kills it when its parent dies, however that happens."""
+    setpriv = shutil.which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL", "--", *argv] if setpriv else list(argv)
+
+
+class Supervisor:
+    """Owns every process of a demo; as a context manager, ends them all when left.
+
+    Each has a session of its own, so that Ctrl-C reaches the demo alone and the order of stopping stays
+    ours.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self.record = Record.load(state)
+        self._mark = leftovers.mark(state)
+        self._running: list[Running] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await asyncio.shield(self.stop_all())
+
+    async def start(
+        self, name: str, argv: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> Running:
+        """Start a process that runs until stopped; its output goes to `log`."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                *bound_to_parent(argv),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, **(environment or {}), **self._mark},
+                start_new_session=True,
+            )
+        running = Running(name, process, log)
+        self._running.append(running)
+        if identity := ProcessId.of(process.pid):
+            self.record.processes.add(identity)
+            self.record.save()
+        return running
+
+    def forget(self, ended: Running) -> None:
+        """No longer expect a process, which has ended, to run."""
+        self._running.remove(ended)
+
+    def check(self) -> None:
+        """Raise DemoError if a process that should run has ended."""
+        for running in self._running:
+            if running.process.returncode is not None:
+                raise DemoError(
+                    f"{running.name} ended with status {running.process.returncode}; see {running.log}:\n"
+                    f"{running.tail()}"
+                )
+
+    async def until(
+        self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 30.0
+    ) -> None:
+        """Wait until `condition` holds; raise DemoError at the deadline (seconds) or if a process ends."""
+        limit = time.monotonic() + deadline
+        while True:
+            self.check()
+            answer = condition()
+            if answer if isinstance(answer, bool) else await answer:
+                return
+            if time.monotonic() > limit:
+                raise DemoError(f"waited {deadline:.0f} s in vain: {what}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def stop_all(self) -> None:
+        """End every process, the last started first: SIGTERM, and SIGKILL after the deadline. Idempotent."""
+        for running in self._running:
+            self.record.shared_memory |= leftovers.shared_memory(running.pid)
+        while self._running:
+            running = self._running.pop()
+            await _stop(running)
+        self.record.processes.clear()
+        self.record.save()
+
+
+async def _stop(running: Running) -> None:
+    if running.process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        running.process.send_signal(signal.SIGTERM)
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await running.process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            running.process.kill()
+        await running.process.wait()
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    given: str = "",
+    environment: Mapping[str, str] | None = None,
+    deadline: float = 30.0,
+) -> str:
+    """Run a short command to its end and return its output; raise DemoError with its words if it fails."""
+    process = await asyncio.create_subprocess_exec(
+        *bound_to_parent(argv),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(deadline):
+            output, errors = await process.communicate(given.encode())
+    except (TimeoutError, asyncio.CancelledError) as error:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        if isinstance(error, asyncio.CancelledError):
+            raise
+        raise DemoError(f"no end after {deadline:.0f} s: {' '.join(argv)}") from error
+    if process.returncode:
+        words = (errors or output).decode(errors="replace").strip()[-_TAIL:]
+        raise DemoError(f"status {process.returncode} from {' '.join(argv)}\n{words}")
+    return output.decode()

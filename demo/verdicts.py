@@ -1,0 +1,103 @@
+"""What a walk through the matrix found: verdicts, and the table that shows them. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from demo.apps import outcomes
+from demo.matrix import CELLS, PHASES
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One checked cell: what was expected, what was observed, and whether they agree."""
+
+    phase: str
+    what: str
+    expected: str
+    observed: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """The requests of one cell as the client saw them, and how many of them the server counted."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    counted: int = 0
+
+    def is_served(self, requests: int) -> bool:
+        """Say whether every request was served, and the server counted every one."""
+        served = sum(number for outcome, number in self.results.items() if outcomes.is_allowed(outcome))
+        return served == requests == self.results.total() == self.counted
+
+    def is_denied(self, requests: int) -> bool:
+        """Say whether every request was turned away, and the server counted none."""
+        denied = sum(number for outcome, number in self.results.items() if outcomes.is_denied(outcome))
+        return denied == requests == self.results.total() and self.counted == 0
+
+    def __str__(self) -> str:
+        seen = ", ".join(f"{number} x {outcome}" for outcome, number in sorted(self.results.items()))
+        return f"{seen or 'nothing'}; server counted {self.counted}"
+
+
+def controls(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
+    """Judge the denials: each row that is denied in a phase must have been served, observed, in another.
+
+    A row that was never served proves nothing when it is denied: the path might just be broken.
+    """
+    served = {verdict.what for verdict in verdicts if verdict.expected == "served" and verdict.holds}
+    return tuple(
+        Verdict(
+            "all",
+            f"positive control of {request.label}",
+            "served in some phase",
+            "served" if request.label in served else "never served",
+            request.label in served,
+        )
+        for cell, request in CELLS
+        if "-" in cell
+    )
+
+
+def grid(verdicts: Sequence[Verdict]) -> RenderableType:
+    """Return the matrix as a table, a row per request and a column per phase, then the other checks."""
+    table = Table(title="bookstore, expected/observed: ✔ served, ✘ denied", title_justify="left")
+    table.add_column("request")
+    for phase in PHASES:
+        table.add_column(phase.name, justify="center")
+    found = {(verdict.phase, verdict.what): verdict for verdict in verdicts}
+    for _, request in CELLS:
+        table.add_row(request.label, *(_mark(found.get((phase.name, request.label))) for phase in PHASES))
+    rows = {request.label for _, request in CELLS}
+    others = Table(box=None, pad_edge=False, title="other checks", title_justify="left")
+    for column in ("phase", "check", "expected", "observed", ""):
+        others.add_column(column)
+    for verdict in verdicts:
+        if verdict.what not in rows:
+            mark = Text("ok", style="green") if verdict.holds else Text("WRONG", style="bold red")
+            others.add_row(verdict.phase, verdict.what, verdict.expected, verdict.observed, mark)
+    phases = Text("\n".join(f"{phase.name}  {phase.title}" for phase in PHASES))
+    return Group(phases, table, others)
+
+
+def _mark(verdict: Verdict | None) -> Text:
+    if verdict is None:
+        return Text("?", style="bold red")
+    expected = "✔" if verdict.expected == "served" else "✘"
+    if verdict.holds:
+        return Text(f"{expected}/{expected}", style="green")
+    return Text(f"{expected}/!", style="bold red")
+
+
+def wrong(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """Return a line for each verdict that does not hold."""
+    return tuple(
+        f"phase {verdict.phase}: {verdict.what}: expected {verdict.expected}, observed {verdict.observed}"
+        for verdict in verdicts
+        if not verdict.holds
+    )

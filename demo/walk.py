@@ -1,0 +1,199 @@
+"""Walks the acceptance matrix: changes manifests as a user would, and checks each cell with real requests."""
+
+import asyncio
+import secrets
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+
+from demo import inbound, manifests
+from demo.apps import outcomes
+from demo.apps.probe import Outcomes, Probe
+from demo.bookstore import Bookstore
+from demo.matrix import (
+    CELLS,
+    LOOP_ROUNDS,
+    MTLS_PHASE,
+    PHASES,
+    REQUESTS,
+    SPLIT_REQUESTS,
+    Phase,
+    Request,
+    is_served,
+    split_fits,
+)
+from demo.supervisor import DemoError
+from demo.topology import (
+    BOOKBUYER,
+    BOOKSTORE,
+    BOOKSTORE_V1,
+    BOOKSTORE_V2,
+    BOOKTHIEF,
+    BOOKWAREHOUSE,
+    DATABASE,
+    MYSQL,
+    STORE_V1,
+    STORE_V2,
+    WAREHOUSE,
+    Place,
+)
+from demo.verdicts import CellResult, Verdict, controls, wrong
+from mesh.service import ServiceKey
+
+SETTLE_SECONDS: Final = 20.0
+"""How long a change may take until real requests show it."""
+_PAUSE: Final = 0.1
+_SPLIT_CONCURRENCY: Final = 8
+_SERVERS: Final[dict[ServiceKey, tuple[Place, ...]]] = {
+    BOOKSTORE: (STORE_V1, STORE_V2),
+    BOOKSTORE_V1: (STORE_V1,),
+    BOOKSTORE_V2: (STORE_V2,),
+    BOOKWAREHOUSE: (WAREHOUSE,),
+    MYSQL: (DATABASE,),
+}
+"""Who may have served a request to a service, a split of it included."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """One walk over all phases; `say` gets a line for each phase as it is done."""
+
+    bookstore: Bookstore
+    say: Callable[[str], None]
+
+    async def run(self) -> tuple[Verdict, ...]:
+        """Walk every phase; return every verdict, the controls of the denials last."""
+        verdicts: list[Verdict] = []
+        for phase in PHASES:
+            began = time.monotonic()
+            found = await self._phase(phase)
+            verdicts += found
+            held = sum(verdict.holds for verdict in found)
+            took = time.monotonic() - began
+            self.say(f"{phase.name}  {phase.title:<26} {held}/{len(found)}  {took:5.1f} s")
+            for line in wrong(found):
+                self.say(f"   {line}")
+        return (*verdicts, *controls(verdicts))
+
+    async def _phase(self, phase: Phase) -> list[Verdict]:
+        manifests.apply(self.bookstore.mesh, dict(phase.manifests))
+        await self._settle(phase)
+        cells = asyncio.gather(*(self._cell(phase, cell, request) for cell, request in CELLS))
+        loops = asyncio.gather(*(self._loop(phase, place) for place in (BOOKBUYER, BOOKTHIEF)))
+        found = [verdict for part in await asyncio.gather(cells, loops) for verdict in part]
+        if phase.split:
+            found.append(await self._split(phase))
+        if phase.name == MTLS_PHASE:
+            found += await inbound.check(self.bookstore, phase.name)
+        self.bookstore.supervisor.check()
+        return found
+
+    async def _settle(self, phase: Phase) -> None:
+        """Wait until real requests show every cell of the phase, and its split, at least once.
+
+        What does not come about in time is left to the checks, which say it with all its circumstances.
+        """
+        waits: list[Awaitable[None]] = [self._settle_cell(is_served(cell, phase), req) for cell, req in CELLS]
+        if phase.split:
+            waits.append(self._settle_split(phase))
+        await asyncio.gather(*waits)
+
+    async def _settle_cell(self, served: bool, request: Request) -> None:
+        async def shown() -> bool:
+            found, _ = await self._ask(request, 1)
+            (outcome,) = found.results
+            return outcomes.is_allowed(outcome) if served else outcomes.is_denied(outcome)
+
+        await self._until(shown)
+
+    async def _settle_split(self, phase: Phase) -> None:
+        wanted = {name for name, percent in phase.split.items() if percent}
+
+        async def shown() -> bool:
+            found, _ = await self._ask(self._purchase(), 20)
+            return set(found.identities) == wanted
+
+        await self._until(shown)
+
+    async def _until(self, shown: Callable[[], Awaitable[bool]]) -> None:
+        limit = time.monotonic() + SETTLE_SECONDS
+        while not await shown() and time.monotonic() < limit:
+            self.bookstore.supervisor.check()
+            await asyncio.sleep(_PAUSE)
+
+    async def _cell(self, phase: Phase, cell: str, request: Request) -> Verdict:
+        """Make the fixed number of fresh requests and compare both sides' counts with the table."""
+        found, token = await self._ask(request, REQUESTS)
+        result = CellResult(found.results, await self._counted(request.destination, token))
+        if is_served(cell, phase):
+            return Verdict(phase.name, request.label, "served", str(result), result.is_served(REQUESTS))
+        return Verdict(phase.name, request.label, "denied", str(result), result.is_denied(REQUESTS))
+
+    async def _split(self, phase: Phase) -> Verdict:
+        """Buy the fixed number of books and see who sold them; the sellers' counts must agree."""
+        found, token = await self._ask(self._purchase(), SPLIT_REQUESTS, _SPLIT_CONCURRENCY)
+        sold = await self._sold(token)
+        holds = split_fits(phase.split, found.identities) and +sold == +found.identities
+        expected = ", ".join(f"{name} {percent:g} %" for name, percent in phase.split.items())
+        observed = ", ".join(f"{name} {found.identities[name]}" for name in phase.split)
+        failed = {outcome: number for outcome, number in found.results.items() if outcome != "200"}
+        observed += f" of {found.results.total()}" + (f", {failed}" if failed else "")
+        if +sold != +found.identities:
+            observed += f"; the sellers counted {dict(sold)}"
+        return Verdict(phase.name, "split", expected, observed, holds)
+
+    async def _loop(self, phase: Phase, place: Place) -> Verdict:
+        """Watch a standing client: what it is served must rise, or stand still, by both sides' counts."""
+        row = next(
+            cell
+            for cell, request in CELLS
+            if request.source is place and request.destination == BOOKSTORE and "book/new" in request.path
+        )
+        before_tried, before_served = await self._standing(place)
+        limit = time.monotonic() + SETTLE_SECONDS
+        tried, served = before_tried, before_served
+        while tried - before_tried < LOOP_ROUNDS and time.monotonic() < limit:
+            await asyncio.sleep(_PAUSE)
+            tried, served = await self._standing(place)
+        tried, served = tried - before_tried, served - before_served
+        what = f"standing loop of {place.name}"
+        observed = f"{tried} tried, the stores counted {served}"
+        if is_served(row, phase):
+            return Verdict(phase.name, what, "count rises", observed, served >= LOOP_ROUNDS - 1)
+        return Verdict(phase.name, what, "count stands still", observed, tried >= LOOP_ROUNDS and served == 0)
+
+    async def _standing(self, place: Place) -> tuple[int, int]:
+        """Return how many purchases a client has tried, and how many requests the stores served it."""
+        tried = (await self.bookstore.programs[place.name].status()).calls.get("bookstore", Counter())
+        stores = [await self.bookstore.programs[store.name].status() for store in (STORE_V1, STORE_V2)]
+        return tried.total(), sum(store.served[place.name] for store in stores)
+
+    def _purchase(self) -> Request:
+        return next(request for _, request in CELLS if request.source is BOOKBUYER)
+
+    async def _ask(self, request: Request, count: int, concurrency: int = 1) -> tuple[Outcomes, str]:
+        """Have the request's source make it `count` times; return the outcomes and the token they carried."""
+        host, port = self.bookstore.target(request.source, request.destination)
+        token = secrets.token_hex(8)
+        probe = Probe(host, port, token, count, request.method, request.path, request.headers, concurrency)
+        try:
+            return await self.bookstore.programs[request.source.name].probe(probe), token
+        except (aiohttp.ClientError, OSError) as error:
+            raise DemoError(f"{request.source.name} does not answer on its socket: {error}") from error
+
+    async def _counted(self, service: ServiceKey, token: str) -> int:
+        """Return how many requests with this token whoever is behind a service has served."""
+        statuses = [await self.bookstore.programs[place.name].status() for place in _SERVERS[service]]
+        return sum(status.tokens[token] for status in statuses)
+
+    async def _sold(self, token: str) -> Counter[str]:
+        return Counter(
+            {
+                place.name: (await self.bookstore.programs[place.name].status()).tokens[token]
+                for place in (STORE_V1, STORE_V2)
+            }
+        )

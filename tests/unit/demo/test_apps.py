@@ -1,0 +1,169 @@
+"""The bookstore's programs, over loopback, without a mesh: they do what they count and count what they do."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from demo.apps import names, outcomes, wire
+from demo.apps.__main__ import run
+from demo.apps.control import AppClient
+from demo.apps.counters import Counters
+from demo.apps.probe import Outcomes, Probe
+from demo.apps.settings import AppSettings
+from demo.interception import free_port
+
+HOST = "127.0.0.1"
+Shop = dict[str, tuple[AppClient, int]]
+
+
+@contextlib.asynccontextmanager
+async def program(role: str, settings: AppSettings) -> AsyncIterator[AppClient]:
+    """Run a program in this process until the context ends."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(run(role, settings, stop))
+    client = AppClient(settings.control)
+    while not settings.control.exists():
+        assert not task.done(), task.exception()
+        await asyncio.sleep(0.005)
+    try:
+        yield client
+    finally:
+        stop.set()
+        await task
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    """A store, a warehouse and a database, joined directly."""
+    store, warehouse, database = (free_port(HOST, 0) for _ in range(3))
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start(role: str, port: int, **settings: object) -> tuple[AppClient, int]:
+            made = AppSettings(role, tmp_path / f"{role}.sock", (HOST, port), **settings)  # type: ignore[arg-type] # by name
+            return await stack.enter_async_context(program(role, made)), port
+
+        yield {
+            "database": await start("database", database),
+            "warehouse": await start("warehouse", warehouse, database=(HOST, database)),
+            "store": await start("store", store, bookwarehouse=f"http://{HOST}:{warehouse}"),
+        }
+
+
+async def test_a_sale_restocks_through_warehouse_and_database(shop: Shop) -> None:
+    """One purchase is counted by the store, the warehouse and the database, each once."""
+    store, port = shop["store"]
+    headers = tuple(names.client_headers("bookbuyer").items())
+    found = await store.probe(Probe(HOST, port, "t1", 3, "GET", names.BUY_A_BOOK, headers))
+    assert found == Outcomes(Counter({"200": 3}), Counter({"store": 3}))
+    assert await store.status() == Counters(
+        calls={"bookwarehouse": Counter({"200": 3})},
+        last={"bookwarehouse": "200"},
+        tokens=Counter({"t1": 3}),
+    )
+    warehouse = await shop["warehouse"][0].status()
+    assert warehouse == Counters(
+        calls={"mysql": Counter(ok=3)}, last={"mysql": "ok"}, served=Counter(store=3)
+    )
+    assert await shop["database"][0].status() == Counters(served=Counter(restock=3))
+
+
+async def test_a_client_loops_and_counts_what_it_bought(shop: Shop, tmp_path: Path) -> None:
+    """The buyer's counts and the store's agree, by the name the buyer gives itself."""
+    _, port = shop["store"]
+    settings = AppSettings("bookbuyer", tmp_path / "buyer.sock", bookstore=f"http://{HOST}:{port}", rate=100)
+    async with program("client", settings) as client:
+        while (await client.status()).calls.get("bookstore", Counter()).total() < 3:
+            await asyncio.sleep(0.01)
+        before = await client.status()
+    store = await shop["store"][0].status()
+    assert set(before.calls) == {"books-bought", "bookstore"}
+    assert before.calls["bookstore"].keys() == {"200"}
+    assert before.identities["store"] == before.calls["bookstore"]["200"]
+    assert (
+        store.served["bookbuyer"] >= before.calls["bookstore"].total() + before.calls["books-bought"].total()
+    )
+
+
+async def test_inserts_are_counted_by_token(shop: Shop) -> None:
+    """A probe's inserts reach the database and are told from the rest by their token."""
+    database, port = shop["database"]
+    headers = ((names.CALLER_HEADER, "bookthief"),)
+    found = await database.probe(Probe(HOST, port, "t2", 4, headers=headers, concurrency=2))
+    assert found.results == Counter({outcomes.OK: 4})
+    assert (await database.status()).tokens == Counter({"t2": 4})
+
+
+async def test_the_database_speaks_first_and_refuses_what_it_does_not_know(shop: Shop) -> None:
+    """The greeting comes before any command; an unknown command is answered with an error."""
+    reader, writer = await asyncio.open_connection(HOST, shop["database"][1])
+    assert await wire.read_packet(reader) == wire.GREETING
+    writer.write(wire.packet(0, b"\x03DROP TABLE books"))
+    assert (await wire.read_packet(reader)).startswith(b"\xff")
+    writer.write(wire.packet(0, bytes([wire.COM_PING])))
+    assert await wire.read_packet(reader) == wire.OK_ANSWER
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_warehouse_without_database_says_so(tmp_path: Path) -> None:
+    """A restock that could not be stored is a 502, which is neither served nor denied."""
+    port = free_port(HOST, 0)
+    settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, free_port(HOST, 0)))
+    async with program("warehouse", settings) as warehouse:
+        found = await warehouse.probe(Probe(HOST, port, "t3", 1, "POST", names.RESTOCK_BOOKS))
+        assert found.results == Counter({"502": 1})
+        assert (await warehouse.status()).tokens == Counter()
+    assert not outcomes.is_allowed("502")
+    assert not outcomes.is_denied("502")
+
+
+async def test_the_warehouse_opens_a_new_connection_when_the_kept_one_breaks(tmp_path: Path) -> None:
+    """A database that restarted is found again by the next order."""
+    port, database_port = free_port(HOST, 0), free_port(HOST, 0)
+    settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, database_port))
+    restock = Probe(HOST, port, "t4", 1, "POST", names.RESTOCK_BOOKS)
+    async with program("warehouse", settings) as warehouse:
+        for turn in range(2):
+            database = AppSettings("d", tmp_path / f"d{turn}.sock", (HOST, database_port))
+            async with program("database", database):
+                assert (await warehouse.probe(restock)).results == Counter({"200": 1})
+
+
+async def test_failures_have_names(tmp_path: Path) -> None:
+    """Refused, closed, reset by status, unknown names: each outcome is told from the others."""
+
+    async def slam(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+        await writer.wait_closed()
+
+    async def forbidden(_request: web.Request) -> web.Response:
+        return web.Response(status=403)
+
+    server = await asyncio.start_server(slam, HOST, 0)
+    closed_port = server.sockets[0].getsockname()[1]
+    application = web.Application()
+    application.router.add_get("/", forbidden)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    site = web.TCPSite(runner, HOST, 0)
+    await site.start()
+    denied_port = runner.addresses[0][1]
+    settings = AppSettings("d", tmp_path / "d.sock", (HOST, free_port(HOST, 0)))
+    async with program("database", settings) as asker:
+
+        async def outcome(host: str, port: int) -> str:
+            (found,) = (await asker.probe(Probe(host, port, "t", 1, "GET"))).results
+            return found
+
+        assert await outcome(HOST, free_port(HOST, 0)) == outcomes.REFUSED
+        assert await outcome(HOST, closed_port) in (outcomes.CLOSED, outcomes.RESET)
+        assert await outcome(HOST, denied_port) == "403"
+        assert await outcome("no-such-name.invalid", 80) == outcomes.UNRESOLVED
+    server.close()
+    await runner.cleanup()

@@ -1,0 +1,68 @@
+"""Reading what an inbound port answered."""
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from demo import mtls
+
+TARGET = "bookstore.bookstore.svc.cluster.local"
+
+
+def _answering(answer: bytes) -> tuple[socket.socket, threading.Thread]:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(4096)
+            if answer:
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return server, thread
+
+
+def test_plain_http_that_is_answered_is_told_from_one_that_is_not(tmp_path: Path) -> None:
+    """A status is reported as such, a closed connection as no answer."""
+    for answer, expected in (
+        (b"HTTP/1.1 200 OK\r\n\r\n", "200"),
+        (b"", "no answer"),
+        (b"\x15\x03", "no answer"),
+    ):
+        server, thread = _answering(answer)
+        target = mtls.Target("127.0.0.1", server.getsockname()[1], TARGET, tmp_path / "ca.pem")
+        with server:
+            assert mtls.plain(target, "token") == expected
+        thread.join()
+
+
+def test_a_port_where_nobody_listens_is_said(tmp_path: Path) -> None:
+    """No connection is a failure with a name, not a refusal by a sidecar that answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    target = mtls.Target("127.0.0.1", port, TARGET, tmp_path / "ca.pem")
+    assert mtls.plain(target, "token") == "ConnectionRefusedError"
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        ("no answer", True),
+        ("ConnectionResetError", True),
+        ("tlsv13 alert certificate required", True),
+        ("not greeted, not stored", True),
+        ("greeted, not stored", False),
+        ("200", False),
+        ("403", False),
+        ("timeout", False),
+        ("ConnectionRefusedError", False),
+        ("the server's certificate: self-signed certificate", False),
+    ],
+)
+def test_only_a_sidecar_refuses(answer: str, refused: bool) -> None:
+    """A fault of the way, or a server that was heard, is no refusal."""
+    assert mtls.is_refused(answer) is refused

@@ -1,0 +1,150 @@
+"""Processes are started, missed when they die, ended in any case, and found when something stays."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from demo import leftovers
+from demo.leftovers import ProcessId, Record
+from demo.supervisor import DemoError, Supervisor, run
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+STUBBORN = [
+    sys.executable,
+    "-c",
+    "import signal as s, time; s.signal(s.SIGTERM, s.SIG_IGN); print('up', flush=True); time.sleep(60)",
+]
+
+
+def _gone(process: ProcessId) -> bool:
+    limit = time.monotonic() + 5
+    while process.is_alive() and time.monotonic() < limit:
+        time.sleep(0.01)
+    return not process.is_alive()
+
+
+async def test_a_child_killed_from_outside_is_noticed_and_the_rest_ended(tmp_path: Path) -> None:
+    """SIGKILL of one process is an error that names it; leaving the supervisor ends the other."""
+    with pytest.raises(DemoError, match="second ended with status -9"):
+        async with Supervisor(tmp_path) as supervisor:
+            first = await supervisor.start("first", SLEEP, tmp_path / "first.log")
+            second = await supervisor.start("second", SLEEP, tmp_path / "second.log")
+            kept = ProcessId.of(first.pid)
+            os.kill(second.pid, signal.SIGKILL)
+            await supervisor.until("never", lambda: False, deadline=5)
+    assert kept is not None
+    assert not kept.is_alive()
+    assert leftovers.find(tmp_path) == ()
+
+
+async def test_who_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the deadline comes SIGKILL."""
+    monkeypatch.setattr("demo.supervisor.STOP_SECONDS", 0.2)
+    async with Supervisor(tmp_path) as supervisor:
+        stubborn = await supervisor.start("stubborn", STUBBORN, tmp_path / "log")
+        await supervisor.until("it is up", lambda: stubborn.tail() == "up\n")
+        identity = ProcessId.of(stubborn.pid)
+    assert identity is not None
+    assert not identity.is_alive()
+
+
+async def test_waiting_ends_at_the_deadline(tmp_path: Path) -> None:
+    """A condition that never holds is an error that says what was waited for."""
+    async with Supervisor(tmp_path) as supervisor:
+        with pytest.raises(DemoError, match="waited 0 s in vain: the moon"):
+            await supervisor.until("the moon", lambda: False, deadline=0.05)
+
+
+async def test_a_failing_command_says_its_words() -> None:
+    """A command's status and standard error are in the error."""
+    with pytest.raises(DemoError, match=r"status 3.*\n.*no such thing"):
+        await run(["sh", "-c", "echo no such thing >&2; exit 3"])
+    assert await run(["cat"], given="text") == "text"
+
+
+def test_children_die_with_a_demo_that_is_killed(tmp_path: Path) -> None:
+    """SIGKILL of the supervising process takes its children along: nothing is left to find."""
+    program = textwrap.dedent(
+        f"""
+        import asyncio, os, pathlib
+        from demo.supervisor import Supervisor
+
+        async def main():
+            supervisor = Supervisor(pathlib.Path({str(tmp_path)!r}))
+            child = await supervisor.start("child", {SLEEP!r}, pathlib.Path({str(tmp_path / "log")!r}))
+            print(child.pid, flush=True)
+            await asyncio.sleep(60)
+
+        asyncio.run(main())
+        """
+    )
+    root = str(Path(leftovers.__file__).parent.parent)
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+    ) as demo:
+        assert demo.stdout is not None
+        child = ProcessId.of(int(demo.stdout.readline()))
+        assert child is not None
+        assert Record.load(tmp_path).processes == {child}
+        demo.kill()
+    assert _gone(child)
+
+
+async def test_what_an_earlier_demo_left_is_found_and_removed(tmp_path: Path) -> None:
+    """A process of the record that still runs is named, then ended; doing so twice is no error."""
+    process = await asyncio.create_subprocess_exec(*SLEEP)
+    identity = ProcessId.of(process.pid)
+    assert identity is not None
+    record = Record.load(tmp_path)
+    record.processes.add(identity)
+    record.save()
+    assert leftovers.find(tmp_path) == (f"process {process.pid} of the record",)
+    remover = asyncio.to_thread(leftovers.remove, tmp_path)
+    await asyncio.gather(remover, process.wait())
+    leftovers.remove(tmp_path)
+    assert leftovers.find(tmp_path) == ()
+
+
+async def test_a_process_with_the_mark_is_found(tmp_path: Path) -> None:
+    """What no record knows is found by its environment; an editor with a manifest open is not."""
+    editor = await asyncio.create_subprocess_exec(*SLEEP, str(tmp_path / "mesh" / "split.yaml"))
+    assert leftovers.find(tmp_path) == ()
+    editor.kill()
+    await editor.wait()
+    environment = {**os.environ, **leftovers.mark(tmp_path)}
+    process = await asyncio.create_subprocess_exec(*SLEEP, env=environment)
+    try:
+        assert any(f"process {process.pid}:" in line for line in leftovers.find(tmp_path))
+    finally:
+        process.kill()
+        await process.wait()
+    assert leftovers.find(tmp_path) == ()
+
+
+def test_a_reused_process_id_is_another_process(tmp_path: Path) -> None:
+    """A record is matched by start time as well, so a stranger with the same id is never ended."""
+    me = ProcessId.of(os.getpid())
+    assert me is not None
+    stranger = ProcessId(me.pid, me.start + 1)
+    record = Record.load(tmp_path)
+    record.processes.add(stranger)
+    record.save()
+    assert leftovers.find(tmp_path) == ()
+    leftovers.remove(tmp_path)
+
+
+def test_a_record_of_an_earlier_boot_is_forgotten(tmp_path: Path) -> None:
+    """Process ids and start times mean nothing after a restart of the machine."""
+    record = Record(tmp_path, "another boot", {ProcessId(1, 1)}, {"mwdemo1"})
+    record.save()
+    assert Record.load(tmp_path).processes == set()
