@@ -68,7 +68,13 @@ def _type(status: TypeStatus, state: SyncState) -> Document:
         "nonce": status.sent_nonce,
         "last_sent": jsonable(status.sent_at),
         "acknowledged_version": status.acked_version,
-        "error": None if rejection is None else {"code": rejection.code, "message": rejection.message},
+        "error": None
+        if rejection is None
+        else {
+            "code": rejection.code,
+            "message": rejection.message,
+            "resources": list(status.rejected),
+        },
         "wildcard": status.wildcard,
         "names": list(status.names),
     }

@@ -56,6 +56,7 @@ class Metrics:
         self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
         self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
         self._responses = Counter("meshwright_xds_responses", "Responses sent.", ["type"], registry=r)
+        self._sent = Counter("meshwright_xds_resources_sent", "Resources in responses.", ["type"], registry=r)
         self._acks = Counter("meshwright_xds_acks", "Responses acknowledged.", ["type"], registry=r)
         self._nacks = Counter("meshwright_xds_nacks", "Responses rejected.", ["type"], registry=r)
         self._resources = Gauge(
@@ -125,9 +126,10 @@ class Metrics:
         """Count a TLS handshake; those that open no stream are these less opened and refused."""
         self._handshakes.inc()
 
-    def sent(self, type_url: str) -> None:
-        """Count a response sent."""
+    def sent(self, type_url: str, resources: int) -> None:
+        """Count a response sent, and the resources in it."""
         self._responses.labels(short_type(type_url)).inc()
+        self._sent.labels(short_type(type_url)).inc(resources)
 
     def acked(self, type_url: str) -> None:
         """Count a response acknowledged."""

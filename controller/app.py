@@ -269,3 +269,4 @@ class _Server:
 
     def _revoked(self, entry: LedgerEntry) -> None:
         _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
+        self._parts.ads.recheck()

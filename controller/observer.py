@@ -45,7 +45,7 @@ class MeshObserver:
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count it."""
-        self._metrics.sent(response.type_url)
+        self._metrics.sent(response.type_url, len(response.resources))
         _log.debug(
             "response sent",
             proxy=node_key,

@@ -24,22 +24,12 @@ _DEBUG_PORT: Final = 9092
 def find_envoy() -> str:
     """Return the Envoy to run: MESHWRIGHT_ENVOY, `.envoy/bin/envoy` of the clone, or PATH."""
     local = Path(__file__).parent.parent / ".envoy" / "bin" / "envoy"
-    if named := os.environ.get("MESHWRIGHT_ENVOY"):
-        if shutil.which(named):
-            return _program(Path(named))
-        raise DemoError(
-            f"MESHWRIGHT_ENVOY is {named}, which is no program: `make envoy` makes .envoy/bin/envoy"
-        )
-    found = shutil.which(str(local)) or shutil.which("envoy")
+    wanted = os.environ.get("MESHWRIGHT_ENVOY")
+    found = shutil.which(wanted or str(local)) or (None if wanted else shutil.which("envoy"))
     if found is None:
-        raise DemoError("there is no Envoy: `make envoy` makes .envoy/bin/envoy, or set MESHWRIGHT_ENVOY")
-    return _program(Path(found))
-
-
-def _program(found: Path) -> str:
-    """Return the program itself where `found` is the script that the wheel brings for it."""
-    wrapped = found.absolute().parent.parent / "envoy" / "_bin" / "envoy"
-    return str(wrapped if wrapped.is_file() else found.absolute())
+        named = f"MESHWRIGHT_ENVOY is {wanted}, which is no program" if wanted else "there is no Envoy"
+        raise DemoError(f"{named}: `make envoy` makes .envoy/bin/envoy, or set MESHWRIGHT_ENVOY")
+    return str(Path(found).absolute())
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ class AdsServer:
             raise ListenError(f"cannot listen on {address}: {error}") from error
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         await server.start()
-        self._rechecks = asyncio.create_task(self._recheck(), name="xds-rechecks")
+        self._rechecks = asyncio.create_task(self._keep_rechecking(), name="xds-rechecks")
         return int(port)
 
     async def stop(self, grace: float) -> None:
@@ -121,6 +121,11 @@ class AdsServer:
         for conversation in tuple(self._conversations.values()):
             conversation.leave(Ending.SHUTDOWN)
         await stopping
+
+    def recheck(self) -> None:
+        """Ask again who every client is, now: a revocation need not wait for the next round."""
+        for conversation in tuple(self._conversations.values()):
+            conversation.recheck()
 
     def statuses(self) -> tuple[StreamStatus, ...]:
         """Describe the streams there are, in the order they were opened."""
@@ -251,11 +256,10 @@ class AdsServer:
 
         return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
 
-    async def _recheck(self) -> None:
+    async def _keep_rechecking(self) -> None:
         while True:
             await asyncio.sleep(self._limits.recheck_seconds)
-            for conversation in tuple(self._conversations.values()):
-                conversation.recheck()
+            self.recheck()
 
 
 class _GrpcTransport:

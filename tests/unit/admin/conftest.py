@@ -133,6 +133,7 @@ def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeSta
         NOW,
         Version("v1"),
         rejection,
+        (ResourceName("a"),) if rejection else (),
         True,
         (ResourceName("a"),),
     )

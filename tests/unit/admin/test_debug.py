@@ -59,7 +59,7 @@ def test_a_stream_is_shown_with_each_type(stream_of: Callable[..., StreamStatus]
                 "nonce": "7",
                 "last_sent": "2026-01-02T03:04:05.000Z",
                 "acknowledged_version": "v1",
-                "error": {"code": 3, "message": "bad listener"},
+                "error": {"code": 3, "message": "bad listener", "resources": ["a"]},
                 "wildcard": True,
                 "names": ["a"],
             }

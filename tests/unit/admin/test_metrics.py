@@ -20,7 +20,7 @@ def test_counted_events_come_out_by_name_and_label() -> None:
     metrics.stream_opened("delta")
     metrics.stream_refused("revoked")
     metrics.handshake()
-    metrics.sent("type.googleapis.com/envoy.config.cluster.v3.Cluster")
+    metrics.sent("type.googleapis.com/envoy.config.cluster.v3.Cluster", 3)
     metrics.acked("type.googleapis.com/envoy.config.listener.v3.Listener")
     metrics.nacked("type.googleapis.com/envoy.config.route.v3.RouteConfiguration")
     metrics.wave(0.1, published=True)
@@ -32,6 +32,7 @@ def test_counted_events_come_out_by_name_and_label() -> None:
         ("meshwright_xds_streams_refused_total", "revoked"): 1,
         ("meshwright_xds_handshakes_total", ""): 1,
         ("meshwright_xds_responses_total", "cluster"): 1,
+        ("meshwright_xds_resources_sent_total", "cluster"): 3,
         ("meshwright_xds_acks_total", "listener"): 1,
         ("meshwright_xds_nacks_total", "route"): 1,
         ("meshwright_waves_total", "published"): 1,
