@@ -50,6 +50,7 @@ class Bookstore:
             interception = await TransparentInterception.create(supervisor, state)
         else:
             interception = ExplicitInterception()
+        supervisor.at_end(interception.release)
         await interception.prepare()
         return cls(state, supervisor, interception)
 

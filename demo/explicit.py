@@ -36,5 +36,9 @@ class ExplicitInterception:
         """Return the command as it is."""
         return list(argv)
 
+    def release(self) -> None:
+        """Let others have the addresses."""
+        self._reserved.release()
+
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:
         """Do nothing: everything runs as one user."""

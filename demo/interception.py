@@ -46,6 +46,9 @@ class Interception(Protocol):
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:
         """Let the sidecar (or the program) read and write a directory that was made for it."""
 
+    def release(self) -> None:
+        """Give back what was reserved; to be called when everything has ended."""
+
 
 def missing_for_transparent() -> str:
     """Say what transparent interception lacks here; empty if nothing."""
@@ -72,9 +75,9 @@ def choose(wanted: str) -> tuple[Mode, str]:
 
 
 class Reservations:
-    """Names that one demo of this machine holds at a time, until its process ends.
+    """Names that one demo of this machine holds at a time.
 
-    Each is an abstract Unix socket: it has no file, and goes with the process.
+    Each is an abstract Unix socket: it has no file, and goes with the process if it is not released.
     """
 
     def __init__(self) -> None:

@@ -61,6 +61,7 @@ class Supervisor:
         self.record = Record.load(state)
         self._mark = leftovers.mark(state)
         self._running: list[Running] = []
+        self._ends: list[Callable[[], None]] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,6 +103,17 @@ class Supervisor:
                     f"{running.tail()}"
                 )
 
+    def at_end(self, end: Callable[[], None]) -> None:
+        """Have something done when every process has ended."""
+        self._ends.append(end)
+
+    async def crash(self, name: str) -> None:
+        """Kill a process as a crash would (SIGKILL); it is no longer expected to run."""
+        running = next(each for each in self._running if each.name == name)
+        self._running.remove(running)
+        running.process.kill()
+        await running.process.wait()
+
     async def until(
         self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 30.0
     ) -> None:
@@ -125,6 +137,8 @@ class Supervisor:
             await _stop(running)
         self.record.processes.clear()
         self.record.save()
+        while self._ends:
+            self._ends.pop()()
 
 
 async def _stop(running: Running) -> None:

@@ -180,6 +180,10 @@ class TransparentInterception:
         needed = [Path(sys.executable), Path(__file__), self._state]
         return [*self._enter(place.name, mounts=True), *as_user(PROGRAM_UID, argv, needed)]
 
+    def release(self) -> None:
+        """Let others have the addresses."""
+        self._reserved.release()
+
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:  # noqa: ARG002 - as above
         """Give a directory and what is in it to the sidecar's (or the programs') uid."""
         uid = ENVOY_UID if sidecar else PROGRAM_UID

@@ -1,0 +1,168 @@
+"""What traffic feels of the control plane: a changed manifest, a crash, a restart; in both modes."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from demo import leftovers, manifests
+from demo.apps.names import BUY_A_BOOK, client_headers
+from demo.apps.probe import Outcomes, Probe
+from demo.bookstore import Bookstore
+from demo.interception import missing_for_transparent
+from demo.matrix import PHASES
+from demo.supervisor import Supervisor
+from demo.topology import BOOKBUYER, BOOKSTORE, PLACES, STORE_V1, STORE_V2, Mode
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(120)]
+TRANSPARENT = pytest.param(
+    Mode.TRANSPARENT,
+    marks=[
+        pytest.mark.root,
+        pytest.mark.skipif(bool(missing_for_transparent()), reason=missing_for_transparent() or "it can run"),
+    ],
+)
+WANTED = {phase.name: dict(phase.manifests) for phase in PHASES}
+CONTROL_PLANE = "meshwright serve"
+
+
+@asynccontextmanager
+async def running(state: Path, mode: Mode) -> AsyncIterator[Bookstore]:
+    """Run the bookstore with all sales of v1."""
+    try:
+        async with Supervisor(state) as supervisor:
+            bookstore = await Bookstore.create(state, supervisor, mode)
+            await bookstore.start(WANTED["F"])
+            await supervisor.until("the first sale", lambda: _sold_by(bookstore, STORE_V1.name))
+            yield bookstore
+    finally:
+        leftovers.remove(state)
+
+
+async def buy(bookstore: Bookstore, count: int, concurrency: int = 4) -> Outcomes:
+    """Have the buyer buy so many books, through its sidecar."""
+    host, port = bookstore.target(BOOKBUYER, BOOKSTORE)
+    headers = tuple(client_headers(BOOKBUYER.name).items())
+    probe = Probe(host, port, "e2e", count, "GET", BUY_A_BOOK, headers, concurrency)
+    return await bookstore.programs[BOOKBUYER.name].probe(probe)
+
+
+async def _sold_by(bookstore: Bookstore, *names: str) -> bool:
+    found = await buy(bookstore, 10, 1)
+    return set(found.identities) == set(names) and found.results == {"200": 10}
+
+
+async def all_connected(bookstore: Bookstore) -> bool:
+    """Say whether every sidecar is connected, and has accepted what it was sent."""
+    proxies = (await bookstore.plane.ask("/debug/proxy"))["proxies"]
+    streams = (await bookstore.plane.ask("/debug/xds"))["streams"]
+    assert isinstance(proxies, list)
+    assert isinstance(streams, list)
+    connected = [proxy for proxy in proxies if proxy["state"] == "connected"]
+    states = {kind["state"] for stream in streams for kind in stream["types"].values()}
+    types = min((len(stream["types"]) for stream in streams), default=0)
+    return len(connected) == len(PLACES) and types >= 2 and states == {"synced"}
+
+
+async def resources_sent(bookstore: Bookstore) -> Mapping[str, int]:
+    """Return how many resources this run of the control plane has sent, by type."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://{bookstore.plane.addresses.http}/metrics") as response,
+    ):
+        text = await response.text()
+    return {
+        sample.labels["type"]: int(sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "meshwright_xds_resources_sent_total"
+    }
+
+
+@asynccontextmanager
+async def under_load(bookstore: Bookstore) -> AsyncIterator[Counter[str]]:
+    """Buy books without a pause; the outcomes are complete when the block has ended."""
+    outcomes: Counter[str] = Counter()
+    enough = asyncio.Event()
+
+    async def load() -> None:
+        while not enough.is_set():
+            outcomes.update((await buy(bookstore, 20)).results)
+
+    task = asyncio.create_task(load(), name="load")
+    try:
+        yield outcomes
+    finally:
+        enough.set()
+        await task
+
+
+def until_bought(bookstore: Bookstore, outcomes: Counter[str], more: int) -> Awaitable[None]:
+    """Wait until so many more books were bought."""
+    goal = outcomes.total() + more
+    return bookstore.supervisor.until(f"{more} more purchases", lambda: outcomes.total() >= goal)
+
+
+@pytest.mark.parametrize("mode", [Mode.EXPLICIT, TRANSPARENT])
+async def test_an_edited_split_changes_traffic_without_a_failed_request(
+    envoy: str, tmp_path: Path, mode: Mode
+) -> None:
+    """From v1 to v2 and half and half, under load; the editor's file is all that changes."""
+    async with running(tmp_path, mode) as bookstore:
+        async with under_load(bookstore) as outcomes:
+            for phase, sellers in (
+                ("H", (STORE_V2.name,)),
+                ("G", (STORE_V1.name, STORE_V2.name)),
+                ("F", (STORE_V1.name,)),
+            ):
+                manifests.apply(bookstore.mesh, WANTED[phase])
+                await bookstore.supervisor.until(f"phase {phase}", _sells(bookstore, sellers))
+        assert outcomes == {"200": outcomes.total()}
+
+
+def _sells(bookstore: Bookstore, sellers: tuple[str, ...]) -> Callable[[], Awaitable[bool]]:
+    return lambda: _sold_by(bookstore, *sellers)
+
+
+@pytest.mark.parametrize("mode", [Mode.EXPLICIT, TRANSPARENT])
+async def test_a_crash_of_the_control_plane_is_not_felt_and_its_return_sends_only_endpoints(
+    envoy: str, tmp_path: Path, mode: Mode
+) -> None:
+    """Not one request fails; delta proxies are sent nothing twice but the endpoints that O4 demands.
+
+    Then the same with a manifest edited while nobody was there: what it changes is sent, so the count of
+    nothing is one that can be other than nothing.
+    """
+    async with running(tmp_path, mode) as bookstore:
+        await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+        before = await resources_sent(bookstore)
+        async with under_load(bookstore) as outcomes:
+            await _crash_and_return(bookstore, outcomes)
+            again = await resources_sent(bookstore)
+            await _crash_and_return(bookstore, outcomes, edit=WANTED["H"])
+            edited = await resources_sent(bookstore)
+            await bookstore.supervisor.until("sales of v2", _sells(bookstore, (STORE_V2.name,)))
+
+        assert all(before[kind] for kind in ("cluster", "endpoint", "listener", "route", "secret"))
+        assert {kind: sent for kind, sent in again.items() if sent} == {"endpoint": before["endpoint"]}
+        assert {kind for kind, sent in edited.items() if sent} == {"endpoint", "route"}
+        assert outcomes == {"200": outcomes.total()}
+        assert outcomes.total() >= 400
+
+
+async def _crash_and_return(
+    bookstore: Bookstore, outcomes: Counter[str], edit: dict[str, str] | None = None
+) -> None:
+    """Kill the control plane, trade without it, perhaps edit, start it again, wait for every sidecar."""
+    await bookstore.supervisor.crash(CONTROL_PLANE)
+    await until_bought(bookstore, outcomes, 100)
+    if edit is not None:
+        manifests.apply(bookstore.mesh, edit)
+    await bookstore.plane.start(bookstore.supervisor, bookstore.state / "logs")
+    await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
+    await until_bought(bookstore, outcomes, 100)

@@ -1,0 +1,43 @@
+"""The demo's acceptance matrix, as a user walks it, in both ways of interception."""
+
+import asyncio
+import re
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from pathlib import Path
+
+import pytest
+
+from demo.interception import missing_for_transparent
+from demo.topology import Mode
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(240)]
+TRANSPARENT = pytest.param(
+    Mode.TRANSPARENT,
+    marks=[
+        pytest.mark.root,
+        pytest.mark.skipif(bool(missing_for_transparent()), reason=missing_for_transparent() or "it can run"),
+    ],
+)
+
+
+@pytest.mark.parametrize("mode", [Mode.EXPLICIT, TRANSPARENT])
+async def test_every_cell_of_the_matrix_holds(envoy: str, tmp_path: Path, mode: Mode) -> None:
+    """Exit status 0, every cell as expected, and nothing left behind."""
+    demo = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "demo", "--once", "--mode", mode.value, "--state", str(tmp_path)),
+        stdout=PIPE,
+        stderr=STDOUT,
+    )
+    try:
+        output = (await demo.communicate())[0].decode()
+    finally:
+        if demo.returncode is None:
+            demo.terminate()
+            await demo.wait()
+
+    found = re.search(r"^matrix: (\d+)/(\d+)$", output, re.MULTILINE)
+    assert demo.returncode == 0, output
+    assert found, output
+    assert found[1] == found[2] == "200", output
+    assert "left running: nothing" in output
