@@ -55,6 +55,9 @@ class Metrics:
         self._opened = Counter("meshwright_xds_streams_opened", "Streams accepted.", ["protocol"], registry=r)
         self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
         self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
+        self._used = Counter(
+            "meshwright_xds_connections_used", "Connections on which a stream was asked for.", registry=r
+        )
         self._responses = Counter("meshwright_xds_responses", "Responses sent.", ["type"], registry=r)
         self._sent = Counter("meshwright_xds_resources_sent", "Resources in responses.", ["type"], registry=r)
         self._acks = Counter("meshwright_xds_acks", "Responses acknowledged.", ["type"], registry=r)
@@ -123,8 +126,15 @@ class Metrics:
         self._refused.labels(reason).inc()
 
     def handshake(self) -> None:
-        """Count a TLS handshake; those that open no stream are these less opened and refused."""
+        """Count a TLS handshake; those that never open a stream are these less the connections used.
+
+        grpcio says neither that a handshake failed nor why.
+        """
         self._handshakes.inc()
+
+    def connection_used(self) -> None:
+        """Count a connection whose first stream was asked for, whether it was let in or not."""
+        self._used.inc()
 
     def sent(self, type_url: str, resources: int) -> None:
         """Count a response sent, and the resources in it."""

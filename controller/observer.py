@@ -1,5 +1,7 @@
 """What happens on the ADS server, told to the registry, the metrics and the log."""
 
+from typing import Final
+
 import structlog
 
 from admin.metrics import Metrics, short_type
@@ -9,6 +11,9 @@ from xds.cache import NodeKey
 from xds.resource import TypeUrl
 from xds.status import Variant
 from xds.wire import Rejection, Response
+
+REMEMBERED_CONNECTIONS: Final = 10_000
+"""Connections known by their peer's address; a new stream on one that was forgotten counts it again."""
 
 _log = structlog.get_logger("controller.ads")
 
@@ -20,6 +25,7 @@ class MeshObserver:
         self._registry = registry
         self._metrics = metrics
         self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
+        self._connections: dict[str, None] = {}
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
@@ -28,6 +34,7 @@ class MeshObserver:
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
         """Note a stream."""
+        self._used(peer)
         self._registry.opened(node_key, peer.address)
         self._metrics.stream_opened(variant.value)
         self._variants.setdefault((node_key, peer.address), []).append(variant)
@@ -40,8 +47,17 @@ class MeshObserver:
 
     def refused(self, peer: Peer, reason: str) -> None:
         """Count it; whoever refused has said more in the log."""
+        self._used(peer)
         self._metrics.stream_refused(reason)
         _log.info("stream refused", peer=peer.address, reason=reason)
+
+    def _used(self, peer: Peer) -> None:
+        if peer.address in self._connections:
+            return
+        if len(self._connections) >= REMEMBERED_CONNECTIONS:
+            del self._connections[next(iter(self._connections))]
+        self._connections[peer.address] = None
+        self._metrics.connection_used()
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count it."""

@@ -1,0 +1,82 @@
+"""What is shipped, and what must not be there when it runs."""
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Build the wheel as anybody would, in an environment of its own."""
+    out = tmp_path_factory.mktemp("wheel")
+    uv = Path(sys.executable).parent / "uv"
+    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", out, ROOT], check=True, timeout=300)
+    (built,) = out.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_the_wheel_has_our_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    """No tests, no demo; each package is typed, and Envoy's API stands under `protos`."""
+    names = wheel.namelist()
+    top = {name.split("/")[0] for name in names if ".dist-info/" not in name}
+
+    assert top == set(PACKAGES)
+    assert {name.split("/")[0] for name in names if name.endswith("/py.typed")} == set(PACKAGES)
+    assert "protos/envoy/service/discovery/v3/ads_pb2.py" in names
+
+
+def test_the_packages_are_named_alike_everywhere() -> None:
+    """The wheel, the import contracts and the Makefile agree."""
+    makefile = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert makefile is not None
+
+    assert sorted(PROJECT["tool"]["importlinter"]["root_packages"]) == sorted([*PACKAGES, "demo"])
+    assert sorted([*makefile[1].split(), "protos"]) == sorted(PACKAGES)
+
+
+def test_the_descriptors_that_protos_come_from_are_not_there_at_run_time() -> None:
+    """xds-protos owns the names `xds` and `envoy`: it is neither locked nor installed, and never imported."""
+    locked = (ROOT / "requirements" / "run.txt").read_text()
+    assert "xds-protos" not in locked
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        importlib.metadata.version("xds-protos")
+
+    everything = "import cli.main, cli.serving, controller.app, sidecars.envoy.translate, sys\n"
+    loaded = "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    found = subprocess.run(
+        [sys.executable, "-c", everything + loaded], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert not {"envoy", "udpa", "validate", "cel"} & set(found.stdout.split())
+    assert "protos" in found.stdout.split()
+
+
+def test_generated_code_is_imported_under_protos_alone() -> None:
+    """No generated module refers to a package outside `protos` but protobuf's own."""
+    wrong = re.compile(
+        r"^(?:from|import) (?:envoy|xds|udpa|validate|cel|google\.(?:api|rpc|type))\b", re.MULTILINE
+    )
+    generated = list((ROOT / "protos").rglob("*_pb2.py*"))
+
+    assert len(generated) > 100
+    assert [path.name for path in generated if wrong.search(path.read_text())] == []
+
+
+def test_run_time_requirements_are_part_of_the_tested_ones() -> None:
+    """What is shipped is locked at the versions that the tests run with."""
+    pins = [
+        set(re.findall(r"^[a-z0-9-]+==[^ \\;]+", (ROOT / "requirements" / name).read_text(), re.MULTILINE))
+        for name in ("run.txt", "dev.txt")
+    ]
+
+    assert pins[0]
+    assert pins[0] <= pins[1]
