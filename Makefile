@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup envoy system demo check types test format fast golden lock clean
+.PHONY: help bench-fanout bench-storm setup envoy system demo check types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,12 @@ golden: setup envoy ## rewrite the golden files and remove stale ones
 format: setup ## format and mend what can be mended
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
+
+bench-fanout: setup ## what a push to many proxies costs, beside go-control-plane (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.fanout $(if $(QUICK),--quick)
+
+bench-storm: setup ## everybody connects at once; nothing has changed (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.storm $(if $(QUICK),--quick)
 
 lock: $(VENV)/.locked ## resolve the dependencies anew
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements/run.txt

@@ -239,19 +239,22 @@ class AdsServer:
     def _credentials(
         self, tls: Callable[[], TlsIdentity], loop: asyncio.AbstractEventLoop
     ) -> grpc.ServerCredentials:
-        shown: dict[TlsIdentity, Any] = {}
+        shown = tls()
 
         def configuration() -> Any:  # noqa: ANN401 (grpc has no types)
-            identity = tls()
-            if identity not in shown:
-                shown.clear()
-                shown[identity] = grpc.ssl_server_certificate_configuration(
-                    [(identity.key, identity.chain)], root_certificates=identity.trust_bundle
-                )
-            return shown[identity]
+            return grpc.ssl_server_certificate_configuration(
+                [(shown.key, shown.chain)], root_certificates=shown.trust_bundle
+            )
 
         def fetch() -> Any:  # noqa: ANN401 (grpc has no types)
+            nonlocal shown
             loop.call_soon_threadsafe(self._observer.handshake)
+            identity = tls()
+            if identity == shown:
+                # No change, and said so: gRPC would replace its TLS context at each handshake, which is
+                # dear, and not safe while another handshake begins (grpc/grpc#36693: it can crash).
+                return None
+            shown = identity
             return configuration()
 
         return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
@@ -301,6 +304,9 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a share of the clients
         ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", -1),
+        # A storm of new streams waits for its turn: by default, beyond 1000 some are cancelled at random.
+        ("grpc.server.max_pending_requests", limits.streams or 2**31 - 1),
+        ("grpc.server.max_pending_requests_hard_limit", limits.streams or 2**31 - 1),
         # S14: with the defaults, idle streams whose client pings are ended ("too many pings").
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
         ("grpc.http2.min_ping_interval_without_data_ms", 1000),

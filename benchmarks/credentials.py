@@ -1,0 +1,32 @@
+"""Certificates for a benchmark: one for the server, one that all the load generator's proxies show."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from certs.authority import CertificateAuthority
+from certs.ledger import Ledger
+from certs.proxy import issue_proxy
+from certs.server import ads_server_certificate
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+
+
+def issue(directory: Path) -> None:
+    """Write `ca.pem`, `s.pem`, `s.key` (server, for 127.0.0.1), `c.pem` and `c.key` (client)."""
+    now = datetime.now(UTC)
+    state = directory / "state"
+    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    server = ads_server_certificate(authority, state, now)
+    with Ledger.open(state / "ledger.db") as ledger:
+        proxy = issue_proxy(authority, ledger, ProxyName.parse("u1.load.ns"), timedelta(days=1), now)
+    files = {
+        "ca.pem": authority.trust_bundle(),
+        "s.pem": server.chain_pem,
+        "s.key": server.key.reveal(),
+        "c.pem": proxy.chain_pem,
+        "c.key": proxy.key.reveal(),
+    }
+    for name, content in files.items():
+        path = directory / name
+        path.touch(mode=0o600)
+        path.write_bytes(content)

@@ -1,0 +1,210 @@
+"""`python -m benchmarks.fanout`: what a push costs, here and in go-control-plane, in the same run.
+
+Both servers get the same load in turn, for several rounds; CPU is the server process's own, user and
+system, from the first change to the last acknowledgement. Compare within one run only: figures of one
+machine vary by a fifth from run to run.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.credentials import issue
+from benchmarks.programs import HERE, Load, build, loading, ours, serving
+
+PROTOCOLS: Final = ("delta", "sotw")
+OURS: Final = "meshwright"
+PEER: Final = "go-control-plane"
+SETTLE: Final = 0.3
+"""Seconds for a server to end its work on the last acknowledgements, which its CPU is charged with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Proxies that each subscribe to so many assignments of ten endpoints, of which one changes."""
+
+    name: str
+    proxies: int
+    names: int
+    protocol: str
+    bumps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One server under one workload, once."""
+
+    workload: str
+    server: str
+    round: int
+    connect_cpu_seconds: float
+    push_cpu_us: float
+    rss_mib: float
+    peak_mib: float
+    connect: Load
+    push: Load
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fanout", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything, once, to try")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each server is measured [2]")
+    parser.add_argument("--bumps", type=int, default=30, help="changes per measurement [30]")
+    parser.add_argument("--only", help="workloads whose name begins so, for example P1")
+    parser.add_argument("--alone", action="store_true", help="without the peer")
+    parser.add_argument("--profile", type=Path, help="directory for profiles of our server (they slow it)")
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "fanout.json")
+    return parser.parse_args(argv)
+
+
+def workloads(bumps: int, *, quick: bool) -> Iterator[Workload]:
+    """Return the workloads: P1, and P2 to P4 (the connecting is P4)."""
+    share = 10 if quick else 1
+    for protocol in PROTOCOLS:
+        yield Workload(f"P1 {protocol}", 1000 // share, 1, protocol, bumps)
+    for name, protocol in zip(("P2", "P3"), PROTOCOLS, strict=True):
+        yield Workload(f"{name} {protocol}", 300 // share, 2000 // share, protocol, bumps)
+
+
+def measure(
+    workload: Workload, name: str, command: Sequence[str | Path], generator: Path, tls: Path, number: int
+) -> Measurement:
+    """Run one server under one workload."""
+    sized = [*command, "--services", str(workload.names), "--endpoints", "10"]
+    options = (
+        "-protocol",
+        workload.protocol,
+        "-proxies",
+        str(workload.proxies),
+        "-names",
+        str(workload.names),
+    )
+    with serving(sized, tls) as server, loading(generator, server, tls, *options) as load:
+        before = server.cpu_seconds()
+        connect = load.do("connect")
+        time.sleep(SETTLE)
+        connected = server.cpu_seconds()
+        push = load.do(f"bump {workload.bumps}")
+        time.sleep(SETTLE)
+        pushed = server.cpu_seconds()
+        rss, peak = server.memory_mib()
+    return Measurement(
+        workload.name,
+        name,
+        number,
+        connected - before,
+        (pushed - connected) / (workload.proxies * workload.bumps) * 1e6,
+        rss,
+        peak,
+        connect,
+        push,
+    )
+
+
+def table(measurements: Sequence[Measurement]) -> Table:
+    """Lay out the medians of all rounds, each workload's two servers one above the other."""
+    out = Table(title="fan-out: server CPU per push and acknowledgement, time to the last one, connecting")
+    for heading in ("workload", "server"):
+        out.add_column(heading)
+    for heading in (
+        "CPU/push µs",
+        "ratio",
+        "last ACK p50 ms",
+        "p99",
+        "max",
+        "kB/push",
+        "connect CPU s",
+        "ratio",
+        "connect s",
+        "connect MB",
+        "RSS MiB",
+        "peak MiB",
+    ):
+        out.add_column(heading, justify="right")
+    for workload in dict.fromkeys(m.workload for m in measurements):
+        of_it = [m for m in measurements if m.workload == workload]
+        for server in dict.fromkeys(m.server for m in of_it):
+            out.add_row(workload, server, *_cells([m for m in of_it if m.server == server], of_it))
+        out.add_section()
+    return out
+
+
+def _cells(mine: Sequence[Measurement], all_of_it: Sequence[Measurement]) -> Iterator[str]:
+    peers = [m for m in all_of_it if m.server == PEER] if mine[0].server == OURS else []
+    pushes = mine[0].push.proxies * mine[0].push.rounds
+    yield f"{statistics.median(m.push_cpu_us for m in mine):.0f}"
+    yield _ratio([m.push_cpu_us for m in mine], [m.push_cpu_us for m in peers])
+    yield f"{statistics.median(m.push.last_ack_ms.p50 for m in mine):.0f}"
+    yield f"{statistics.median(m.push.last_ack_ms.p99 for m in mine):.0f}"
+    yield f"{max(m.push.last_ack_ms.max for m in mine):.0f}"
+    yield f"{statistics.median(m.push.bytes for m in mine) / pushes / 1e3:.1f}"
+    yield f"{statistics.median(m.connect_cpu_seconds for m in mine):.2f}"
+    yield _ratio([m.connect_cpu_seconds for m in mine], [m.connect_cpu_seconds for m in peers])
+    yield f"{statistics.median(m.connect.seconds for m in mine):.2f}"
+    yield f"{statistics.median(m.connect.bytes for m in mine) / 1e6:.1f}"
+    yield f"{statistics.median(m.rss_mib for m in mine):.0f}"
+    yield f"{max(m.peak_mib for m in mine):.0f}"
+
+
+def _ratio(mine: Sequence[float], peers: Sequence[float]) -> str:
+    return f"{statistics.median(mine) / statistics.median(peers):.3f}" if peers else ""
+
+
+def machine() -> dict[str, object]:
+    """Describe where it ran."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def main() -> None:
+    """Measure, print, write."""
+    options = arguments()
+    console = Console(width=160)
+    generator = build("loadgen")
+    servers: dict[str, Sequence[str | Path]] = {OURS: ours()}
+    if not options.alone:
+        servers[PEER] = (build("peers/go-control-plane"),)
+    measurements = []
+    where = machine()
+    with tempfile.TemporaryDirectory(prefix="fanout-") as directory:
+        tls = Path(directory)
+        issue(tls)
+        for number in range(1 if options.quick else options.rounds):
+            for workload in workloads(options.bumps, quick=options.quick):
+                if options.only and not workload.name.startswith(options.only):
+                    continue
+                for name, command in servers.items():
+                    started = time.monotonic()
+                    profiled = list(command)
+                    if options.profile is not None and name == OURS:
+                        options.profile.mkdir(parents=True, exist_ok=True)
+                        profiled += ["--profile", options.profile / f"{workload.name.replace(' ', '-')}.txt"]
+                    measurements.append(measure(workload, name, profiled, generator, tls, number))
+                    console.print(f"{workload.name}, {name}: {time.monotonic() - started:.0f} s", style="dim")
+    console.print(table(measurements))
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    result = {"machine": where, "measurements": [asdict(m) for m in measurements]}
+    options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    console.print(f"written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+const adsService = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
+
+// proxy is one client: one connection, one stream. Its fields belong to the goroutine that runs it, but
+// got and settled are written under the fleet's mutex too, for whoever asks why a proxy still waits.
+type proxy struct {
+	number  int
+	fleet   *fleet
+	slow    bool
+	stream  grpc.ClientStream
+	cancel  context.CancelFunc
+	stopped sync.WaitGroup
+
+	asked   map[string]bool              // types asked for on this stream
+	got     map[string]int               // resources received on this stream by type, at least
+	version map[string]string            // newest version by type, on this stream
+	held    map[string]map[string]string // versions by name, delta: survives the stream
+	settled bool                         // has its first configuration
+	counted int64                        // the last round that was counted
+}
+
+// order is that of Envoy's start: each type is asked for when the one before has come.
+func (p *proxy) order() []string {
+	if p.fleet.mesh {
+		return []string{clusterType, endpointType, listenerType, routeType}
+	}
+	return []string{endpointType}
+}
+
+// connect dials, opens the stream and asks; the rest happens when responses come.
+func (p *proxy) connect(ctx context.Context) error {
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(p.fleet.credentials),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)),
+	}
+	if p.slow {
+		options = append(options, grpc.WithContextDialer(dialSlowly))
+	}
+	connection, err := grpc.NewClient("passthrough:///"+p.fleet.address, options...)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	method := "StreamAggregatedResources"
+	if p.fleet.delta {
+		method = "DeltaAggregatedResources"
+	}
+	description := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	stream, err := connection.NewStream(ctx, description, adsService+method)
+	if err != nil {
+		cancel()
+		return fmt.Errorf("proxy %d: %w", p.number, err)
+	}
+	p.stream, p.cancel = stream, func() { cancel(); connection.Close() }
+	p.asked, p.got, p.version = map[string]bool{}, map[string]int{}, map[string]string{}
+	p.settled = false
+	types := p.order()
+	if !p.slow && len(p.held) == 0 {
+		types = types[:1]
+	}
+	for _, typeURL := range types { // after a reconnect, as Envoy does, everything at once
+		if err := p.ask(typeURL); err != nil {
+			return err
+		}
+	}
+	p.stopped.Add(1)
+	go p.receive()
+	return nil
+}
+
+func (p *proxy) ask(typeURL string) error {
+	asking := request{typeURL: typeURL, names: p.fleet.names(typeURL)}
+	if len(p.asked) == 0 {
+		asking.node = fmt.Sprintf("u%d", p.number)
+	}
+	if p.fleet.delta {
+		asking.held = p.held[typeURL]
+	}
+	p.asked[typeURL] = true
+	return p.send(&asking)
+}
+
+func (p *proxy) send(message *request) error {
+	data := message.encode(p.fleet.delta)
+	return p.stream.SendMsg(&data)
+}
+
+func (p *proxy) receive() {
+	defer p.stopped.Done()
+	for {
+		var data []byte
+		if err := p.stream.RecvMsg(&data); err != nil {
+			p.fleet.ended(p, err)
+			return
+		}
+		if err := p.take(data); err != nil {
+			p.fleet.ended(p, err)
+			return
+		}
+	}
+}
+
+// take acknowledges a response, and tells the fleet when it was what is waited for.
+func (p *proxy) take(data []byte) error {
+	round := p.fleet.round.Load() // the round begins before its change is asked for
+	received, err := readResponse(data, p.fleet.delta && p.fleet.mesh)
+	if err != nil {
+		return err
+	}
+	ack := request{typeURL: received.typeURL, nonce: received.nonce}
+	if !p.fleet.delta {
+		ack.version, ack.names = received.version, p.fleet.names(received.typeURL)
+	}
+	if err := p.send(&ack); err != nil {
+		return err
+	}
+	p.fleet.count(p, len(data), received.typeURL, received.resources)
+	p.hold(received)
+	changed := p.version[received.typeURL] != received.version
+	p.version[received.typeURL] = received.version
+	if !p.settled {
+		return p.progress()
+	}
+	if received.typeURL == endpointType && changed && p.counted != round {
+		p.counted = round
+		p.fleet.done(p)
+	}
+	return nil
+}
+
+func (p *proxy) hold(received response) {
+	for _, one := range received.named {
+		if p.held == nil {
+			p.held = map[string]map[string]string{}
+		}
+		if p.held[received.typeURL] == nil {
+			p.held[received.typeURL] = map[string]string{}
+		}
+		p.held[received.typeURL][one.name] = one.version
+	}
+}
+
+// progress asks for the next type when one is complete, and is done when all are.
+func (p *proxy) progress() error {
+	for _, typeURL := range p.order() {
+		if !p.asked[typeURL] {
+			if err := p.ask(typeURL); err != nil {
+				return err
+			}
+		}
+		if !p.complete(typeURL) {
+			return nil
+		}
+	}
+	p.counted = p.fleet.round.Load()
+	p.fleet.done(p)
+	return nil
+}
+
+func (p *proxy) complete(typeURL string) bool {
+	_, answered := p.version[typeURL]
+	expected := p.fleet.expected(typeURL)
+	if p.fleet.delta && typeURL != endpointType && len(p.held[typeURL]) >= expected {
+		// What is held already need not come again; of routes, not even an answer.
+		return answered || typeURL == routeType
+	}
+	return answered && p.got[typeURL] >= expected
+}
+
+// disconnect ends the stream and waits for its goroutine.
+func (p *proxy) disconnect() {
+	if p.cancel != nil {
+		p.cancel()
+		p.stopped.Wait()
+		p.cancel = nil
+	}
+}
+
+// slowConn reads as usual until TLS and HTTP/2 are set up, and then a few bytes at a time.
+type slowConn struct {
+	net.Conn
+	read int
+}
+
+func (c *slowConn) Read(buffer []byte) (int, error) {
+	if c.read > 8<<10 {
+		time.Sleep(100 * time.Millisecond)
+		buffer = buffer[:min(len(buffer), 100)]
+	}
+	size, err := c.Conn.Read(buffer)
+	c.read += size
+	return size, err
+}
+
+func dialSlowly(ctx context.Context, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &slowConn{Conn: connection}, nil
+}

@@ -1,0 +1,182 @@
+"""The programs of a benchmark: servers to be measured from outside, and the load generator."""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+PATIENCE: Final = 30.0
+"""Seconds that a server may take to start."""
+
+
+class BenchmarkError(RuntimeError):
+    """A program of the benchmark failed; what it said stands above."""
+
+
+def build(source: str) -> Path:
+    """Build the Go program below `benchmarks/<source>` and return it; go's own cache makes this quick."""
+    target = HERE / "bin" / Path(source).name
+    try:
+        subprocess.run(["go", "build", "-o", target, "."], cwd=HERE / source, check=True)
+    except FileNotFoundError as error:
+        raise BenchmarkError("the benchmark needs Go (https://go.dev), 1.26 or newer") from error
+    except subprocess.CalledProcessError as error:
+        raise BenchmarkError(f"benchmarks/{source} does not build") from error
+    return target
+
+
+def ours() -> tuple[str, ...]:
+    """Return the command of our synthetic server."""
+    return (sys.executable, "-m", "benchmarks.synthetic_server")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on at the moment."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    control: str
+
+    def cpu_seconds(self) -> float:
+        """Return user and system time of the process, threads that have ended included.
+
+        It is the process's POSIX CPU clock, read from outside: nanoseconds, where /proc has ticks of 10 ms.
+        The identifier is Linux's: the complement of the process id, and 2 for the scheduler's clock.
+        """
+        return time.clock_gettime(~self.process.pid << 3 | 2)
+
+    def memory_mib(self) -> tuple[float, float]:
+        """Return resident memory now, and the most that it was."""
+        found = {}
+        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii").splitlines():
+            name, _, value = line.partition(":")
+            if name in ("VmRSS", "VmHWM"):
+                found[name] = int(value.split()[0]) / 1024
+        return found["VmRSS"], found["VmHWM"]
+
+    def streams(self) -> int:
+        """Return how many streams the server has."""
+        return int(json.loads(self.get("/stats"))["streams"])
+
+    def get(self, path: str) -> bytes:
+        """Ask the control port."""
+        with urllib.request.urlopen(f"{self.control}{path}", timeout=PATIENCE) as answer:  # noqa: S310 - http only
+            return bytes(answer.read())
+
+
+@contextlib.contextmanager
+def serving(command: Sequence[str | Path], tls: Path, ports: Sequence[int] = ()) -> Iterator[Server]:
+    """Start a server, wait until it answers, and stop it in the end."""
+    port, control = ports or free_ports(2)
+    more = ["--port", str(port), "--control-port", str(control), "--tls-dir", str(tls)]
+    process = subprocess.Popen([*command, *more], cwd=HERE.parent)
+    server = Server(process, port, f"http://127.0.0.1:{control}")
+    try:
+        _await(server)
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _await(server: Server) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            server.get("/stats")
+            return
+        except OSError as error:
+            if server.process.poll() is not None:
+                raise BenchmarkError(f"the server ended with {server.process.returncode}") from error
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"the server does not answer after {PATIENCE} s") from error
+            time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Milliseconds."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the load generator says of one command; `last_ack_ms` has a value per round."""
+
+    proxies: int
+    rounds: int
+    seconds: float
+    last_ack_ms: Distribution
+    each_ack_ms: Distribution
+    bytes: int
+    responses: int
+    resources: dict[str, int]
+    lost: int
+    losses: list[str] = field(default_factory=list)
+    slow_settled: int = 0
+
+
+class LoadGenerator:
+    """A running load generator, which obeys one command at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def do(self, command: str) -> Load:
+        """Give a command and wait for its answer; raise BenchmarkError if it gives up."""
+        assert self._process.stdin is not None  # noqa: S101 - both are pipes, see `loading`
+        assert self._process.stdout is not None  # noqa: S101
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise BenchmarkError(f"the load generator gave up at {command!r}")
+        answer = json.loads(line)
+        for key in ("last_ack_ms", "each_ack_ms"):
+            answer[key] = Distribution(**answer[key])
+        return Load(**answer)
+
+
+@contextlib.contextmanager
+def loading(program: Path, server: Server, tls: Path, *options: str) -> Iterator[LoadGenerator]:
+    """Start a load generator against a server, and stop it in the end."""
+    process = subprocess.Popen(
+        [
+            program,
+            *("-address", f"127.0.0.1:{server.port}", "-control", server.control, "-tls-dir", tls),
+            *options,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield LoadGenerator(process)
+    finally:
+        process.kill()
+        process.communicate()

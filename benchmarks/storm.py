@@ -1,0 +1,178 @@
+"""`python -m benchmarks.storm`: every proxy of a mesh at once, and nothing at all.
+
+Proxies connect together to a control plane that has just started, first with nothing, then after its
+restart with what they hold; each gets clusters, endpoints, a listener and routes. Between the two an equal
+snapshot is published, which must make no response. The last case has one proxy that hardly reads.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.credentials import issue
+from benchmarks.fanout import PROTOCOLS, machine
+from benchmarks.programs import HERE, Load, LoadGenerator, Server, build, free_ports, loading, ours, serving
+
+SERVICES: Final = 300
+ENDPOINTS: Final = 5
+QUIET: Final = 3000
+"""Milliseconds in which nothing must come."""
+SLOW_PATIENCE: Final = 25_000
+"""Milliseconds to see how a proxy that hardly reads ends: longer than a write may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """One case: what connecting gave, with the server's CPU, what came unasked after, and who was left."""
+
+    protocol: str
+    case: str
+    cpu_seconds: float
+    peak_mib: float
+    connect: Load
+    after: Load
+    streams: int
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.storm", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the proxies, to try")
+    parser.add_argument("--proxies", type=int, default=2000, help="proxies that connect at once [2000]")
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "storm.json")
+    return parser.parse_args(argv)
+
+
+def command() -> tuple[str, ...]:
+    """Return the command of the server, with its own limit on new streams in force."""
+    sizes = ("--services", str(SERVICES), "--endpoints", str(ENDPOINTS))
+    return (*ours(), *sizes, "--types", "mesh", "--default-admission")
+
+
+def connect(protocol: str, case: str, server: Server, load: LoadGenerator, idle: int) -> Storm:
+    """Let all proxies connect, then publish an equal snapshot and wait."""
+    before = server.cpu_seconds()
+    connected = load.do("connect")
+    time.sleep(0.5)
+    spent = server.cpu_seconds() - before
+    # What came after the last one was configured belongs to the connecting (routes that are held already).
+    late = load.do("idle 1500")
+    server.get("/again")
+    after = load.do(f"idle {idle}")
+    return Storm(
+        protocol, case, spent, server.memory_mib()[1], _with(connected, late), after, server.streams()
+    )
+
+
+def storms(protocol: str, proxies: int, generator: Path, tls: Path) -> list[Storm]:
+    """Run the three cases of one variant of the protocol."""
+    options = ("-protocol", protocol, "-types", "mesh", "-names", str(SERVICES), "-parallel", "0")
+    fleet = (*options, "-proxies", str(proxies))
+    ports = free_ports(2)
+    found = []
+    with serving(command(), tls, ports) as server, loading(generator, server, tls, *fleet) as load:
+        found.append(connect(protocol, "first start", server, load, QUIET))
+        server.process.kill()
+        server.process.wait()
+        load.do("disconnect")
+        with serving(command(), tls, ports) as restarted:
+            found.append(connect(protocol, "restart", restarted, load, QUIET))
+    with serving(command(), tls) as server, loading(generator, server, tls, *fleet, "-slow", "1") as load:
+        found.append(connect(protocol, "one slow reader", server, load, SLOW_PATIENCE))
+    return found
+
+
+def table(storms: Sequence[Storm]) -> Table:
+    """Lay out the cases."""
+    out = Table(title="storm: everybody connects at once; then an equal snapshot is published")
+    for heading in ("protocol", "case"):
+        out.add_column(heading)
+    for heading in (
+        "last configured s",
+        "p50 s",
+        "CPU s",
+        "peak MiB",
+        "MB",
+        "CDS",
+        "EDS",
+        "LDS",
+        "RDS",
+        "streams",
+        "responses after equal snapshot",
+    ):
+        out.add_column(heading, justify="right")
+    for storm in storms:
+        out.add_row(
+            storm.protocol,
+            storm.case,
+            f"{storm.connect.seconds:.2f}",
+            f"{storm.connect.each_ack_ms.p50 / 1e3:.2f}",
+            f"{storm.cpu_seconds:.2f}",
+            f"{storm.peak_mib:.0f}",
+            f"{storm.connect.bytes / 1e6:.1f}",
+            *(str(_received(storm.connect, kind)) for kind in _KINDS),
+            str(storm.streams),
+            str(storm.after.responses),
+        )
+    return out
+
+
+_KINDS: Final = ("Cluster", "ClusterLoadAssignment", "Listener", "RouteConfiguration")
+
+
+def _received(load: Load, kind: str) -> int:
+    return sum(count for name, count in load.resources.items() if name.endswith(f".{kind}"))
+
+
+def _with(connected: Load, late: Load) -> Load:
+    kinds = sorted(connected.resources.keys() | late.resources.keys())
+    return Load(
+        connected.proxies,
+        connected.rounds,
+        connected.seconds,
+        connected.last_ack_ms,
+        connected.each_ack_ms,
+        connected.bytes + late.bytes,
+        connected.responses + late.responses,
+        {kind: connected.resources.get(kind, 0) + late.resources.get(kind, 0) for kind in kinds},
+        connected.lost + late.lost,
+        connected.losses + late.losses,
+        connected.slow_settled + late.slow_settled,
+    )
+
+
+def main() -> None:
+    """Measure, print, write."""
+    options = arguments()
+    console = Console(width=150)
+    generator = build("loadgen")
+    where = machine()
+    found: list[Storm] = []
+    with tempfile.TemporaryDirectory(prefix="storm-") as directory:
+        tls = Path(directory)
+        issue(tls)
+        for protocol in PROTOCOLS:
+            found += storms(protocol, options.proxies // (10 if options.quick else 1), generator, tls)
+    console.print(table(found))
+    for storm in found:
+        if storm.case == "one slow reader":
+            ended = "was ended" if storm.streams == storm.connect.proxies - 1 else "still has its stream"
+            console.print(f"{storm.protocol}: the slow reader {ended}")
+        for loss in storm.connect.losses + storm.after.losses:
+            console.print(f"{storm.protocol}, {storm.case}: {loss}")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    result = {"machine": where, "storms": [asdict(storm) for storm in found]}
+    options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    console.print(f"written to {options.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""`python -m benchmarks.synthetic_server`: serve ClusterLoadAssignments that nobody's mesh has.
+
+One snapshot stands for every node, and any client whose certificate `ca.pem` has signed may have any number
+of streams. A control port on loopback changes things: `GET /bump` gives the first assignment other
+endpoints and answers when that snapshot is set, `GET /again` publishes an equal snapshot made anew, and
+`GET /stats` says what it cost. Uses only the public interface of `xds`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import resource
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from benchmarks.sampling import sampled
+from benchmarks.synthetic_resources import around, assignment
+from xds.access import AnyNode
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.limits import Limits
+from xds.resource import Resource
+from xds.server import AdsServer, TlsIdentity
+from xds.snapshot import Snapshot
+
+_NODE: Final = NodeKey("n")
+_GROUP: Final = GroupKey("g")
+_LIMITS: Final = Limits(streams_per_node=None, streams_per_second=None)
+"""Every client here is the same node, and all may come at once."""
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.synthetic_server", description=__doc__)
+    parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
+    parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")
+    parser.add_argument("--port", type=int, default=18000, help="port of the discovery service")
+    parser.add_argument("--control-port", type=int, default=18001, help="port of /bump, /again and /stats")
+    parser.add_argument("--tls-dir", type=Path, required=True, help="directory of ca.pem, s.pem and s.key")
+    parser.add_argument("--types", choices=("eds", "mesh"), default="eds", help="mesh: with CDS, LDS and RDS")
+    parser.add_argument("--default-admission", action="store_true", help="keep the limit of new streams/s")
+    parser.add_argument("--profile", type=Path, help="write a profile of the event loop's thread here")
+    return parser.parse_args(argv)
+
+
+class Synthetic:
+    """The resources served, and how they change."""
+
+    def __init__(self, services: int, endpoints: int, *, mesh: bool) -> None:
+        self.cache = SnapshotCache()
+        self._services = services
+        self._endpoints = endpoints
+        self._mesh = mesh
+        self._revision = 0
+        self._resources: list[Resource] = []
+        self.again()
+
+    def again(self) -> None:
+        """Make every resource anew, as they are, and publish."""
+        self._resources = [assignment(0, self._endpoints, self._revision)]
+        self._resources += [assignment(i, self._endpoints, 0) for i in range(1, self._services)]
+        self._resources += around(self._services) if self._mesh else ()
+        self._publish()
+
+    def bump(self) -> None:
+        """Make the first assignment anew with other endpoints, and publish; the others stay as they are."""
+        self._revision += 1
+        self._resources[0] = assignment(0, self._endpoints, self._revision)
+        self._publish()
+
+    def _publish(self) -> None:
+        self.cache.publish({_GROUP: Snapshot.of(self._resources)}, {_NODE: _GROUP})
+
+
+def control(synthetic: Synthetic, server: AdsServer) -> web.Application:
+    """Make the control port's application."""
+
+    async def bump(_: web.Request) -> web.Response:
+        synthetic.bump()
+        return web.Response()
+
+    async def again(_: web.Request) -> web.Response:
+        synthetic.again()
+        return web.Response()
+
+    async def stats(_: web.Request) -> web.Response:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return web.json_response(
+            {
+                "streams": len(server.statuses()),
+                "responses_encoded": server.responses_encoded,
+                "cpu_seconds": usage.ru_utime + usage.ru_stime,
+                "rss_kib": _resident(),
+            }
+        )
+
+    application = web.Application()
+    application.add_routes([web.get("/bump", bump), web.get("/again", again), web.get("/stats", stats)])
+    return application
+
+
+async def serve(options: argparse.Namespace) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    directory: Path = options.tls_dir
+    identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
+    synthetic = Synthetic(options.services, options.endpoints, mesh=options.types == "mesh")
+    limits = Limits(streams_per_node=None) if options.default_admission else _LIMITS
+    server = AdsServer(synthetic.cache, AnyNode(_NODE), lambda: identity, limits=limits)
+    await server.start(f"127.0.0.1:{options.port}")
+    runner = web.AppRunner(control(synthetic, server), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", options.control_port).start()
+    with sampled(options.profile) if options.profile is not None else contextlib.nullcontext():
+        await stopping.wait()
+    await runner.cleanup()
+    await server.stop(0.5)
+
+
+def main() -> None:
+    """Run the program."""
+    asyncio.run(serve(arguments()))
+
+
+def _resident() -> int:
+    """Return the resident memory in KiB."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    return 0
+
+
+if __name__ == "__main__":
+    main()
