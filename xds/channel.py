@@ -12,22 +12,29 @@ from xds.wire import ERROR_LIMIT, NO_VERSION, Nonce, Rejection, Response
 UNANSWERED_LIMIT = 64
 """Responses remembered per type for a client that reads but does not answer."""
 
+APPLIED_OTHERS = ("Error adding/updating cluster(s)", "Error adding/updating listener(s)")
+"""How Envoy's words begin when it has looked at each resource by itself (1.36 to 1.40)."""
 
-def blamed(response: Response, rejection: Rejection) -> dict[ResourceName, Version]:
-    """Return which resources of a response a rejection is about, with their versions.
 
-    Envoy applies the good clusters and listeners of a response that it rejects (N3), and names the bad
-    ones; of other types it takes all or nothing. Words that name none, or were cut, blame all.
+def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName, Version], set[ResourceName]]:
+    """Return which resources of a response a rejection is about, with their versions, and which it may cost.
+
+    An Envoy that says APPLIED_OTHERS has applied the good clusters and listeners, and names the bad ones
+    (N3). In any other case it has taken nothing, or some, and those that are not at fault may be missing.
+    Words that name none, or were cut, or are about another type, blame all.
     """
     versions = {resource.name: resource.version for resource in response.resources}
     if response.type_url not in FULL_STATE or len(rejection.message) >= ERROR_LIMIT:
-        return versions
+        return versions, set(versions)
     named = {
         name: version
         for name, version in versions.items()
         if re.search(rf"(?<![\w|/.-]){re.escape(name)}(?![\w|/.-])", rejection.message)
     }
-    return named or versions
+    if not named:
+        return versions, set(versions)
+    applied = rejection.message.startswith(APPLIED_OTHERS)
+    return named, set() if applied else versions.keys() - named.keys()
 
 
 @dataclass(slots=True)
@@ -37,7 +44,9 @@ class Channel:
     `held` is what the client was sent and not told to drop, by version; `dirty` are names whose resource
     may differ from it; `must` are names to be sent whatever the client holds; `gone` are names to be
     taken back once nothing refers to them; `retired` are their last resources, for the answers that list
-    everything until then. `owed` says that an answer must be sent even if it is empty.
+    everything until then. `owed` says that an answer must be sent even if it is empty. `suspected` are
+    resources that stood in a rejected response and may be good: the client may have none of them, and with
+    `retry` they are sent once more after the next that it accepts.
     """
 
     type_url: TypeUrl
@@ -54,6 +63,8 @@ class Channel:
     acked_version: Version = NO_VERSION
     rejection: Rejection | None = None
     rejected: dict[ResourceName, Version] = field(default_factory=dict)
+    suspected: set[ResourceName] = field(default_factory=set)
+    retry: bool = False
 
     @property
     def has_news(self) -> bool:
@@ -65,6 +76,10 @@ class Channel:
         """Say whether there is something to take back."""
         return bool(self.gone)
 
+    def on_the_way(self) -> set[ResourceName]:
+        """Return the names that stand in responses not answered yet."""
+        return {each.name for response in self.unanswered.values() for each in response.resources}
+
     def answered(self, nonce: Nonce, rejection: Rejection | None) -> None:
         """Take an ACK or NACK; one of a response that is not remembered says nothing (W5, W6, D12).
 
@@ -73,12 +88,13 @@ class Channel:
         if (response := self.unanswered.pop(nonce, None)) is None:
             return
         if rejection is not None:
-            self.rejection = rejection
-            self.rejected.update(blamed(response, rejection))
+            self._reject(response, rejection)
             return
         self.acked_version = response.version
-        if self.rejected:
+        if self.rejection is not None or self.suspected:
             self._accept({resource.name for resource in response.resources})
+            if self.retry:
+                self._retry()
 
     def sent(self, response: Response, *, supersedes: bool) -> None:
         """Remember a response that goes out now; with `supersedes` no answer to an older one counts."""
@@ -92,6 +108,11 @@ class Channel:
     def touch(self, names: frozenset[ResourceName], old: Snapshot | None, new: Snapshot) -> None:
         """Take the names that differ between two snapshots; what the client does not want is passed over."""
         resources = new.resources(self.type_url)
+        if self.suspected and (hit := names & (self.suspected | self.rejected.keys())):
+            # D12: what was wrong may be mended now. What stood beside it waits for word of the changed ones.
+            self.retry = True
+            if hit.isdisjoint(resources):
+                self._retry()
         for name in names:
             if name in resources:
                 if self.subscription.wants(name, on_demand=resources[name].on_demand):
@@ -113,26 +134,40 @@ class Channel:
             self.retired.pop(name, None)
         for pending in (self.dirty, self.must, self.gone, self.absent):
             pending.difference_update(names)
-        self._accept(names)
+        if names & (self.suspected | self.rejected.keys()):
+            self._accept(names)
+            self._retry()
 
     def drop_unwanted(self) -> None:
         """Forget what only a wildcard asked for, when it has ended."""
         self.drop({name for name in self.held if not self.subscription.wants(name)})
 
-    def take_news(self, snapshot: Snapshot) -> list[Resource]:
-        """Return what must be added or changed, by name, and count it as held; nothing is pending after."""
+    def take_news(self, snapshot: Snapshot) -> tuple[list[Resource], list[Resource]]:
+        """Return what must be sent, by name, and which of it the client does not hold so.
+
+        All of it counts as held, and nothing is pending after. What was rejected is not sent again.
+        """
         resources = snapshot.resources(self.type_url)
-        news = []
-        for name in sorted(self.dirty | self.must):
-            resource = resources.get(name)
-            if resource is None:
-                continue
-            if name in self.must or self.held.get(name) != resource.version:
-                news.append(resource)
-                self.held[name] = resource.version
+        names, must, held, rejected = self.dirty | self.must, self.must, self.held, self.rejected
+        # The snapshot is in the order of names: to go through it is quicker than to sort most of it again.
+        candidates = (
+            [resource for name, resource in resources.items() if name in names]
+            if len(names) * 4 > len(resources)
+            else [resources[name] for name in sorted(names) if name in resources]
+        )
+        changed = [
+            each
+            for each in candidates
+            if held.get(each.name) != each.version
+            and (not rejected or each.name in must or rejected.get(each.name) != each.version)
+        ]
+        sent = {each.name for each in changed} | must if must else must
+        news = [each for each in candidates if each.name in sent] if must else changed
+        for resource in changed:
+            held[resource.name] = resource.version
         self.dirty.clear()
         self.must.clear()
-        return news
+        return news, changed
 
     def take_removals(self) -> list[ResourceName]:
         """Return the names to take back, sorted, and forget them; they stay subscribed to."""
@@ -140,8 +175,31 @@ class Channel:
         self.drop(frozenset(removed))
         return removed
 
+    def _reject(self, response: Response, rejection: Rejection) -> None:
+        """D12: the client may hold what it had, or what it was sent; of what it rejected it has neither."""
+        self.rejection = rejection
+        names, suspected = blamed(response, rejection)
+        self.rejected.update((name, names[name]) for name in names.keys() & self.held.keys())
+        self.suspected |= suspected & self.held.keys()
+        overtaken = False
+        for resource in response.resources:
+            held = self.held.get(resource.name)
+            if held not in (resource.version, NO_VERSION):
+                overtaken = True  # changed or dropped since: perhaps that was the bad one
+            elif resource.name in names or resource.name in suspected:
+                self.held[resource.name] = NO_VERSION
+        if overtaken:
+            self._retry()
+        if response.resources:  # what was to be removed may be there still, for the sake of a bad neighbour
+            self.gone |= set(response.removed) - self.held.keys() - self.dirty - self.must
+
+    def _retry(self) -> None:
+        self.must |= self.suspected
+        self.retry = False
+
     def _accept(self, names: AbstractSet[ResourceName]) -> None:
         for name in names & self.rejected.keys():
             del self.rejected[name]
+        self.suspected -= names
         if not self.rejected:
             self.rejection = None

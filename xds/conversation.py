@@ -15,13 +15,14 @@ from typing import Protocol, TypeVar
 
 from xds.access import Authenticator, Ending, Observer, Peer, Refused
 from xds.cache import NodeKey, SnapshotCache
+from xds.decoder import Decoder
 from xds.encoder import Encoder
-from xds.limits import Excess, Limits, check_channels, check_names, check_node
+from xds.limits import Excess, Limits, check_channel, check_names, check_node
 from xds.resource import TypeUrl
 from xds.services import Discovery
 from xds.status import StreamStatus, Variant, type_status
 from xds.stream import AdsStream, DeltaStream
-from xds.wire import DeltaRequest, Node, Request, Response, WireError, read_delta_request, read_request
+from xds.wire import DeltaRequest, Node, Request, Response, WireError
 
 AnyRequest = TypeVar("AnyRequest", Request, DeltaRequest)
 
@@ -52,6 +53,7 @@ class Conversation:
         *,
         cache: SnapshotCache,
         encoder: Encoder,
+        decoder: Decoder,
         authenticator: Authenticator,
         observer: Observer,
         limits: Limits,
@@ -63,6 +65,7 @@ class Conversation:
         self._only_type = discovery.type_url
         self._cache = cache
         self._encoder = encoder
+        self._decoder = decoder
         self._authenticator = authenticator
         self._observer = observer
         self._limits = limits
@@ -71,6 +74,9 @@ class Conversation:
         self._node: Node | None = None
         self._outbox: deque[Response] = deque()
         self._sent_at: dict[TypeUrl, datetime] = {}
+        self._time = asyncio.get_running_loop().time
+        self._writing_since: float | None = None
+        self._checked: tuple[str, ...] = ()
         self._work = asyncio.Event()
         self._room = asyncio.Event()
         self._served = False
@@ -113,6 +119,16 @@ class Conversation:
         self._leaving = self._leaving or (ending, detail)
         self._work.set()
 
+    def check_writing(self, now: float) -> None:
+        """End it if a write takes too long: cancelled, it has spoilt the stream. `now` is the loop's time.
+
+        Whoever serves asks this of all its streams from time to time: a timer for each write costs more
+        than the rest of it.
+        """
+        since, longest = self._writing_since, self._limits.write_seconds
+        if since is not None and now - since > longest:
+            self.end(Ending.SLOW, f"a write took over {longest} s")
+
     def recheck(self) -> None:
         """Ask again who the client is; end the stream if it is refused by now, or somebody else."""
         try:
@@ -120,6 +136,9 @@ class Conversation:
                 self.end(Ending.REFUSED, "identity changed")
         except Refused as refused:
             self.end(Ending.REFUSED, refused.reason)
+        except Exception as error:  # noqa: BLE001 - a hook that fails ends this stream, not the round
+            if not self._ending.done():
+                self._ending.set_exception(error)
 
     def status(self) -> StreamStatus:
         """Describe the stream as it is now."""
@@ -158,7 +177,10 @@ class Conversation:
 
     async def _read(self, transport: Transport) -> tuple[Ending, str]:
         while (message := await transport.read()) is not None:
-            self._send(self._take(message))
+            if responses := self._take(message):
+                self._outbox.extend(responses)
+                self._work.set()
+            self._watch_gate()
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room.clear()
                 await self._room.wait()
@@ -167,14 +189,18 @@ class Conversation:
     def _take(self, message: bytes) -> list[Response]:
         match self._stream:
             case AdsStream() as sotw:
-                request = self._looked_at(read_request(message))
-                check_names(request.names, self._limits)
+                request = self._looked_at(self._decoder.sotw(message))
+                if request.names is not self._checked:
+                    check_names(request.names, self._limits)
+                    self._checked = request.names
                 responses = sotw.on_request(request)
+                type_url = request.type_url
             case DeltaStream() as delta:
-                delta_request = self._looked_at(read_delta_request(message))
+                delta_request = self._looked_at(self._decoder.delta(message))
                 check_names(delta_request.subscribe, self._limits)
                 responses = delta.on_request(delta_request)
-        check_channels(self._stream.channels, self._limits)
+                type_url = delta_request.type_url
+        check_channel(*self._stream.size(type_url), self._limits)
         return responses
 
     def _looked_at(self, request: AnyRequest) -> AnyRequest:
@@ -189,7 +215,7 @@ class Conversation:
             request = replace(request, type_url=self._only_type)
         if not request.type_url:
             raise WireError("a request on an aggregated stream has no type_url")
-        if self._only_type not in (None, request.type_url):
+        if self._only_type is not None and self._only_type != request.type_url:
             raise WireError(f"a stream for {self._only_type} was asked for {request.type_url[:200]}")
         if self._stream.awaits(request.type_url, request.nonce):
             self._observer.answered(self.node_key, request.type_url, request.rejection)
@@ -203,7 +229,8 @@ class Conversation:
 
     def _watch_gate(self) -> None:
         """Start a timer where the machine waits for the client, and stop it where it does not."""
-        if not self._stream.is_waiting:
+        waiting = self._stream.is_waiting
+        if not waiting:
             if self._deadline is not None:
                 self._deadline.cancel()
                 self._deadline = None
@@ -224,11 +251,11 @@ class Conversation:
             newest = self._cache.snapshot(self.node_key)
             if newest is not None and newest is not current:
                 current, self._served = newest, True
-                self._send(self._stream.on_snapshot(newest))
+                self._outbox.extend(self._stream.on_snapshot(newest))
+                self._watch_gate()
                 self._keep_alive(newest.shortest_ttl)
             while self._outbox:
-                if not await self._write_one(transport, self._outbox.popleft()):
-                    return Ending.SLOW, f"a write took over {self._limits.write_seconds} s"
+                await self._write_one(transport, self._outbox.popleft())
             self._room.set()
             if self._leaving is not None:
                 return self._leaving
@@ -246,16 +273,13 @@ class Conversation:
         self._heartbeat = None
         self._keep_alive(ttl)
 
-    async def _write_one(self, transport: Transport, response: Response) -> bool:
+    async def _write_one(self, transport: Transport, response: Response) -> None:
         message = self._encoder.encode(self._variant, response)
-        try:
-            async with asyncio.timeout(self._limits.write_seconds):
-                await transport.write(message)
-        except TimeoutError:  # the write was cancelled, and with it the stream is spoilt: it must end
-            return False
+        self._writing_since = self._time()
+        await transport.write(message)
+        self._writing_since = None
         self._sent_at[response.type_url] = datetime.now(UTC)
         self._observer.sent(self.node_key, response, len(message))
-        return True
 
     def _end_unserved(self) -> None:
         if not self._served:

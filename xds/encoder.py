@@ -7,7 +7,7 @@ from xds.resource import Resource, ResourceName, TypeUrl, Version
 from xds.status import Variant
 from xds.wire import Response, delta_response_body, response_body, with_nonce
 
-_Key = tuple[Variant, TypeUrl, Version, tuple[Resource, ...], tuple[ResourceName, ...], bool]
+_Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...], bool]
 
 ENTRIES: Final = 64
 BYTES: Final = 64 * 1024 * 1024
@@ -18,23 +18,27 @@ class Encoder:
 
     def __init__(self, control_plane: str) -> None:
         self._control_plane = control_plane
-        self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
+        self._bodies: OrderedDict[_Key, tuple[bytes, tuple[Resource, ...]]] = OrderedDict()
         self._size = 0
         self.made = 0
 
     def encode(self, variant: Variant, response: Response) -> bytes:
         """Return the response's bytes; only the nonce, at their end, is made anew each time."""
+        resources = response.resources
+        # By identity, which is quick: whoever needs the same resource holds the same object. The entry
+        # holds them too, so that no identity is given to another while it stands.
         key = (
             variant,
             response.type_url,
             response.version,
-            response.resources,
+            tuple(map(id, resources)),
             response.removed,
             response.heartbeat,
         )
-        body = self._bodies.get(key)
-        if body is None:
-            body = self._remember(key, self._body(variant, response))
+        found = self._bodies.get(key)
+        body = (
+            found[0] if found is not None else self._remember(key, self._body(variant, response), resources)
+        )
         return with_nonce(body, response.nonce)
 
     def _body(self, variant: Variant, response: Response) -> bytes:
@@ -45,9 +49,9 @@ class Encoder:
             case Variant.DELTA:
                 return delta_response_body(response, self._control_plane)
 
-    def _remember(self, key: _Key, body: bytes) -> bytes:
-        self._bodies[key] = body
+    def _remember(self, key: _Key, body: bytes, resources: tuple[Resource, ...]) -> bytes:
+        self._bodies[key] = (body, resources)
         self._size += len(body)
         while len(self._bodies) > 1 and (len(self._bodies) > ENTRIES or self._size > BYTES):
-            self._size -= len(self._bodies.popitem(last=False)[1])
+            self._size -= len(self._bodies.popitem(last=False)[1][0])
         return body

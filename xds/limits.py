@@ -85,10 +85,9 @@ def check_names(names: tuple[str, ...], limits: Limits) -> None:
         raise Excess(f"a resource name of {longest} characters; {limits.name_characters} are allowed")
 
 
-def check_channels(channels: tuple[Channel, ...], limits: Limits) -> None:
-    """Raise Excess for too many types on a stream, or too many names of a type in all."""
-    if len(channels) > limits.types:
-        raise Excess(f"{len(channels)} types on one stream; {limits.types} are allowed")
-    for channel in channels:
-        if len(channel.subscription.names) > limits.names_per_type:
-            raise Excess(f"more than {limits.names_per_type} names of {channel.type_url}")
+def check_channel(types: int, channel: Channel, limits: Limits) -> None:
+    """Raise Excess for too many types on a stream, or too many names of the type just asked for."""
+    if types > limits.types:
+        raise Excess(f"{types} types on one stream; {limits.types} are allowed")
+    if len(channel.subscription.names) > limits.names_per_type:
+        raise Excess(f"more than {limits.names_per_type} names of {channel.type_url}")

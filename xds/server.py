@@ -21,6 +21,7 @@ from xds.auxiliary import client_status_handler, health_handler
 from xds.cache import NodeKey, SnapshotCache
 from xds.client_status import client_status
 from xds.conversation import Conversation, Disconnected
+from xds.decoder import Decoder
 from xds.encoder import Encoder
 from xds.limits import Admission, Limits
 from xds.services import AGGREGATED, DISCOVERY, Discovery
@@ -87,6 +88,7 @@ class AdsServer:
         self._observer = observer or Unobserved()
         self._limits = limits or Limits()
         self._encoder = Encoder(control_plane)
+        self._decoder = Decoder()
         self._admission = Admission(self._limits)
         self._numbers = itertools.count(1)
         self._conversations: dict[int, Conversation] = {}
@@ -95,6 +97,7 @@ class AdsServer:
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._rechecks: asyncio.Task[None] | None = None
+        self._sweeps: asyncio.Task[None] | None = None
 
     async def start(self, address: str) -> int:
         """Listen on `host:port` and return the port; raise ListenError, which names the address."""
@@ -107,6 +110,7 @@ class AdsServer:
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         await server.start()
         self._rechecks = asyncio.create_task(self._keep_rechecking(), name="xds-rechecks")
+        self._sweeps = asyncio.create_task(self._sweep(), name="xds-sweeps")
         return int(port)
 
     async def stop(self, grace: float) -> None:
@@ -115,6 +119,8 @@ class AdsServer:
             return
         if self._rechecks is not None:
             self._rechecks.cancel()
+        if self._sweeps is not None:
+            self._sweeps.cancel()
         await self._health.enter_graceful_shutdown()
         stopping = asyncio.ensure_future(self._server.stop(grace))
         await asyncio.sleep(0)
@@ -206,6 +212,7 @@ class AdsServer:
             peer,
             cache=self._cache,
             encoder=self._encoder,
+            decoder=self._decoder,
             authenticator=self._authenticator,
             observer=self._observer,
             limits=self._limits,
@@ -263,6 +270,14 @@ class AdsServer:
         while True:
             await asyncio.sleep(self._limits.recheck_seconds)
             self.recheck()
+
+    async def _sweep(self) -> None:
+        """End streams whose client does not read: asked of all from time to time, not timed per write."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._limits.write_seconds / 20)
+            for conversation in tuple(self._conversations.values()):
+                conversation.check_writing(loop.time())
 
 
 class _GrpcTransport:

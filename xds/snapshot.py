@@ -35,7 +35,7 @@ class Snapshot:
     hash of content: equal in every process) and the step from the snapshot before.
     """
 
-    __slots__ = ("__weakref__", "_by_type", "_ordered", "_step", "_versions")
+    __slots__ = ("__weakref__", "_by_type", "_ordered", "_shortest_ttl", "_step", "_versions")
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class Snapshot:
     ) -> None:
         self._by_type = by_type
         self._versions: dict[TypeUrl, Version] = dict(versions)
+        self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
         self._ordered: dict[TypeUrl, tuple[Resource, ...]] = {}
         self._step: tuple[weakref.ref[Snapshot] | None, Mapping[TypeUrl, frozenset[ResourceName]]] | None
         self._step = None
@@ -140,8 +141,12 @@ class Snapshot:
     @property
     def shortest_ttl(self) -> float | None:
         """The least time to live of any resource, in seconds; None if none has one."""
-        lives = (r.ttl_seconds for t in self._by_type for r in self.ordered(t) if r.ttl_seconds is not None)
-        return min(lives, default=None)
+        if self._shortest_ttl is None:
+            lives = (
+                r.ttl_seconds for t in self._by_type for r in self.ordered(t) if r.ttl_seconds is not None
+            )
+            self._shortest_ttl = (min(lives, default=None),)
+        return self._shortest_ttl[0]
 
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
         """Return the references that no resource answers, as (from, type, name); empty when consistent.
@@ -181,7 +186,11 @@ def _changed(old: Snapshot | None, new: Snapshot) -> Mapping[TypeUrl, frozenset[
         after = new.resources(type_url)
         if before is after:
             continue
-        names = {name for name, resource in after.items() if before.get(name) != resource}
+        names = {
+            name
+            for name, resource in after.items()
+            if (old_resource := before.get(name)) is not resource and old_resource != resource
+        }
         names.update(name for name in before if name not in after)
         if names:
             changed[type_url] = frozenset(names)

@@ -31,6 +31,7 @@ class Stream(abc.ABC):
         self._channels: dict[TypeUrl, Channel] = {}
         self._nonces = itertools.count(1)
         self._released: frozenset[Nonce] = frozenset()
+        self._others: list[Channel] = []
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -46,9 +47,15 @@ class Stream(abc.ABC):
             )
         )
 
+    def size(self, type_url: TypeUrl) -> tuple[int, Channel]:
+        """Return how many types were asked for so far, and the channel of one of them."""
+        return len(self._channels), self._channels[type_url]
+
     @property
     def is_waiting(self) -> bool:
         """Say whether something is held back until the client answers, or `on_deadline` is called."""
+        if not self._is_pending():
+            return False
         news = any(c.has_news for c in self._present(_SWITCH)) or self._listeners_gone()
         removals = any(c.has_removals for c in self._channels.values())
         return (news and self._is_closed((CLUSTER,))) or (
@@ -67,9 +74,9 @@ class Stream(abc.ABC):
             for channel in self._channels.values():
                 self._begin(channel)
         else:
-            changed = snapshot.changed_since(old)
-            for type_url in changed.keys() & self._channels.keys():
-                self._channels[type_url].touch(changed[type_url], old, snapshot)
+            for type_url, names in snapshot.changed_since(old).items():
+                if (touched := self._channels.get(type_url)) is not None:
+                    touched.touch(names, old, snapshot)
         return self._flush()
 
     def on_deadline(self) -> list[Response]:
@@ -94,6 +101,8 @@ class Stream(abc.ABC):
         first = type_url not in self._channels
         if first:
             self._channels[type_url] = Channel(type_url, Subscription(type_url))
+            others = [t for t in sorted(self._channels) if t not in _MAKE and t not in _SWITCH]
+            self._others = self._present((ENDPOINT, SECRET, *others))
         return self._channels[type_url], first
 
     def _respond(
@@ -121,14 +130,21 @@ class Stream(abc.ABC):
         )
 
     def _flush(self) -> list[Response]:
-        if self._snapshot is None:  # S12: never answer from nothing
+        if self._snapshot is None or not self._is_pending():  # S12: never answer from nothing
             return []
         responses = self._make(self._snapshot)
         if not self._is_closed((CLUSTER,)):
             responses += self._switch(self._snapshot)
-            if not self._is_closed((CLUSTER, LISTENER, ROUTE)):
+            if self._is_pending() and not self._is_closed((CLUSTER, LISTENER, ROUTE)):
                 responses += self._break(self._snapshot)
         return responses
+
+    def _is_pending(self) -> bool:
+        """Say whether there may be anything to send: after most requests, which are ACKs, there is not."""
+        for c in self._channels.values():  # noqa: SIM110 - asked after each request: a generator costs
+            if c.dirty or c.must or c.gone or c.owed or c.absent:
+                return True
+        return False
 
     def _make(self, snapshot: Snapshot) -> list[Response]:
         responses = []
@@ -137,8 +153,7 @@ class Stream(abc.ABC):
             if response is not None:
                 responses.append(response)
                 self._follow_with_endpoints(changed)
-        others = [t for t in sorted(self._channels) if t not in _MAKE and t not in _SWITCH]
-        for channel in self._present((ENDPOINT, SECRET, *others)):
+        for channel in self._others:
             response = self._news(channel, snapshot)[0] if channel.has_news else None
             if response is not None:
                 responses.append(response)
@@ -172,7 +187,11 @@ class Stream(abc.ABC):
 
     def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
         """Say whether the client owes an answer that the next step has to wait for (O2, O5)."""
-        return any(c.unanswered.keys() - self._released for c in self._present(type_urls))
+        for type_url in type_urls:
+            channel = self._channels.get(type_url)
+            if channel is not None and channel.unanswered and channel.unanswered.keys() - self._released:
+                return True
+        return False
 
     def _listeners_gone(self) -> bool:
         return any(c.has_removals for c in self._present((LISTENER,)))
@@ -209,11 +228,9 @@ class AdsStream(Stream):
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
         owed, channel.owed = channel.owed, False
-        before = dict(channel.held) if channel.type_url == CLUSTER else {}
-        news = channel.take_news(snapshot)
+        news, changed = channel.take_news(snapshot)
         if not news and not owed:
             return None, []
-        changed = [resource for resource in news if before.get(resource.name) != resource.version]
         if channel.type_url not in FULL_STATE:  # W10: only what changed
             return self._respond(channel, snapshot.version(channel.type_url), news), changed
         if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
@@ -305,13 +322,17 @@ class DeltaStream(Stream):
         channel.gone |= channel.held.keys() - snapshot.resources(channel.type_url).keys()
 
     def _look_for_absent(self, channel: Channel) -> None:
-        """D4: a name that does not exist is answered at once; not for RDS, where Envoy would hang (O6)."""
-        if self._snapshot is None or channel.type_url == ROUTE:
+        """D4: a name that does not exist is answered at once.
+
+        O6: not of RDS, where Envoy would hang; but for a route that is on its way to the client just now.
+        """
+        if self._snapshot is None:
             return
         resources = self._snapshot.resources(channel.type_url)
+        asked = channel.must & channel.on_the_way() if channel.type_url == ROUTE else channel.must
         missing = {
             name
-            for name in channel.must
+            for name in asked
             if name not in resources
             or not channel.subscription.wants(name, on_demand=resources[name].on_demand)
         }
@@ -324,12 +345,10 @@ class DeltaStream(Stream):
         owed, channel.owed = channel.owed, False
         absent = sorted(channel.absent)
         channel.absent.clear()
-        before = dict(channel.held) if channel.type_url == CLUSTER else {}
-        news = channel.take_news(snapshot)
+        news, changed = channel.take_news(snapshot)
         removed = channel.take_removals() if channel.type_url == LISTENER else []
         if not (news or absent or removed or owed):
             return None, []
-        changed = [resource for resource in news if before.get(resource.name) != resource.version]
         response = self._respond(
             channel, snapshot.version(channel.type_url), news, sorted({*absent, *removed})
         )

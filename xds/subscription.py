@@ -47,7 +47,8 @@ class Subscription:
         No names at all mean everything only for LDS and CDS, and only until a name was sent (W12);
         for any other type, and afterwards, they mean nothing (W13).
         """
-        if names == self._last:  # an ACK: by far the most frequent request, and it may list thousands
+        # An ACK: by far the most frequent request, and it may list thousands.
+        if names is self._last or names == self._last:
             return _NO_CHANGE
         self._last = names
         new = set(names)

@@ -6,7 +6,8 @@ appended as the last field, so that the bytes before it can be shared by every s
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NewType
+from functools import lru_cache
+from typing import NewType, cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
@@ -97,7 +98,7 @@ def read_request(data: bytes) -> Request:
         raise WireError("not a DiscoveryRequest") from error
     return Request(
         TypeUrl(message.type_url),
-        tuple(map(ResourceName, message.resource_names)),
+        cast("tuple[ResourceName, ...]", tuple(message.resource_names)),
         Version(message.version_info),
         Nonce(message.response_nonce),
         _rejection(message),
@@ -113,9 +114,9 @@ def read_delta_request(data: bytes) -> DeltaRequest:
         raise WireError("not a DeltaDiscoveryRequest") from error
     return DeltaRequest(
         TypeUrl(message.type_url),
-        tuple(map(ResourceName, message.resource_names_subscribe)),
-        tuple(map(ResourceName, message.resource_names_unsubscribe)),
-        {ResourceName(name): Version(version) for name, version in message.initial_resource_versions.items()},
+        cast("tuple[ResourceName, ...]", tuple(message.resource_names_subscribe)),
+        cast("tuple[ResourceName, ...]", tuple(message.resource_names_unsubscribe)),
+        cast("dict[ResourceName, Version]", dict(message.initial_resource_versions)),
         Nonce(message.response_nonce),
         _rejection(message),
         _node(message),
@@ -145,7 +146,12 @@ def delta_response_body(response: Response, control_plane: str) -> bytes:
 
 def with_nonce(body: bytes, nonce: Nonce) -> bytes:
     """Append the nonce, field 5 in both variants, to an encoded response."""
-    return body + _text(_NONCE, nonce)
+    return body + _nonce(nonce)
+
+
+@lru_cache(maxsize=1024)
+def _nonce(nonce: Nonce) -> bytes:
+    return _text(_NONCE, nonce)
 
 
 def _rejection(

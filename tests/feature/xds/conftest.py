@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,6 +37,13 @@ class Pki:
     client_chain: bytes
     client_key: bytes
     roots: bytes
+    second_chain: bytes
+    second_key: bytes
+
+    @property
+    def second(self) -> "Pki":
+        """The same, for another client of the same authority."""
+        return replace(self, client_chain=self.second_chain, client_key=self.second_key)
 
 
 @pytest.fixture(scope="session")
@@ -46,17 +53,22 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 
 def make_pki(state: Path) -> Pki:
-    """Issue a CA, a server certificate and a proxy certificate below `state`."""
+    """Issue a CA, a server certificate and two proxy certificates below `state`."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     server = ads_server_certificate(authority, state, now)
     with Ledger.open(state / "ledger.db") as ledger:
-        proxy = issue_proxy(authority, ledger, ProxyName.parse("u1.svc.ns"), timedelta(days=1), now)
+        proxy, second = (
+            issue_proxy(authority, ledger, ProxyName.parse(name), timedelta(days=1), now)
+            for name in ("u1.svc.ns", "u2.svc.ns")
+        )
     return Pki(
         TlsIdentity(server.chain_pem, server.key.reveal(), authority.trust_bundle()),
         proxy.chain_pem,
         proxy.key.reveal(),
         authority.trust_bundle(),
+        second.chain_pem,
+        second.key.reveal(),
     )
 
 

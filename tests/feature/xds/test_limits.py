@@ -65,7 +65,7 @@ async def test_types_on_a_stream_are_bounded(serve: Serve, connect: Connect) -> 
     assert await client.status() == (TOO_MUCH, "3 types on one stream; 2 are allowed")
 
 
-async def test_a_request_is_bounded(serve: Serve, connect: Connect) -> None:
+async def test_s15_a_request_is_bounded(serve: Serve, connect: Connect) -> None:
     """The transport refuses what is larger."""
     client = connect((await serve(limits=Limits(request_bytes=10_000))).port)
     await client.send(discovery_pb2.DiscoveryRequest(resource_names=["x" * 20_000]))
@@ -96,7 +96,7 @@ async def test_new_streams_wait_for_their_turn_or_are_turned_away(
     assert (await connect(served.port).status())[0] is TOO_MUCH
 
 
-async def test_a_stream_ends_at_its_age(serve: Serve, connect: Connect) -> None:
+async def test_s11_a_stream_ends_at_its_age(serve: Serve, connect: Connect) -> None:
     """In order, with OK: the client comes back, perhaps to another replica."""
     served = await serve(limits=Limits(age_seconds=0.05))
     client = connect(served.port)

@@ -51,7 +51,7 @@ class ByCertificate:
         """Accept."""
 
 
-async def test_every_method_that_is_registered_is_authenticated(serve: Serve, connect: Connect) -> None:
+async def test_s4_every_method_that_is_registered_is_authenticated(serve: Serve, connect: Connect) -> None:
     """The server's own handlers are asked for their names; each refuses who is not authenticated."""
     served = await serve(Nobody())
     handlers = {
@@ -110,7 +110,7 @@ def _types_asked_for(served: Any) -> list[str]:
     return [kind.type_url for status in served.server.statuses() for kind in status.types]
 
 
-async def test_a_per_type_stream_is_served(serve: Serve, connect: Connect) -> None:
+async def test_s1_a_per_type_stream_is_served(serve: Serve, connect: Connect) -> None:
     """Clusters alone, with the same machine behind."""
     served = await serve()
     resource = encode(cluster_pb2.Cluster(name="x"))

@@ -4,12 +4,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
+from google.protobuf import duration_pb2
 
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+    encode,
+)
 from xds.snapshot import Snapshot
 from xds.stream import DeltaStream
-from xds.wire import NO_NONCE, DeltaRequest, Rejection, Response, delta_response_body
+from xds.wire import NO_NONCE, DeltaRequest, Rejection, Response, delta_response_body, read_delta_request
 
 Make = Callable[..., Resource]
 Said = list[tuple[str, list[str], list[str]]]
@@ -106,6 +120,17 @@ def test_o6_a_missing_route_is_not_said_to_be_missing(make: Make) -> None:
 
     assert ask(stream, ROUTE, "r") == []
     assert said(stream.on_snapshot(Snapshot.of((make(ROUTE, "r"),)))) == [("RouteConfiguration", ["r"], [])]
+
+
+def test_o6_a_route_that_goes_while_it_is_on_its_way_is_said_to_be_gone(make: Make) -> None:
+    """The client drops it and asks again before it has read the answer: it must not keep what is no more."""
+    stream = stream_of(make(ROUTE, "r"))
+    on_its_way = ask(stream, ROUTE, "r")
+    assert said(on_its_way) == [("RouteConfiguration", ["r"], [])]
+    assert stream.on_snapshot(Snapshot.of(())) == []
+    assert ask(stream, ROUTE, minus=["r"]) == []
+
+    assert said(ask(stream, ROUTE, "r")) == [("RouteConfiguration", [], ["r"])]
 
 
 def test_d5_one_of_a_hundred_changes(make: Make) -> None:
@@ -304,7 +329,7 @@ def test_s12_a_reconnect_before_the_first_snapshot_is_held(make: Make) -> None:
     assert said(ack(stream, responses[0])) == [("Cluster", [], ["gone"])]
 
 
-def test_a_version_is_a_hash_of_content(make: Make) -> None:
+def test_d14_a_version_is_a_hash_of_content(make: Make) -> None:
     """It is written down here: another process, or another release of ours, must not differ unnoticed."""
     assert make(LISTENER, "a").version == Version("838931b2bced84a0")
 
@@ -398,3 +423,160 @@ def test_n3_a_rejection_that_names_none_or_of_a_type_taken_whole_is_about_all(
     reject(stream, ask(stream, type_url, "a", "b")[0], words)
 
     assert stream.channels[0].rejected.keys() == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        ("Error adding/updating listener(s) bad: no", []),
+        ('name: "bad": Proto constraint validation failed', [("Listener", ["good"], [])]),
+        ("Invalid duration", [("Listener", ["good"], [])]),
+    ],
+)
+def test_n3_d12_what_a_rejection_may_have_cost_is_sent_again(make: Make, words: str, again: Said) -> None:
+    """Only one form of Envoy's words says that the others were applied (1.36 to 1.40)."""
+    stream = stream_of(make(LISTENER, "bad"), make(LISTENER, "good"))
+    reject(stream, ask(stream, LISTENER)[0], words)
+    unrelated = stream.on_snapshot(Snapshot.of(make(LISTENER, name) for name in ("bad", "good", "new")))
+    assert said(unrelated) == [("Listener", ["new"], [])]
+    ack(stream, unrelated[0])
+
+    names = (("bad", 1), ("good", 0), ("new", 0))
+    mended = stream.on_snapshot(Snapshot.of(make(LISTENER, name, content) for name, content in names))
+    assert said(mended) == [("Listener", ["bad"], [])]
+    retried = ack(stream, mended[0])
+    assert said(retried) == again
+    for response in retried:
+        assert ack(stream, response) == []
+    assert (stream.channels[0].rejection, stream.channels[0].suspected) == (None, set())
+
+
+def test_d12_a_change_beside_a_bad_resource_is_not_drawn_into_its_rejection(make: Make) -> None:
+    """The changed one goes alone; the other is tried once more after it, and parked again."""
+    stream = stream_of(make(ENDPOINT, "bad"), make(ENDPOINT, "good"))
+    nack(stream, ask(stream, ENDPOINT, "bad", "good")[0])
+
+    changed = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "bad"), make(ENDPOINT, "good", 1))))
+    assert said(changed) == [("ClusterLoadAssignment", ["good"], [])]
+    again = ack(stream, changed[0])
+    assert said(again) == [("ClusterLoadAssignment", ["bad"], [])]
+    assert nack(stream, again[0]) == []
+    assert stream.channels[0].rejected.keys() == {"bad"}
+
+
+def test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_goes(make: Make) -> None:
+    """The bad one is taken out of the mesh: what it had cost comes."""
+    stream = stream_of(make(ENDPOINT, "bad"), make(ENDPOINT, "good"))
+    nack(stream, ask(stream, ENDPOINT, "bad", "good")[0])
+
+    responses = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "good"),)))
+    assert said(responses) == [
+        ("ClusterLoadAssignment", ["good"], []),
+        ("ClusterLoadAssignment", [], ["bad"]),
+    ]
+    for response in responses:
+        ack(stream, response)
+    assert stream.channels[0].rejection is None
+
+
+def test_d12_a_removal_that_was_rejected_with_a_bad_neighbour_is_said_again(make: Make) -> None:
+    """A listener that shall go must not stay because another one is bad; said alone it is said once."""
+    stream = stream_of(make(LISTENER, "old"))
+    ack(stream, ask(stream, LISTENER)[0])
+    pushed = stream.on_snapshot(Snapshot.of((make(LISTENER, "bad"),)))
+    assert said(pushed) == [("Listener", ["bad"], ["old"])]
+
+    again = nack(stream, pushed[0])
+    assert said(again) == [("Listener", [], ["old"])]
+    assert nack(stream, again[0]) == []
+
+
+def test_d12_a_rejected_removal_is_forgotten_with_the_next_acceptance(make: Make) -> None:
+    """Some releases reject the removal of a secret: no resource is to blame, and none has to be mended."""
+    stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
+    ack(stream, ask(stream, ENDPOINT, "a", "b")[0])
+    nack(stream, stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a"),)))[0])
+    assert stream.channels[0].rejection == Rejection(13, "no")
+
+    ack(stream, stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a", 1),)))[0])
+    assert [channel.rejection for channel in stream.channels] == [None]
+
+
+def test_d12_a_rejected_version_is_not_sent_again_when_it_returns(make: Make) -> None:
+    """Good, bad, good, and bad once more before the client has answered: bad was sent once."""
+    good, bad = make(LISTENER, "a"), make(LISTENER, "a", 1)
+    stream = stream_of(good)
+    ack(stream, ask(stream, LISTENER)[0])
+    nack(stream, stream.on_snapshot(Snapshot.of((bad,)))[0])
+    assert said(stream.on_snapshot(Snapshot.of((good,)))) == [("Listener", ["a"], [])]
+
+    assert stream.on_snapshot(Snapshot.of((bad,))) == []
+
+
+def test_d12_a_rejected_cluster_that_is_made_good_brings_its_endpoints(make: Make) -> None:
+    """It was not applied, so it is new to the client when it comes again, and warms (O3)."""
+    rest = (make(ENDPOINT, "a"), make(ENDPOINT, "bad"))
+    stream = stream_of(make(CLUSTER, "a"), make(CLUSTER, "bad"), *rest)
+    ack(stream, ask(stream, CLUSTER)[0])
+    ack(stream, ask(stream, ENDPOINT, "a", "bad")[0])
+    pushed = stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", 1), make(CLUSTER, "bad", 1), *rest)))
+    reject(stream, pushed[0], "Invalid duration")
+
+    mended = stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", 1), make(CLUSTER, "bad", 2), *rest)))
+    assert said(mended) == [("Cluster", ["bad"], []), ("ClusterLoadAssignment", ["bad"], [])]
+    assert said(ack(stream, mended[0])) == [("Cluster", ["a"], []), ("ClusterLoadAssignment", ["a"], [])]
+
+
+def test_d15_nonces_never_repeat_on_a_stream(make: Make) -> None:
+    """Whatever the type."""
+    stream = stream_of(make(ENDPOINT, "a"), make(ROUTE, "a"))
+    responses = [*ask(stream, ENDPOINT, "a"), *ask(stream, ROUTE, "a")]
+    for content in range(1, 1000):
+        responses += stream.on_snapshot(Snapshot.of(make(kind, "a", content) for kind in (ENDPOINT, ROUTE)))
+
+    assert len({response.nonce for response in responses} - {""}) == len(responses) > 1000
+
+
+def test_o1_o5_a_push_goes_clusters_endpoints_then_listeners_and_routes(make: Make) -> None:
+    """Listeners and routes wait until the clusters are accepted, which is when they are warm."""
+    types = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
+    stream = stream_of(*(make(type_url, "a") for type_url in types))
+    for type_url in types:
+        for response in ask(stream, type_url, "a"):
+            ack(stream, response)
+
+    pushed = stream.on_snapshot(Snapshot.of(make(type_url, "a", 1) for type_url in types))
+
+    assert said(pushed) == [("Cluster", ["a"], []), ("ClusterLoadAssignment", ["a"], [])]
+    assert stream.is_waiting
+    assert said(ack(stream, pushed[0])) == [("Listener", ["a"], []), ("RouteConfiguration", ["a"], [])]
+
+
+def test_o7_a_secret_rotates_by_one_push_and_a_missing_one_is_answered(make: Make) -> None:
+    """Nothing else is sent with it, and nothing waits for it."""
+
+    def cert(content: int) -> Resource:
+        message = secret_pb2.Secret(name="cert")
+        message.tls_certificate.certificate_chain.inline_string = str(content)
+        return encode(message)
+
+    stream = stream_of(make(LISTENER, "l"), cert(0))
+    ack(stream, ask(stream, LISTENER)[0])
+    assert said(ask(stream, SECRET, "cert", "none")) == [("Secret", ["cert"], ["none"])]
+
+    assert said(stream.on_snapshot(Snapshot.of((make(LISTENER, "l"), cert(1))))) == [("Secret", ["cert"], [])]
+
+
+def test_n11_resource_locators_are_ignored() -> None:
+    """No client sends them; who does asks for nothing by them."""
+    message = discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT)
+    message.resource_locators_subscribe.add(name="a")
+
+    assert read_delta_request(message.SerializeToString()) == DeltaRequest(ENDPOINT)
+
+
+def test_n12_a_resource_of_another_release_is_served_as_it_is() -> None:
+    """A cluster that our protos' constraints forbid may be good for the client: it says if it is not."""
+    strange = encode(cluster_pb2.Cluster(name="c", connect_timeout=duration_pb2.Duration(seconds=-1)))
+
+    assert said(ask(stream_of(strange), CLUSTER)) == [("Cluster", ["c"], [])]

@@ -66,7 +66,7 @@ def test_a_step_is_computed_once_for_a_group(make: Make) -> None:
     assert two.changed_since(Snapshot.of(())) == {CLUSTER: {"a", "c"}}
 
 
-def test_two_resources_of_one_name_are_refused(make: Make) -> None:
+def test_w15_two_resources_of_one_name_are_refused(make: Make) -> None:
     """W15: Envoy would reject such a response."""
     with pytest.raises(SnapshotError, match="'a'"):
         Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "a", 1)))
@@ -79,7 +79,7 @@ def test_missing_references_are_named(make: Make) -> None:
     assert [(r.name, kind, name) for r, kind, name in snapshot.missing()] == [("a", ENDPOINT, "a")]
 
 
-def test_snapshots_are_equal_by_content_in_any_order(make: Make) -> None:
+def test_w2_d14_snapshots_are_equal_by_content_in_any_order(make: Make) -> None:
     """Replicas fed in different orders agree."""
     a, b = make(CLUSTER, "a"), make(ROUTE, "b")
 
@@ -112,7 +112,7 @@ def test_publishing_wakes_only_whom_it_concerns(make: Make) -> None:
     assert cache.snapshot(NodeKey("n2")) is None
 
 
-def test_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
+def test_s9_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
     """S9: two streams of one node do not share their life."""
     cache = SnapshotCache()
     woken: list[str] = []
@@ -126,7 +126,7 @@ def test_the_end_of_one_watch_leaves_the_other(make: Make) -> None:
     assert ResourceName("a") in cache.snapshots()[GroupKey("g")].resources(ENDPOINT)
 
 
-def test_a_snapshot_that_lacks_something_is_refused_and_changes_nothing(make: Make) -> None:
+def test_o6_a_snapshot_that_lacks_something_is_refused_and_changes_nothing(make: Make) -> None:
     """It is said what needs what; the good snapshot before stays in force."""
     cache, group, node = SnapshotCache(), GroupKey("g"), NodeKey("n")
     cache.publish({group: Snapshot.of((make(ENDPOINT, "a"),))}, {node: group})

@@ -1,11 +1,16 @@
 """State of the world, rule by rule; the numbers are those of docs/xds-rules.md."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import pytest
+from google.protobuf.any_pb2 import Any
+
+from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.stream import AdsStream
-from xds.wire import Nonce, Rejection, Request, Response
+from xds.wire import Nonce, Rejection, Request, Response, read_request, response_body
 
 Make = Callable[..., Resource]
 
@@ -267,7 +272,7 @@ def test_o3_a_changed_cluster_is_followed_by_its_endpoints(make: Make) -> None:
     ]
 
 
-def test_a_removal_that_is_taken_back_in_time_is_never_said(make: Make) -> None:
+def test_o8_a_removal_that_is_taken_back_in_time_is_never_said(make: Make) -> None:
     """A cluster that goes and comes again while the route is switching stays."""
     both = (make(CLUSTER, "a"), make(ROUTE, "r"))
     stream = stream_of(*both)
@@ -279,3 +284,97 @@ def test_a_removal_that_is_taken_back_in_time_is_never_said(make: Make) -> None:
     again = stream.on_snapshot(Snapshot.of(both))
     assert said(again) == [("RouteConfiguration", ["r"])]
     assert ack(stream, again[0], "r") == []
+
+
+def test_w7_the_version_in_a_request_decides_nothing(make: Make) -> None:
+    """Neither an ACK with a strange version nor a NACK with the rejected one is taken for something else."""
+    stream = stream_of(make(ENDPOINT, "a"))
+    response = ask(stream, ENDPOINT, "a")[0]
+    rejecting = Request(ENDPOINT, (ResourceName("a"),), response.version, response.nonce, Rejection(13, "no"))
+
+    assert stream.on_request(rejecting) == []
+    assert stream.channels[0].rejection == Rejection(13, "no")
+    good = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a", 1),)))[0]
+    assert ask(stream, ENDPOINT, "a", nonce=good.nonce, version="strange") == []
+    assert [(c.rejection, c.acked_version) for c in stream.channels] == [(None, good.version)]
+
+
+def test_w16_a_repeated_request_is_silence(make: Make) -> None:
+    """An Envoy that asks for endpoints again has them already, behind the cluster (O3)."""
+    endpoints = make(ENDPOINT, "a")
+    stream = stream_of(make(CLUSTER, "a"), endpoints)
+    ack(stream, ask(stream, CLUSTER)[0])
+    first = ask(stream, ENDPOINT, "a")[0]
+    assert ack(stream, first, "a") == []
+
+    stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", 1), endpoints)))
+    assert ack(stream, first, "a") == []
+
+
+def test_s7_a_type_that_nobody_has_is_silence_and_the_others_go_on() -> None:
+    """The stream does not end for it: a client of another release may ask for more than we know."""
+    stream = stream_of()
+
+    assert ask(stream, TypeUrl("type.googleapis.com/foo.Bar"), "x") == []
+    assert ask(stream, TypeUrl("type.googleapis.com/envoy.api.v2.Cluster")) == []
+    assert said(ask(stream, CLUSTER)) == [("Cluster", [])]
+
+
+def test_s8_a_client_that_never_answers_hears_of_changes_all_the_same(make: Make) -> None:
+    """An answer may never come, and nothing of the same step waits for it."""
+    stream = stream_of(make(CLUSTER, "a"), make(ENDPOINT, "a"))
+    ask(stream, CLUSTER)
+    ask(stream, ENDPOINT, "a")
+
+    for content in (1, 2):
+        pushed = stream.on_snapshot(Snapshot.of((make(CLUSTER, "a", content), make(ENDPOINT, "a", content))))
+        assert said(pushed) == [("Cluster", ["a"]), ("ClusterLoadAssignment", ["a"])]
+
+
+def test_s8_every_body_has_the_type_of_its_response(make: Make) -> None:
+    """A client rejects a response with another type in it."""
+    types = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
+    stream = stream_of(*(make(type_url, "a") for type_url in types))
+    responses = [r for t in (CLUSTER, ENDPOINT) for r in ask(stream, t, "a")]
+    responses += ack(stream, responses[0], "a")
+    responses += [r for t in (LISTENER, ROUTE) for r in ask(stream, t, "a")]
+
+    assert [r.type_url for r in responses] == list(types)
+    for response in responses:
+        assert [Any.FromString(each.body).type_url for each in response.resources] == [response.type_url]
+
+
+@pytest.mark.parametrize("code", [0, 3, 13, 14])
+def test_n1_any_error_is_a_rejection(make: Make, code: int) -> None:
+    """Clients differ in their codes; that there is an error is what counts."""
+    stream = stream_of(make(ENDPOINT, "a"))
+    response = ask(stream, ENDPOINT, "a")[0]
+    message = discovery_pb2.DiscoveryRequest(
+        type_url=ENDPOINT, resource_names=["a"], response_nonce=response.nonce, error_detail={"code": code}
+    )
+
+    assert stream.on_request(read_request(message.SerializeToString())) == []
+    assert stream.channels[0].rejection == Rejection(code, "")
+
+
+def test_n5_n6_no_time_to_live_and_no_wrapping_in_state_of_the_world(make: Make) -> None:
+    """A heartbeat that lists nothing else would delete a listener; a body is never wrapped in a Resource."""
+    mortal = replace(make(LISTENER, "l"), ttl_seconds=1.5)
+    response = ask(stream_of(mortal), LISTENER)[0]
+    sent = discovery_pb2.DiscoveryResponse.FromString(response_body(response, ""))
+
+    assert not hasattr(AdsStream(), "on_heartbeat")
+    assert [body.type_url for body in sent.resources] == [LISTENER]
+
+
+def test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_changes(make: Make) -> None:
+    """Of endpoints a client may have taken none, or some: which, it does not say."""
+    stream = stream_of(make(ENDPOINT, "bad"), make(ENDPOINT, "good"))
+    nack(stream, ask(stream, ENDPOINT, "bad", "good")[0], "bad", "good")
+
+    mended = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "bad", 1), make(ENDPOINT, "good"))))
+    assert said(mended) == [("ClusterLoadAssignment", ["bad"])]
+    again = ack(stream, mended[0], "bad", "good")
+    assert said(again) == [("ClusterLoadAssignment", ["good"])]
+    assert ack(stream, again[0], "bad", "good") == []
+    assert stream.channels[0].rejection is None

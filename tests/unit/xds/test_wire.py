@@ -26,7 +26,7 @@ from xds.wire import (
 )
 
 
-def test_a_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
+def test_n4_a_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
     """Every field of a DiscoveryResponse stands where the generated class looks for it."""
     resources = (make(CLUSTER, "a"), make(CLUSTER, "b", 7))
     response = Response(CLUSTER, Version("v1"), Nonce("12"), resources)
@@ -44,7 +44,7 @@ def test_a_response_is_what_protobuf_would_have_encoded(make: Callable[..., Reso
     )
 
 
-def test_a_delta_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
+def test_n4_a_delta_response_is_what_protobuf_would_have_encoded(make: Callable[..., Resource]) -> None:
     """Resources carry their own name and version, and removals stand beside them."""
     resource = make(CLUSTER, "a" * 300)
     response = Response(
@@ -69,7 +69,7 @@ def test_a_delta_response_is_what_protobuf_would_have_encoded(make: Callable[...
     )
 
 
-def test_a_request_is_read_with_what_is_used_of_it() -> None:
+def test_n2_a_request_is_read_with_what_is_used_of_it() -> None:
     """Names keep their order, the error its first kilobyte (N2), the node its id and program."""
     message = discovery_pb2.DiscoveryRequest(
         type_url=CLUSTER, resource_names=["b", "a"], version_info="v", response_nonce="4"

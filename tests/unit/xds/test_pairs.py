@@ -1,0 +1,94 @@
+"""Two groups of clients: whatever one asks for, it gets nothing of the other's."""
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, encode
+from xds.snapshot import Snapshot
+from xds.stream import AdsStream, DeltaStream
+from xds.subscription import WILDCARD
+from xds.wire import DeltaRequest, Request, Response, delta_response_body, response_body
+
+Make = Callable[..., Resource]
+
+TYPES = (CLUSTER, ENDPOINT, LISTENER, ROUTE)
+names = st.text("abc*|/", min_size=1, max_size=3)
+owned = st.sets(st.tuples(st.sampled_from(TYPES), names), max_size=8)
+requests = st.lists(
+    st.tuples(st.sampled_from((*TYPES, SECRET)), st.lists(names | st.just(WILDCARD), max_size=4)), max_size=8
+)
+
+
+def of(make: Make, owner: int, keys: set[tuple[TypeUrl, str]], edition: int) -> Snapshot:
+    """Make a group's snapshot; the content says whose it is."""
+    return Snapshot.of(make(type_url, name, owner + 10 * edition) for type_url, name in keys)
+
+
+@given(st.tuples(owned, owned), requests, st.booleans())
+def test_a_client_that_asks_for_anothers_names_gets_nothing(
+    make: Make,
+    theirs: tuple[set[tuple[TypeUrl, str]], set[tuple[TypeUrl, str]]],
+    asked: list[tuple[TypeUrl, list[str]]],
+    sotw: bool,
+) -> None:
+    """Names of its own, of the other, of nobody, and wildcards: all that comes is its own, in any edition.
+
+    What the other has and it has not is never sent, and in no answer is there a trace of the other's content.
+    """
+    cache = SnapshotCache()
+    groups = (GroupKey("mine"), GroupKey("other"))
+    node = NodeKey("me")
+    stream = AdsStream() if sotw else DeltaStream()
+    sent: list[Response] = []
+    mine: set[Resource] = set()
+    for edition in range(2):
+        snapshots = {group: of(make, owner, theirs[owner], edition) for owner, group in enumerate(groups)}
+        cache.publish(_settled(snapshots), {node: groups[0], NodeKey("you"): groups[1]})
+        snapshot = cache.snapshot(node)
+        assert snapshot is not None
+        mine.update(resource for type_url in TYPES for resource in snapshot.ordered(type_url))
+        sent += stream.on_snapshot(snapshot)
+        for type_url, wanted in asked:
+            sent += _ask(stream, type_url, tuple(map(ResourceName, wanted)))
+            sent += stream.on_deadline()
+
+    assert {resource for response in sent for resource in response.resources} <= mine
+    body = response_body if sotw else delta_response_body
+    for response in sent:
+        assert {r.body for r in response.resources} <= {r.body for r in mine}
+        assert body(response, "")
+
+
+def _ask(
+    stream: AdsStream | DeltaStream, type_url: TypeUrl, wanted: tuple[ResourceName, ...]
+) -> list[Response]:
+    match stream:
+        case AdsStream():
+            last = [c.last for c in stream.channels if c.type_url == type_url]
+            nonce = last[0].nonce if last and last[0] is not None else None
+            request = Request(type_url, wanted)
+            return stream.on_request(request if nonce is None else Request(type_url, wanted, nonce=nonce))
+        case DeltaStream():
+            return stream.on_request(DeltaRequest(type_url, wanted))
+
+
+def _settled(snapshots: dict[GroupKey, Snapshot]) -> dict[GroupKey, Snapshot]:
+    """Give each cluster the endpoints it needs, which a cache insists on."""
+    return {
+        group: snapshot.changed(
+            _endpoints(name, group)
+            for name in snapshot.resources(CLUSTER)
+            if name not in snapshot.resources(ENDPOINT)
+        )
+        for group, snapshot in snapshots.items()
+    }
+
+
+def _endpoints(name: ResourceName, group: GroupKey) -> Resource:
+    assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name=name)
+    assignment.endpoints.add().locality.zone = group
+    return encode(assignment)
