@@ -146,6 +146,15 @@ def limits(settings: Settings) -> Limits:
     return Limits(
         streams=settings.max_streams,
         streams_per_node=settings.streams_per_certificate,
+        streams_per_second=settings.streams_per_second,
+        admission_seconds=settings.admission_seconds,
+        age_seconds=settings.stream_age_seconds,
+        write_seconds=settings.write_seconds,
+        warming_seconds=settings.warming_seconds,
+        request_bytes=settings.request_bytes,
+        node_bytes=settings.node_bytes,
+        names_per_type=settings.names_per_type,
+        types=settings.types_per_stream,
         unserved_seconds=settings.held_seconds,
         recheck_seconds=settings.recheck_seconds,
     )

@@ -113,6 +113,19 @@ class Settings(BaseSettings):
     """Liveness fails when the event loop was held for so long."""
     streams_per_certificate: Annotated[int, Field(ge=1, le=1000)] = 8
     max_streams: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    streams_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 1000.0
+    """New streams beyond this wait for their turn, `admission_seconds` at the most."""
+    admission_seconds: Seconds = 10.0
+    stream_age_seconds: Seconds = 1800.0
+    """A stream ends in order after so long, ten percent more or less; its proxy comes back."""
+    write_seconds: Seconds = 20.0
+    """A proxy that does not read for so long loses its stream."""
+    warming_seconds: Seconds = 16.0
+    """How long listeners and routes wait for clusters to be warm; Envoy's own limit is 15."""
+    request_bytes: Annotated[int, Field(ge=65_536, le=2**30)] = 16 * 1024 * 1024
+    node_bytes: Annotated[int, Field(ge=1024, le=2**24)] = 256 * 1024
+    names_per_type: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    types_per_stream: Annotated[int, Field(ge=5, le=10_000)] = 64
     proxy_certificate_days: Annotated[int, Field(ge=1, le=3650)] = 365
     """Validity of proxy certificates for which none is asked."""
 
