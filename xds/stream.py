@@ -7,7 +7,7 @@ and secrets; when the clusters are warm, listeners and routes; when those are in
 
 import abc
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from xds.channel import Channel
@@ -65,7 +65,7 @@ class Stream(abc.ABC):
     def awaits(self, type_url: TypeUrl, nonce: Nonce) -> bool:
         """Say whether a request with that nonce would answer a response."""
         channel = self._channels.get(type_url)
-        return channel is not None and nonce in channel.unanswered
+        return channel is not None and (nonce in channel.unanswered or nonce in channel.overtaken)
 
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
         """Take what the client should have from now on; return what can be said at once (O8)."""
@@ -89,7 +89,7 @@ class Stream(abc.ABC):
         """Mark what is due on a channel when the first snapshot comes after its request."""
 
     @abc.abstractmethod
-    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         """Make the response that adds or changes, and say which resources are new to the client in it."""
 
     @abc.abstractmethod
@@ -210,6 +210,7 @@ class AdsStream(Stream):
         channel, first = self._channel(request.type_url)
         if channel.last is not None:
             if request.nonce != channel.last.nonce:  # W4: overtaken; the newest's ACK brings the names
+                channel.answered_late(request.nonce, request.rejection)
                 return []
             channel.answered(request.nonce, request.rejection)
         change = channel.subscription.replace(request.names)
@@ -226,7 +227,7 @@ class AdsStream(Stream):
     def _begin(self, channel: Channel) -> None:
         channel.must.update(self._wanted(channel))
 
-    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         owed, channel.owed = channel.owed, False
         news, changed = channel.take_news(snapshot)
         if not news and not owed:
@@ -328,20 +329,19 @@ class DeltaStream(Stream):
         """
         if self._snapshot is None:
             return
-        resources = self._snapshot.resources(channel.type_url)
         asked = channel.must & channel.on_the_way() if channel.type_url == ROUTE else channel.must
-        missing = {
+        missing = asked - self._snapshot.resources(channel.type_url).keys()
+        missing |= {
             name
-            for name in asked
-            if name not in resources
-            or not channel.subscription.wants(name, on_demand=resources[name].on_demand)
+            for name in asked & self._snapshot.on_demand(channel.type_url)
+            if not channel.subscription.wants(name, on_demand=True)
         }
         channel.must -= missing
         for name in missing:
             channel.held.pop(name, None)
         channel.absent |= missing - channel.gone
 
-    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, list[Resource]]:
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         owed, channel.owed = channel.owed, False
         absent = sorted(channel.absent)
         channel.absent.clear()

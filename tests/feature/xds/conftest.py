@@ -147,16 +147,22 @@ class Client:
     """One stream, raw: bytes of requests out, parsed responses in."""
 
     def __init__(
-        self, port: int, pki: Pki, variant: Variant = Variant.SOTW, *, certificate: bool = True
+        self,
+        port: int,
+        pki: Pki,
+        variant: Variant = Variant.SOTW,
+        *,
+        certificate: bool = True,
+        options: tuple[tuple[str, int], ...] = (),
     ) -> None:
         credentials = grpc.ssl_channel_credentials(
             pki.roots,
             pki.client_key if certificate else None,
             pki.client_chain if certificate else None,
         )
-        options = (("grpc.ssl_target_name_override", "ads.cluster.local"),)
+        target = ("grpc.ssl_target_name_override", "ads.cluster.local")
         self._variant = variant
-        self.channel = grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, options)
+        self.channel = grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, (target, *options))
         method = "StreamAggregatedResources" if variant is Variant.SOTW else "DeltaAggregatedResources"
         self.call = self.channel.stream_stream(f"/{SERVICE}/{method}")()
 
@@ -205,9 +211,14 @@ async def connect(pki: Pki) -> AsyncIterator[Connect]:
     clients: list[Client] = []
 
     def start(
-        port: int, variant: Variant = Variant.SOTW, *, as_pki: Pki = pki, certificate: bool = True
+        port: int,
+        variant: Variant = Variant.SOTW,
+        *,
+        as_pki: Pki = pki,
+        certificate: bool = True,
+        options: tuple[tuple[str, int], ...] = (),
     ) -> Client:
-        clients.append(Client(port, as_pki, variant, certificate=certificate))
+        clients.append(Client(port, as_pki, variant, certificate=certificate, options=options))
         return clients[-1]
 
     yield start

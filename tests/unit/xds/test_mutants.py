@@ -151,6 +151,13 @@ def _forget_who_stood_beside(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Channel, "_retry", retry)
 
 
+def _lose_late_rejections(patch: pytest.MonkeyPatch) -> None:
+    def late(self: Channel, nonce: Nonce, rejection: Rejection | None) -> None:
+        """Break the part of rule W4 that remembers what an overtaken response was told."""
+
+    patch.setattr(Channel, "answered_late", late)
+
+
 def _believe_what_is_held(patch: pytest.MonkeyPatch) -> None:
     original = DeltaStream._resume
 
@@ -262,6 +269,7 @@ MUTANTS: tuple[tuple[Callable[[pytest.MonkeyPatch], None], tuple[Red, ...]], ...
         _forget_who_stood_beside,
         (sotw.test_d12_what_stood_beside_a_bad_resource_is_sent_again_when_that_changes, MENDS),
     ),
+    (_lose_late_rejections, (sotw.test_w4_w6_a_rejection_that_comes_late_is_not_lost,)),
     (_believe_what_is_held, (delta.test_o4_endpoints_are_sent_on_a_new_stream_whatever_is_held,)),
 )
 

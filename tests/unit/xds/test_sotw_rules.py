@@ -101,6 +101,18 @@ def test_w4_a_stale_nonce_changes_nothing_and_the_ack_brings_the_names(make: Mak
     assert said(ack(stream, first[0], "roots", "workload")) == [("ClusterLoadAssignment", ["roots"])]
 
 
+def test_w4_w6_a_rejection_that_comes_late_is_not_lost(make: Make) -> None:
+    """A newer response was under way: nothing is sent for it, but it is known, and stands."""
+    stream = stream_of(make(ENDPOINT, "a"), make(ENDPOINT, "b"))
+    first = ask(stream, ENDPOINT, "a", "b")[0]
+    second = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a"), make(ENDPOINT, "b", 1))))[0]
+
+    assert stream.awaits(ENDPOINT, first.nonce)
+    assert nack(stream, first, "a", "b") == []
+    assert stream.channels[0].rejection == Rejection(13, "no")
+    assert said(ack(stream, second, "a", "b")) == [("ClusterLoadAssignment", ["a"])]
+
+
 def test_w5_an_ack_is_silence_twice(make: Make) -> None:
     """Accepting says nothing new."""
     stream = stream_of(make(ENDPOINT, "a"))

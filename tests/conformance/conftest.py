@@ -1,0 +1,90 @@
+"""One front Envoy of each version and variant against our server, and upstreams for it."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.control import ControlPlane, Keys
+from tests.conformance.envoys import Envoy, programs
+from tests.conformance.resources import listener, route, upstream
+from tests.conformance.traffic import serve
+from xds.resource import Resource
+from xds.status import Variant
+
+
+@dataclass
+class Bench:
+    """A control plane that serves a front, two upstreams, and the Envoy that is to be it."""
+
+    plane: ControlPlane
+    program: str
+    variant: Variant
+    folder: Path
+    ends: AsyncExitStack
+    port: int
+    one: int
+    two: int
+
+    async def envoy(self) -> Envoy:
+        """Start the Envoy."""
+        return await Envoy.start(self.program, self.plane, self.variant, self.folder, self.ends)
+
+    async def running(self) -> Envoy:
+        """Serve the front, and return the Envoy when it has accepted it and is live."""
+        self.plane.publish(*self.front("one", self.one))
+        envoy = await self.envoy()
+        await self.plane.settled()
+        return envoy
+
+    def front(self, name: str, port: int, *more: Resource) -> tuple[Resource, ...]:
+        """Return the listener with routes to one upstream."""
+        return (*upstream(name, port), listener(self.port), route(name), *more)
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """End what a test started."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    """Issue keys once."""
+    return Keys.make(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture
+def free_port() -> int:
+    """Return a port of this machine that nobody has just now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture(params=list(Variant), ids=str)
+def variant(request: pytest.FixtureRequest) -> Variant:
+    """Give both variants."""
+    return Variant(request.param)
+
+
+@pytest.fixture(params=programs())
+def program(request: pytest.FixtureRequest) -> str:
+    """Give each Envoy to be tried."""
+    found = programs()[request.param]
+    if found is None:
+        pytest.skip(f"there is no Envoy {request.param}: `make envoy` or `make conformance` makes one")
+    return found
+
+
+@pytest.fixture
+async def bench(
+    keys: Keys, ends: AsyncExitStack, program: str, variant: Variant, tmp_path: Path, free_port: int
+) -> Bench:
+    """Start control plane and upstreams."""
+    plane = await ControlPlane.begin(keys, ends)
+    one, two = await serve("one", ends), await serve("two", ends)
+    return Bench(plane, program, variant, tmp_path, ends, free_port, one, two)

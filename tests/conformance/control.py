@@ -1,0 +1,134 @@
+"""The control plane under test: our server on a port that survives a restart, and keys for both sides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from certs.authority import CertificateAuthority
+from certs.ledger import Ledger
+from certs.proxy import issue_proxy
+from certs.server import ads_server_certificate
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from xds.access import AnyNode
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.conversation import Conversation
+from xds.limits import Limits
+from xds.resource import Resource, TypeUrl
+from xds.server import AdsServer, TlsIdentity
+from xds.snapshot import Snapshot
+from xds.status import TypeStatus
+
+GROUP, NODE = GroupKey("fronts"), NodeKey("front")
+DEADLINE = 30.0
+
+
+async def until(holds: Callable[[], object | Awaitable[object]], seconds: float = DEADLINE) -> float:
+    """Wait until something holds; return how many seconds that took; fail at the deadline."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    async with asyncio.timeout(seconds):
+        while True:
+            found = holds()
+            if await found if isinstance(found, Awaitable) else found:
+                return loop.time() - begun
+            await asyncio.sleep(0.005)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The server's identity, and the files of one client of it."""
+
+    tls: TlsIdentity
+    certificate_file: Path
+    key_file: Path
+    ca_file: Path
+
+    @classmethod
+    def make(cls, state: Path) -> Self:
+        """Issue everything below a folder."""
+        now = datetime.now(UTC)
+        authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        server = ads_server_certificate(authority, state, now)
+        with Ledger.open(state / "ledger.db") as ledger:
+            client = issue_proxy(authority, ledger, ProxyName.parse("u1.svc.ns"), timedelta(days=1), now)
+        keys = cls(
+            TlsIdentity(server.chain_pem, server.key.reveal(), authority.trust_bundle()),
+            state / "client.pem",
+            state / "client.key",
+            state / "roots.pem",
+        )
+        keys.certificate_file.write_bytes(client.chain_pem)
+        keys.key_file.write_bytes(client.key.reveal())
+        keys.ca_file.write_bytes(authority.trust_bundle())
+        return keys
+
+
+@dataclass
+class ControlPlane:
+    """Our server; stopped, it keeps its port and what it is to serve when it comes back."""
+
+    keys: Keys
+    port: int = 0
+    resources: tuple[Resource, ...] = ()
+    cache: SnapshotCache = field(default_factory=SnapshotCache)
+    server: AdsServer | None = None
+
+    @classmethod
+    async def begin(cls, keys: Keys, ends: AsyncExitStack) -> Self:
+        """Start one that ends with the exit stack."""
+        plane = cls(keys)
+        ends.push_async_callback(plane.stop)
+        await plane.start()
+        return plane
+
+    async def start(self) -> None:
+        """Start a server that knows nothing of the one before but the port and the resources."""
+        self.cache = SnapshotCache()
+        self.server = AdsServer(self.cache, AnyNode(NODE), lambda: self.keys.tls, limits=Limits())
+        if self.resources:
+            self.publish(*self.resources)
+        self.port = await self.server.start(f"127.0.0.1:{self.port}")
+
+    async def stop(self) -> None:
+        """Stop the server, if there is one."""
+        server, self.server = self.server, None
+        if server is not None:
+            await server.stop(0.5)
+
+    def publish(self, *resources: Resource) -> None:
+        """Let every client have these."""
+        self.resources = resources
+        self.cache.publish({GROUP: Snapshot.of(resources)}, {NODE: GROUP})
+
+    def is_settled(self) -> bool:
+        """Say whether there is a client, and each has and has accepted all it should have."""
+        streams = self._conversations()
+        return bool(streams) and all(
+            stream.status().types
+            and not stream._work.is_set()
+            and not stream._outbox
+            and not any(c.unanswered or c.has_news or c.has_removals for c in stream._stream.channels)
+            for stream in streams
+        )
+
+    async def settled(self, seconds: float = DEADLINE) -> float:
+        """Wait until everything published is accepted; return the seconds that took."""
+        return await until(self.is_settled, seconds)
+
+    async def update(self, *resources: Resource, seconds: float = DEADLINE) -> float:
+        """Publish, and wait until it is accepted."""
+        self.publish(*resources)
+        return await self.settled(seconds)
+
+    def type_status(self, type_url: TypeUrl) -> TypeStatus | None:
+        """Return where a type stands on the only stream."""
+        found = [t for s in self._conversations() for t in s.status().types if t.type_url == type_url]
+        return found[0] if found else None
+
+    def _conversations(self) -> list[Conversation]:
+        return list(self.server._conversations.values()) if self.server is not None else []

@@ -1,0 +1,127 @@
+"""Real Envoys: which there are, and one that runs against our server."""
+
+import asyncio
+import json
+import os
+import shutil
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import aiohttp
+
+from tests.conformance.control import ControlPlane, Keys, until
+from tests.conformance.resources import ADS, TYPE, Json
+from xds.status import Variant
+
+REPOSITORY = Path(__file__).parents[2]
+EVERYTHING = os.environ.get("MESHWRIGHT_CONFORMANCE") == "all"
+"""Whether every Envoy is asked, and each scenario runs at its full length."""
+
+
+def programs() -> dict[str, str | None]:
+    """Return the Envoys to try, by version: the newest, or all that `make conformance` installed."""
+    if EVERYTHING:
+        wanted = sorted(path.stem for path in (REPOSITORY / "requirements" / "envoys").glob("*.txt"))
+        return {
+            version: shutil.which(REPOSITORY / ".envoys" / version / "envoy" / "_bin" / "envoy")
+            for version in wanted
+        }
+    own = os.environ.get("MESHWRIGHT_ENVOY") or str(REPOSITORY / ".envoy" / "bin" / "envoy")
+    return {"newest": shutil.which(own) or shutil.which("envoy")}
+
+
+def bootstrap(port: int, keys: Keys, variant: Variant) -> Json:
+    """Return what an Envoy needs to find us, over mutual TLS."""
+    socket = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+    certificate = {
+        "certificate_chain": {"filename": str(keys.certificate_file)},
+        "private_key": {"filename": str(keys.key_file)},
+    }
+    tls = {
+        "@type": f"{TYPE}.transport_sockets.tls.v3.UpstreamTlsContext",
+        "sni": "ads.cluster.local",
+        "common_tls_context": {
+            "alpn_protocols": ["h2"],
+            "tls_certificates": [certificate],
+            "validation_context": {"trusted_ca": {"filename": str(keys.ca_file)}},
+        },
+    }
+    http = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+    options = {
+        "@type": f"type.googleapis.com/{http}",
+        "explicit_http_config": {"http2_protocol_options": {}},
+    }
+    us = {
+        "name": "control-plane",
+        "type": "STATIC",
+        "load_assignment": {
+            "cluster_name": "control-plane",
+            "endpoints": [{"lb_endpoints": [{"endpoint": {"address": socket}}]}],
+        },
+        "transport_socket": {"name": "envoy.transport_sockets.tls", "typed_config": tls},
+        "typed_extension_protocol_options": {http: options},
+    }
+    # Envoy's own pauses between attempts grow to half a minute; tests that restart us need not wait so long.
+    retry = {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}}
+    ads = {
+        "api_type": "GRPC" if variant is Variant.SOTW else "DELTA_GRPC",
+        "transport_api_version": "V3",
+        "set_node_on_first_message_only": True,
+        "grpc_services": [{"envoy_grpc": {"cluster_name": "control-plane", "retry_policy": retry}}],
+    }
+    return {
+        "node": {"id": "front", "cluster": "fronts"},
+        "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
+        "dynamic_resources": {"ads_config": ads, "cds_config": ADS, "lds_config": ADS},
+        "static_resources": {"clusters": [us]},
+    }
+
+
+@dataclass
+class Envoy:
+    """One running Envoy, and its administration address."""
+
+    admin: str
+    log: Path
+
+    @classmethod
+    async def start(
+        cls, program: str, plane: ControlPlane, variant: Variant, folder: Path, ends: AsyncExitStack
+    ) -> Self:
+        """Start one that ends with the exit stack; return when it tells its address, not when it is live."""
+        file, admin, log = folder / "bootstrap.json", folder / "admin", folder / "envoy.log"
+        file.write_text(json.dumps(bootstrap(plane.port, plane.keys, variant)))
+        with (folder / "output").open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *("--config-path", str(file), "--concurrency", "1", "--disable-hot-restart"),
+                *("--log-level", "warning", "--log-path", str(log), "--admin-address-path", str(admin)),
+                *("--drain-time-s", "2", "--drain-strategy", "immediate"),
+                stdout=output,
+                stderr=output,
+            )
+
+        async def end() -> None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+        ends.push_async_callback(end)
+        await until(lambda: process.returncode is not None or (admin.is_file() and admin.read_text()))
+        assert process.returncode is None, (folder / "output").read_text()[-2000:]
+        return cls(admin.read_text(), log)
+
+    async def stat(self, name: str) -> int:
+        """Return a counter or gauge; 0 for one that there is not (yet)."""
+        answer = json.loads(await self._get(f"/stats?filter=^{name}$&format=json"))
+        return sum(int(each["value"]) for each in answer["stats"] if "value" in each)
+
+    async def is_live(self) -> bool:
+        """Say whether it has finished its start."""
+        return (await self._get("/ready")).strip() == "LIVE"
+
+    async def _get(self, path: str) -> str:
+        async with aiohttp.ClientSession() as session, session.get(f"http://{self.admin}{path}") as answer:
+            return await answer.text()

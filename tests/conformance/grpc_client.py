@@ -1,0 +1,27 @@
+"""A program: gRPC's own xDS client. For each line read it calls `xds:///<line>` and prints who answered.
+
+Its configuration is what GRPC_XDS_BOOTSTRAP names, which a process reads once: so it is a program.
+"""
+
+import sys
+
+import grpc
+
+
+def main() -> None:
+    """Call until standard input ends."""
+    channels: dict[str, grpc.Channel] = {}
+    for line in sys.stdin:
+        target = line.strip()
+        if target not in channels:
+            channels[target] = grpc.insecure_channel(f"xds:///{target}")
+        try:
+            answer = channels[target].unary_unary("/demo.Who/Ask")(b"who", timeout=10).decode()
+        except grpc.RpcError as error:
+            answer = f"{error.code().name}: {error.details()}".replace("\n", " ")
+        sys.stdout.write(answer + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Many streams at once: on one connection, through a restart, and under updates that come in a burst."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc.aio
+import pytest
+
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.cache import GroupKey, NodeKey
+from xds.limits import Limits
+from xds.resource import ENDPOINT, Resource, encode
+from xds.server import SERVICE
+from xds.services import DISCOVERY
+from xds.snapshot import Snapshot
+from xds.status import Variant
+
+Serve = Callable[..., Awaitable[Any]]
+Connect = Callable[..., Any]
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+MANY = Limits(streams_per_node=None, streams_per_second=None)
+
+
+def endpoints(name: str, edition: int = 0) -> Resource:
+    """Make a small resource."""
+    assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name=name)
+    assignment.policy.overprovisioning_factor.value = edition + 1
+    return encode(assignment)
+
+
+def publish(cache: Any, *resources: Resource) -> None:
+    """Give all clients these resources."""
+    cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey("n"): GroupKey("g")})
+
+
+async def ask(channel: grpc.aio.Channel, method: str, name: str) -> Any:
+    """Open a stream and ask for endpoints."""
+    call = channel.stream_stream(method)()
+    request = discovery_pb2.DiscoveryRequest(type_url=ENDPOINT, resource_names=[name], node={"id": "n"})
+    await call.write(request.SerializeToString())
+    return call
+
+
+async def names(call: Any) -> list[str]:
+    """Wait for an answer; return the names in it."""
+    async with asyncio.timeout(20):
+        data = await call.read()
+    assert data is not grpc.aio.EOF, await call.code()
+    bodies = discovery_pb2.DiscoveryResponse.FromString(data).resources
+    return [endpoint_pb2.ClusterLoadAssignment.FromString(body.value).cluster_name for body in bodies]
+
+
+async def test_s13_o9_five_hundred_streams_on_one_connection(serve: Serve, connect: Connect) -> None:
+    """An Envoy without aggregation opens a stream per cluster; each gets its own, and a change of its own."""
+    served = await serve(limits=MANY)
+    publish(served.cache, *(endpoints(f"e{n}") for n in range(500)))
+    method = next(
+        f"/{each.service}/{each.method}"
+        for each in DISCOVERY
+        if each.type_url == ENDPOINT and each.variant is Variant.SOTW
+    )
+    channel = connect(served.port).channel
+    calls = [await ask(channel, method, f"e{n}") for n in range(500)]
+
+    assert [await names(call) for call in calls] == [[f"e{n}"] for n in range(500)]
+    publish(served.cache, *(endpoints(f"e{n}", int(n == 7)) for n in range(500)))
+    assert await names(calls[7]) == ["e7"]
+    assert len({status.peer for status in served.server.statuses()}) == 1
+
+
+async def test_s11_a_hundred_streams_come_back_after_a_restart(serve: Serve, connect: Connect) -> None:
+    """Each ends in order, opens again at the next server, and has everything anew."""
+    first = await serve(limits=MANY)
+    publish(first.cache, endpoints("a"))
+    method = f"/{SERVICE}/StreamAggregatedResources"
+    channel = connect(first.port).channel
+    calls = [await ask(channel, method, "a") for _ in range(100)]
+    for call in calls:
+        await names(call)
+    await first.server.stop(5.0)
+    assert {await call.code() for call in calls} == {grpc.StatusCode.OK}
+
+    second = await serve(limits=MANY)
+    publish(second.cache, endpoints("a"))
+    channel = connect(second.port).channel
+    calls = [await ask(channel, method, "a") for _ in range(100)]
+    assert [await names(call) for call in calls] == [["a"]] * 100
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_n9_a_burst_of_updates_is_sent_as_the_latest_state(
+    serve: Serve, connect: Connect, variant: Variant
+) -> None:
+    """A thousand versions at once are a few responses, and the last one has the last version."""
+    served = await serve()
+    publish(served.cache, endpoints("a"))
+    client = connect(served.port, variant)
+    await client.ask(ENDPOINT, "a")
+    await client.response()
+    for edition in range(1, 1001):
+        publish(served.cache, endpoints("a", edition))
+
+    count, edition = 0, 0
+    while edition < 1001:
+        response = await client.response()
+        count += 1
+        body = response.resources[0]
+        value = body.value if variant is Variant.SOTW else body.resource.value
+        edition = endpoint_pb2.ClusterLoadAssignment.FromString(value).policy.overprovisioning_factor.value
+    assert count <= 10
+
+
+async def test_s15_a_response_of_more_than_four_megabytes_arrives(serve: Serve, connect: Connect) -> None:
+    """It goes out as it is: Envoy has no bound, a gRPC client can raise its own of 4 MiB."""
+    served = await serve()
+    many = [endpoints(f"{n:04}" + "x" * 3000) for n in range(1500)]
+    publish(served.cache, *many)
+    options = (("grpc.max_receive_message_length", -1),)
+    client = connect(served.port, options=options)
+    await client.ask(ENDPOINT, *(resource.name for resource in many))
+
+    response = await client.response()
+    assert len(response.resources) == 1500
+    assert response.ByteSize() > 4 * 1024 * 1024

@@ -1,0 +1,49 @@
+"""A program: our server alone in a process, so that its memory can be measured.
+
+`python server.py FOLDER BYTES` serves endpoints `one` of that size over mutual TLS, with keys issued below
+the folder, and prints its port. For each line on standard input it publishes the next edition and prints
+how many streams there are; it ends with its input.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from tests.conformance.control import Keys
+from xds.access import AnyNode
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.limits import Limits
+from xds.resource import Resource, encode
+from xds.server import AdsServer
+from xds.snapshot import Snapshot
+
+LIMITS = Limits(streams=None, streams_per_node=None, streams_per_second=None, write_seconds=3600.0)
+
+
+def endpoints(size: int, edition: int) -> Resource:
+    """Return endpoints of about that many bytes."""
+    assignment = endpoint_pb2.ClusterLoadAssignment(cluster_name="one")
+    assignment.endpoints.add().locality.zone = f"{edition:09}" + "x" * size
+    return encode(assignment)
+
+
+async def main(folder: Path, size: int) -> None:
+    """Serve until standard input ends."""
+    keys, cache = Keys.make(folder), SnapshotCache()
+    group, node = GroupKey("g"), NodeKey("n")
+    cache.publish({group: Snapshot.of((endpoints(size, 0),))}, {node: group})
+    server = AdsServer(cache, AnyNode(node), lambda: keys.tls, limits=LIMITS)
+    sys.stdout.write(f"{await server.start('127.0.0.1:0')}\n")
+    sys.stdout.flush()
+    edition = 0
+    while await asyncio.to_thread(sys.stdin.readline):
+        edition += 1
+        cache.update(group, [endpoints(size, edition)])
+        sys.stdout.write(f"{len(server.statuses())}\n")
+        sys.stdout.flush()
+    await server.stop(1)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

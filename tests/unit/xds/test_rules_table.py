@@ -1,0 +1,62 @@
+"""docs/xds-rules.md is true of the tests: each rule has a row, each row tests, each numbered test a row."""
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[3]
+FOLDERS = ("unit/xds", "feature/xds", "conformance", "soak")
+COUNTS = {"S": 15, "W": 17, "D": 18, "O": 10, "N": 12}
+NUMBERED = re.compile(r"test_((?:[swdon]\d+_)+)")
+
+
+def rows() -> dict[str, tuple[str, list[str]]]:
+    """Return what each rule's row says, and the tests it names."""
+    page = (REPOSITORY / "docs" / "xds-rules.md").read_text()
+    found = re.findall(r"^\| ([A-Z]\d+) \| (.*) \|([^|]*)\|$", page, re.MULTILINE)
+    assert max(Counter(rule for rule, _, _ in found).values()) == 1
+    return {rule: (what, re.findall(r"`(test_\w+)`", tests)) for rule, what, tests in found}
+
+
+def existing() -> set[str]:
+    """Return the names of the tests there are."""
+    return {
+        node.name
+        for folder in FOLDERS
+        for file in (REPOSITORY / "tests" / folder).glob("test_*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    }
+
+
+def test_every_rule_of_the_catalogue_has_a_row() -> None:
+    """In five sections, numbered without a gap."""
+    assert set(rows()) == {f"{kind}{n}" for kind, count in COUNTS.items() for n in range(1, count + 1)}
+
+
+def test_every_test_that_is_named_exists() -> None:
+    """A renamed or deleted test must not leave its name behind."""
+    assert {name for _, names in rows().values() for name in names} - existing() == set()
+
+
+def test_every_rule_has_a_test_with_its_number_or_does_not_apply() -> None:
+    """A row without a test begins by saying so."""
+    for rule, (what, names) in rows().items():
+        if what.startswith("Does not apply: "):
+            assert names == [], rule
+        else:
+            assert any(rule in _numbers(name) for name in names), rule
+
+
+def test_every_numbered_test_stands_in_the_rows_of_its_numbers() -> None:
+    """A new test of a rule is told of."""
+    table = rows()
+    for name in existing():
+        for rule in _numbers(name):
+            assert name in table[rule][1], f"{name} is not in the row of {rule}"
+
+
+def _numbers(name: str) -> list[str]:
+    match = NUMBERED.match(name)
+    return match.group(1).strip("_").upper().split("_") if match else []
