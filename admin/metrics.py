@@ -75,6 +75,12 @@ class Metrics:
         self._failures = Counter(
             "meshwright_group_failures", "Groups whose last good snapshot was kept.", registry=r
         )
+        self._verifications = Counter(
+            "meshwright_verifications", "Waves compared with one from nothing.", registry=r
+        )
+        self._differences = Counter(
+            "meshwright_verification_differences", "What those comparisons found.", registry=r
+        )
         self._source_age = Gauge(
             "meshwright_source_age_seconds", "Since the last full read.", ["source"], registry=r
         )
@@ -153,6 +159,11 @@ class Metrics:
         """Count a computation and what came of it."""
         self._waves.labels("published" if published else "unchanged").inc()
         self._wave_seconds.observe(seconds)
+
+    def verified(self, differences: int) -> None:
+        """Count a check of what is served against its inputs, and what it found."""
+        self._verifications.inc()
+        self._differences.inc(differences)
 
     def group_failed(self) -> None:
         """Count a group that kept its last good snapshot."""

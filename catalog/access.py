@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.view import View
+from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
@@ -42,6 +43,7 @@ class Matching:
 Admission = Nothing | Everything | Matching
 
 
+@derived
 def admission(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Admission:
     """Return what a target admits on a port of its destination's workloads."""
     if not in_force(target) or target.port not in (None, port):
@@ -62,6 +64,7 @@ def in_force(target: TrafficTarget) -> bool:
     return target.key.namespace == target.destination.namespace
 
 
+@derived
 def may_call(
     view: View, client: ServiceIdentity, server: ServiceIdentity | None, port: Port, protocol: Protocol
 ) -> bool:

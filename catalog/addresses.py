@@ -1,12 +1,39 @@
 """Virtual addresses: where a service is called that has no address of its own."""
 
+import functools
 import hashlib
 from collections.abc import Collection, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
+from catalog.index import VIRTUAL
+from incremental.derived import derived
 from mesh.names import IpAddress
 from mesh.service import ServiceKey
+
+if TYPE_CHECKING:
+    from catalog.view import View
+
+
+@derived
+def virtual_address(view: "View", key: ServiceKey) -> IpAddress | None:
+    """Return a service's virtual address, None where it needs none; raise ValueError where none is left."""
+    service = view.services.get(key)
+    if service is None or service.cluster_ip is not None or service.headless:
+        return None
+    return view.moved.value().get(key) or home(key, view.settings.virtual_addresses)
+
+
+@derived
+def moved(view: "View") -> Mapping[ServiceKey, IpAddress]:
+    """Return the services that are not at home because another one is there; raise ValueError as `allocate`.
+
+    There are few, so that a service that comes or goes concerns no other.
+    """
+    network = view.settings.virtual_addresses
+    allocated = allocate(view.by_addressing.get(VIRTUAL, ()), network, sorted(view.by_cluster_ip))
+    return {key: address for key, address in allocated.items() if address != home(key, network)}
 
 
 def allocate(
@@ -29,10 +56,24 @@ def allocate(
         )
     allocated: dict[ServiceKey, IpAddress] = {}
     for key in sorted(services):
-        digest = hashlib.sha256(str(key).encode()).digest()
-        offset = int.from_bytes(digest[:8], "big") % size
+        offset = _hash(key) % size
         while first + offset in used:
             offset = (offset + 1) % size
         used.add(first + offset)
-        allocated[key] = IpAddress(str(IPv4Address(first + offset)))
+        allocated[key] = _address(first + offset)
     return MappingProxyType(allocated)
+
+
+def home(key: ServiceKey, network: IPv4Network) -> IpAddress:
+    """Return the address that a service has if nobody else is there; the network has room for one."""
+    return _address(int(network.network_address) + 1 + _hash(key) % (network.num_addresses - 2))
+
+
+@functools.lru_cache(maxsize=65536)
+def _hash(key: ServiceKey) -> int:
+    return int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:8], "big")
+
+
+@functools.lru_cache(maxsize=65536)
+def _address(number: int) -> IpAddress:
+    return IpAddress(str(IPv4Address(number)))

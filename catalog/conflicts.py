@@ -4,14 +4,25 @@ Every sidecar in explicit interception binds its workload's ports and its upstre
 that are the same are said, and the later one, by workload, its inbound ports first, is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from catalog.ports import served
+from incremental.derived import derived
 from mesh.names import IpAddress, Port
-from mesh.service import Service, ServiceKey
+from mesh.service import Service
 from mesh.workload import Explicit, Workload, WorkloadKey
+
+if TYPE_CHECKING:
+    from catalog.view import View
+
+Place = tuple[str, str, Port]
+"""Where claims may meet: on a machine's port, at an address and port, on every address of a machine."""
+
+Rank = tuple[WorkloadKey, int]
+"""The order of claims: by workload, then as the workload has them."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,34 +51,55 @@ class Conflict:
     holder: Claim
 
 
-def conflicts(
-    services: Mapping[ServiceKey, Service],
-    workloads: Mapping[WorkloadKey, Workload],
-    services_of: Mapping[WorkloadKey, tuple[ServiceKey, ...]],
-) -> Mapping[WorkloadKey, tuple[Conflict, ...]]:
-    """Return the conflicts of all workloads in explicit interception, by the workload that loses."""
-    held: dict[tuple[IpAddress, Port], list[Claim]] = {}
-    on_every_address: dict[Port, list[Claim]] = {}
-    by_port: dict[Port, list[Claim]] = {}
-    found: dict[WorkloadKey, list[Conflict]] = {}
-    for workload in sorted(workloads.values(), key=lambda each: each.key):
-        own = [services[key] for key in services_of.get(workload.key, ())]
-        for claim in claims(workload, own):
-            everywhere = ip_address(claim.address).is_unspecified
-            rivals = (
-                by_port.get(claim.port, [])
-                if everywhere
-                else held.get((claim.address, claim.port), []) + on_every_address.get(claim.port, [])
-            )
-            holder = next((rival for rival in rivals if _same_machine(rival, claim)), None)
-            if holder is not None:
-                found.setdefault(workload.key, []).append(Conflict(claim, holder))
-                continue
-            held.setdefault((claim.address, claim.port), []).append(claim)
-            by_port.setdefault(claim.port, []).append(claim)
-            if everywhere:
-                on_every_address.setdefault(claim.port, []).append(claim)
-    return {key: tuple(each) for key, each in found.items()}
+@derived
+def conflicts(view: "View", key: WorkloadKey) -> tuple[Conflict, ...]:
+    """Return the claims of a workload in explicit interception that others hold already, in its order."""
+    found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
+    return tuple(Conflict(claim, held) for claim, held in found if held is not None)
+
+
+@derived
+def claims_of(view: "View", key: WorkloadKey) -> tuple[Claim, ...]:
+    """Return what a workload's sidecar would bind, in its order."""
+    workload = view.workloads.get(key)
+    if workload is None or not isinstance(workload.interception, Explicit):
+        return ()
+    return claims(workload, [view.services[each] for each in view.services_of.get(key, ())])
+
+
+@derived
+def holder(view: "View", key: WorkloadKey, place: int) -> Claim | None:
+    """Return who keeps a workload from what it claims at a place; None where it has what it claims."""
+    claim = claims_of(view, key)[place]
+    for rival, there in _rivals(view, claim, (key, place)):
+        if _same_machine(rival, claim) and holder(view, *there) is None:
+            return rival
+    return None
+
+
+def places(claim: Claim) -> tuple[Place, ...]:
+    """Return where a claim is found by those that might meet it."""
+    found = [("on", _machine(claim), claim.port), ("at", claim.address, claim.port)]
+    if ip_address(claim.address).is_unspecified:
+        found.append(("everywhere", _machine(claim), claim.port))
+    return tuple(found)
+
+
+def _rivals(view: "View", claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+    """Yield the earlier claims that might be met: those at the address, then those on every address."""
+    machine, port = _machine(claim), claim.port
+    if ip_address(claim.address).is_unspecified:
+        yield from _earlier(view, ("on", machine, port), own)
+        return
+    yield from _earlier(view, ("at", claim.address, port), own)
+    yield from _earlier(view, ("everywhere", machine, port), own)
+
+
+def _earlier(view: "View", place: Place, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+    for key in view.claimants.get(place, ()):
+        for number, each in enumerate(claims_of(view, key)):
+            if (key, number) < own and place in places(each):
+                yield each, (key, number)
 
 
 def claims(workload: Workload, services: list[Service]) -> tuple[Claim, ...]:
@@ -85,6 +117,11 @@ def claims(workload: Workload, services: list[Service]) -> tuple[Claim, ...]:
         for index, each in enumerate(sorted(workload.interception.upstreams))
     ]
     return (*inbound, *outbound)
+
+
+def _machine(claim: Claim) -> str:
+    """Name the machine: workloads on loopback addresses are on one."""
+    return "loopback" if ip_address(claim.host).is_loopback else claim.host
 
 
 def _same_machine(one: Claim, other: Claim) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from catalog.ports import target_number
 from catalog.view import View
+from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port
 from mesh.objects import EndpointSlice
@@ -11,6 +12,7 @@ from mesh.service import Service, ServiceKey, ServicePort
 from mesh.workload import Endpoint, Workload
 
 
+@derived
 def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port, from workloads and endpoint slices, sorted.
 

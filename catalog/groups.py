@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from catalog.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, ProxyUuid
 from mesh.service import ServiceKey
 from mesh.workload import Explicit, Interception, Workload, WorkloadKey, WorkloadPort
+
+if TYPE_CHECKING:
+    from catalog.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class GroupKey:
     address: IpAddress | None = None
 
 
-def group_of(view: View, workload: Workload) -> GroupKey:
+def group_of(view: "View", workload: Workload) -> GroupKey:
     """Return the group of a workload's proxy."""
     explicit = isinstance(workload.interception, Explicit)
     return GroupKey(
@@ -41,12 +44,24 @@ def group_of(view: View, workload: Workload) -> GroupKey:
     )
 
 
-def groups(view: View) -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
+def groups_of(view: "View", key: WorkloadKey) -> tuple[GroupKey, ...]:
+    """Return the group of a workload's proxy; nothing where it has none, or another has its UUID."""
+    workload = view.workloads[key]
+    if workload.uuid is None or view.workloads_by_uuid[workload.uuid].key != key:
+        return ()
+    return (group_of(view, workload),)
+
+
+def groups(view: "View") -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
     """Return all groups with the UUIDs of their proxies, sorted; groups in the order of their first UUID."""
-    found: dict[GroupKey, list[ProxyUuid]] = {}
-    for uuid in sorted(view.workloads_by_uuid):
-        found.setdefault(group_of(view, view.workloads_by_uuid[uuid]), []).append(uuid)
-    return {key: tuple(uuids) for key, uuids in found.items()}
+    found = {group: proxies(view, group) for group in view.members}
+    return dict(sorted(found.items(), key=lambda each: each[1]))
+
+
+def proxies(view: "View", group: GroupKey) -> tuple[ProxyUuid, ...]:
+    """Return the UUIDs of a group's proxies, sorted."""
+    found = (view.workloads[key].uuid for key in view.members.get(group, ()))
+    return tuple(sorted(each for each in found if each is not None))
 
 
 def _port_order(port: WorkloadPort) -> tuple[int, str, str]:

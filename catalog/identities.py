@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from catalog.view import View
+from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 
 
@@ -15,6 +16,7 @@ def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
     }
 
 
+@derived
 def dns_names(view: View, identity: ServiceIdentity) -> tuple[str, ...]:
     """Return the full names of the services that an identity's workloads back, sorted."""
     services = {

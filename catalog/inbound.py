@@ -15,6 +15,7 @@ from catalog.proxy import (
     SocketAddress,
 )
 from catalog.view import View
+from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port
 from mesh.service import Protocol
@@ -24,6 +25,7 @@ LOOPBACK: Final = IpAddress("127.0.0.1")
 """Where an application is reached behind transparent interception: it listens on it or on all addresses."""
 
 
+@derived
 def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
     """Return the inbound ports of a group of proxies, sorted by number.
 
@@ -48,6 +50,7 @@ def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
     )
 
 
+@derived
 def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Access:
     """Return whom a port of an identity's workloads admits: the union of all TrafficTargets for it."""
     if view.config.permissive:

@@ -1,132 +1,125 @@
-"""The indexes of a view: each a pure function of what it indexes, its results sorted."""
+"""What a view is indexed by: for each input the entries under which it is found, as pure functions."""
 
-from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Network
-from types import MappingProxyType
-from typing import Final, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Final
 
-from catalog.addresses import allocate
 from mesh.config import MeshConfig
-from mesh.endpoints import Inventory
+from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.policy import PolicyKey
+from mesh.policy import PolicyKey, TrafficSplit, TrafficTarget
 from mesh.service import Service, ServiceKey
 from mesh.workload import Workload, WorkloadKey
 
 PREFERRED_CONFIG: Final = "osm-mesh-config"
 """The MeshConfig that counts where there are several; else the first by namespace and name."""
 
-K = TypeVar("K")
-V = TypeVar("V")
+Label = tuple[Namespace, str, str]
+"""A label as one namespace has it: namespace, name, value."""
 
-
-class _Keyed(Protocol):
-    @property
-    def key(self) -> PolicyKey: ...
-
-
-P = TypeVar("P", bound=_Keyed)
-
-
-def group(pairs: Iterable[tuple[K, V]]) -> Mapping[K, tuple[V, ...]]:
-    """Collect values by key, in the order in which they come, each once per key."""
-    found: dict[K, dict[V, None]] = {}
-    for key, value in pairs:
-        found.setdefault(key, {})[value] = None
-    return MappingProxyType({key: tuple(values) for key, values in found.items()})
-
-
-def values(objects: Mapping[ObjectKey, Sourced], kind: type[P]) -> tuple[P, ...]:
-    """Return the policy objects of one type, sorted by key."""
-    found = (each.value for each in objects.values())
-    return tuple(sorted((each for each in found if isinstance(each, kind)), key=lambda each: each.key))
-
-
-def services(objects: Mapping[ObjectKey, Sourced]) -> Mapping[ServiceKey, Service]:
-    """Return the services by key, sorted."""
-    found = [each.value for each in objects.values() if isinstance(each.value, Service)]
-    return MappingProxyType({each.key: each for each in sorted(found, key=lambda each: each.key)})
-
-
-def workloads(inventory: Inventory) -> Mapping[WorkloadKey, Workload]:
-    """Return the workloads by key, sorted."""
-    found = sorted(inventory.workloads, key=lambda each: each.key)
-    return MappingProxyType({each.key: each for each in found})
-
-
-def slices(inventory: Inventory) -> Mapping[ServiceKey, tuple[EndpointSlice, ...]]:
-    """Return the endpoint slices by their service."""
-    return group((_service_of(each), each) for each in sorted(inventory.slices))
-
-
-def by_uuid(found: Mapping[WorkloadKey, Workload]) -> Mapping[ProxyUuid, Workload]:
-    """Return the workload of each sidecar; of two that claim one UUID the first by key has it."""
-    uuids: dict[ProxyUuid, Workload] = {}
-    for workload in found.values():
-        if workload.uuid is not None:
-            uuids.setdefault(workload.uuid, workload)
-    return MappingProxyType(uuids)
+VIRTUAL: Final = "virtual"
+"""The entry of services that need a virtual address."""
 
 
 def configs(objects: Mapping[ObjectKey, Sourced]) -> tuple[ObjectKey, ...]:
     """Return the keys of all MeshConfigs, the one that counts first."""
     keys = (key for key, each in objects.items() if isinstance(each.value, MeshConfig))
-    return tuple(sorted(keys, key=lambda key: (key.name != PREFERRED_CONFIG, key)))
+    return tuple(sorted(keys, key=config_order))
 
 
-def config(objects: Mapping[ObjectKey, Sourced]) -> MeshConfig:
-    """Return the MeshConfig in force; the defaults (everything closed) where there is none."""
-    keys = configs(objects)
-    found = objects[keys[0]].value if keys else None
-    return found if isinstance(found, MeshConfig) else MeshConfig()
+def config_order(key: ObjectKey) -> tuple[bool, ObjectKey]:
+    """Return what MeshConfigs are sorted by: the first one counts."""
+    return (key.name != PREFERRED_CONFIG, key)
 
 
-def services_of(
-    found: Mapping[ServiceKey, Service],
-    known: Mapping[WorkloadKey, Workload],
-    sliced: Mapping[ServiceKey, tuple[EndpointSlice, ...]],
-) -> Mapping[WorkloadKey, tuple[ServiceKey, ...]]:
-    """Return the services that each workload backs (see View for when it does)."""
-    by_label: dict[tuple[Namespace, tuple[str, str]], list[Workload]] = {}
-    by_address: dict[tuple[Namespace, IpAddress], list[Workload]] = {}
-    by_primary: dict[ServiceKey, list[Workload]] = {}
-    for workload in known.values():
-        namespace = workload.key.namespace
-        by_address.setdefault((namespace, workload.address), []).append(workload)
-        by_primary.setdefault(ServiceKey(namespace, workload.service), []).append(workload)
-        for pair in workload.labels:
-            by_label.setdefault((namespace, pair), []).append(workload)
-    pairs: list[tuple[WorkloadKey, ServiceKey]] = []
-    for key, service in found.items():
-        if service.selector:
-            # The rarest label first: a namespace with many workloads is not searched for each service.
-            candidates = min((by_label.get((key.namespace, pair), []) for pair in service.selector), key=len)
-            behind = [each for each in candidates if each.has_labels(service.selector)]
-        else:
-            behind = by_primary.get(key, [])
-        sliced_addresses = {address for each in sliced.get(key, ()) for address in each.addresses}
-        for address in sliced_addresses:
-            behind = behind + by_address.get((key.namespace, IpAddress(address)), [])
-        pairs.extend((each.key, key) for each in behind)
-    return group(sorted(pairs))
+def telling_label(service: Service) -> Label | None:
+    """Return the label of a service's selector by which it is looked for; None without a selector.
+
+    One must do, for a label that all workloads have would tie every service to every workload. The one
+    whose value is the service's name is likely to be its own; else the first.
+    """
+    if not service.selector:
+        return None
+    name, value = min(service.selector, key=lambda pair: (pair[1] != service.key.name, pair))
+    return (service.key.namespace, name, value)
 
 
-def backing(
-    of_workload: Mapping[WorkloadKey, tuple[ServiceKey, ...]], known: Mapping[WorkloadKey, Workload]
-) -> Mapping[ServiceKey, tuple[Workload, ...]]:
-    """Turn `services_of` round."""
-    return group((service, known[key]) for key, found in of_workload.items() for service in found)
+def service_labels(_: ServiceKey, service: Service) -> tuple[Label, ...]:
+    """Find a service by the telling label of its selector."""
+    label = telling_label(service)
+    return () if label is None else (label,)
 
 
-def virtual_addresses(
-    found: Mapping[ServiceKey, Service], network: IPv4Network
-) -> Mapping[ServiceKey, IpAddress]:
-    """Return a virtual address for each service that has no address and is not headless."""
-    without = [key for key, each in found.items() if each.cluster_ip is None and not each.headless]
-    taken = [each.cluster_ip for each in found.values() if each.cluster_ip is not None]
-    return allocate(without, network, taken)
+def cluster_ips(_: ServiceKey, service: Service) -> tuple[IpAddress, ...]:
+    """Find a service by its own address."""
+    return () if service.cluster_ip is None else (service.cluster_ip,)
 
 
-def _service_of(found: EndpointSlice) -> ServiceKey:
-    return ServiceKey(found.namespace, ServiceName(found.service))
+def addressing(_: ServiceKey, service: Service) -> tuple[str, ...]:
+    """Find the services that need a virtual address: they have none of their own and are not headless."""
+    return (VIRTUAL,) if service.cluster_ip is None and not service.headless else ()
+
+
+def labels(key: WorkloadKey, workload: Workload) -> tuple[Label, ...]:
+    """Find a workload by its labels."""
+    return tuple((key.namespace, name, value) for name, value in workload.labels)
+
+
+def uuids(_: WorkloadKey, workload: Workload) -> tuple[ProxyUuid, ...]:
+    """Find a workload by its sidecar's UUID."""
+    return () if workload.uuid is None else (workload.uuid,)
+
+
+def identities(_: WorkloadKey, workload: Workload) -> tuple[ServiceIdentity, ...]:
+    """Find a workload by its identity."""
+    return (workload.identity,)
+
+
+def identities_with_sidecar(_: WorkloadKey, workload: Workload) -> tuple[ServiceIdentity, ...]:
+    """Find a workload by its identity if it has a sidecar, which shows that identity."""
+    return () if workload.uuid is None else (workload.identity,)
+
+
+def addresses(_: WorkloadKey, workload: Workload) -> tuple[IpAddress, ...]:
+    """Find a workload by its address."""
+    return (workload.address,)
+
+
+def primaries(key: WorkloadKey, workload: Workload) -> tuple[ServiceKey, ...]:
+    """Find a workload by its primary service."""
+    return (ServiceKey(key.namespace, workload.service),)
+
+
+def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey, ...]:
+    """Find a slice by its service."""
+    return (ServiceKey(found.namespace, ServiceName(found.service)),)
+
+
+def sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Namespace, IpAddress], ...]:
+    """Find a slice by its addresses, within its namespace."""
+    return tuple(dict.fromkeys((found.namespace, IpAddress(each)) for each in found.addresses))
+
+
+def sources(_: PolicyKey, target: TrafficTarget) -> tuple[ServiceIdentity, ...]:
+    """Find a TrafficTarget by its sources."""
+    return tuple(dict.fromkeys(target.sources))
+
+
+def destinations(_: PolicyKey, target: TrafficTarget) -> tuple[ServiceIdentity, ...]:
+    """Find a TrafficTarget by its destination."""
+    return (target.destination,)
+
+
+def ends(_: PolicyKey, target: TrafficTarget) -> tuple[tuple[ServiceIdentity, ServiceIdentity], ...]:
+    """Find a TrafficTarget by source and destination."""
+    return tuple((each, target.destination) for each in dict.fromkeys(target.sources))
+
+
+def apexes(_: PolicyKey, split: TrafficSplit) -> tuple[ServiceKey, ...]:
+    """Find a TrafficSplit by its apex."""
+    return (split.apex,)
+
+
+def backends(_: PolicyKey, split: TrafficSplit) -> tuple[ServiceKey, ...]:
+    """Find a TrafficSplit by its backends."""
+    return tuple(dict.fromkeys(ServiceKey(split.key.namespace, each.service) for each in split.backends))

@@ -21,6 +21,7 @@ from catalog.proxy import (
     WeightedBackend,
 )
 from catalog.view import View
+from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port
 from mesh.policy import TrafficSplit
@@ -28,6 +29,7 @@ from mesh.service import Protocol, ServiceKey, ServicePort
 from mesh.workload import Endpoint, Explicit
 
 
+@derived
 def outbound_services(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
     """Return the service ports that a group of proxies may call, sorted by service and port."""
     if isinstance(group.interception, Explicit):
@@ -35,6 +37,7 @@ def outbound_services(view: View, group: GroupKey) -> tuple[OutboundService, ...
     return _transparent(view, group.identity)
 
 
+@derived
 def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that a client may be able to reach by some port, sorted."""
     if view.config.permissive:
@@ -50,6 +53,7 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     return tuple(sorted(direct | {apex for apex in apexes if apex in view.services}))
 
 
+@derived
 def admitted_endpoints(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
@@ -62,11 +66,13 @@ def admitted_endpoints(
     )
 
 
+@derived
 def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
     """Return what is spoken on a service's port."""
     return spoken(port, view.backing.get(key, ()))
 
 
+@derived
 def routes(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[OutboundRoute, ...]:
@@ -96,6 +102,7 @@ def destinations(
     )
 
 
+@derived
 def destination(
     view: View, client: ServiceIdentity, key: ServiceKey, target_port: str, is_http: bool
 ) -> Destination:
@@ -175,7 +182,9 @@ def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[Outb
 def _itself(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[WeightedBackend, ...]:
-    return (WeightedBackend(key, str(port.target_port), 1),) if _reaches(view, client, key, port) else ()
+    # In permissive mode a service that nobody is behind is there all the same, and answers 503.
+    shown = view.config.permissive or _reaches(view, client, key, port)
+    return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
 
 
 def _shares(
@@ -191,4 +200,4 @@ def _shares(
 
 
 def _reaches(view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort) -> bool:
-    return view.config.permissive or bool(admitted_endpoints(view, client, key, port))
+    return bool(admitted_endpoints(view, client, key, port))

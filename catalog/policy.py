@@ -5,11 +5,13 @@ from catalog.inbound import inbound_ports
 from catalog.outbound import destinations, outbound_services
 from catalog.proxy import InterceptionKind, ProxyPolicy, TlsRange
 from catalog.view import View
+from incremental.derived import derived
 from mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "proxy_policy"]
 
 
+@derived
 def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
     """Return what a group of proxies needs."""
     outbound = outbound_services(view, group)

@@ -192,6 +192,7 @@ class _Server:
         parts = self._parts
         yield "mesh source", parts.source.run(parts.loop.changed)
         yield "mesh loop", parts.loop.run()
+        yield "problems", parts.loop.linting()
         yield "renewals", parts.loop.renewing()
         yield "server certificate", self._renew_server_certificate()
         yield "measurements", self._measure()

@@ -1,16 +1,17 @@
 """Service certificates for what the catalog needs, kept in step with the mesh's configuration."""
 
 import random
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
+from certs import rotation
 from certs.errors import CertificateError
 from certs.issuer import Issuer
 from certs.manager import CertificateManager
 from certs.material import ServiceCertificate
-from controller.wave import Material
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
@@ -19,6 +20,23 @@ from mesh.objects import ObjectKey, Origin, Problem, Severity
 def spread() -> float:
     """Return a random number from -1 to 1, for validities that do not all end at once."""
     return random.uniform(-1, 1)  # noqa: S311 - it spreads load, it protects nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The certificates in force."""
+
+    certificates: Mapping[ServiceIdentity, ServiceCertificate]
+    trust_bundle: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What became of a change: certificates that are other ones now (None: gone), the roots, and problems."""
+
+    changed: Mapping[ServiceIdentity, ServiceCertificate | None]
+    trust_bundle: bytes = field(repr=False)
+    problems: tuple[Problem, ...]
 
 
 class CertificateKeeper:
@@ -40,41 +58,95 @@ class CertificateKeeper:
         self._jitter = jitter
         self._validity: timedelta | None = None
         self._manager: CertificateManager | None = None
-        self._failed = False
+        self._needed: dict[ServiceIdentity, tuple[str, ...]] = {}
+        self._problems: dict[ServiceIdentity, Problem] = {}
+        self._good: tuple[datetime, datetime] | None = None
         self.certificates: Mapping[ServiceIdentity, ServiceCertificate] = MappingProxyType({})
 
     def needs_work(self, now: datetime) -> bool:
         """Say whether a certificate is due, or could not be issued when it was needed."""
-        return self._failed or (self._manager is not None and bool(self._manager.due(now)))
+        return bool(self._problems) or (self._manager is not None and not self._all_good(now))
 
     def ensure(
         self, needed: Mapping[ServiceIdentity, tuple[str, ...]], validity: timedelta, now: datetime
     ) -> tuple[Material, tuple[Problem, ...]]:
         """Return a certificate for each identity (the one before where none can be issued), and problems."""
+        gone = dict.fromkeys(self._needed.keys() - needed.keys())
+        update = self.update({**needed, **gone}, validity, now)
+        return Material(self.certificates, update.trust_bundle), update.problems
+
+    def update(
+        self,
+        changes: Mapping[ServiceIdentity, tuple[str, ...] | None],
+        validity: timedelta,
+        now: datetime,
+    ) -> Update:
+        """Take changed needs (DNS names by identity, None: no longer needed), and renew what is due.
+
+        Looks at these identities, at those that failed before, and at all when one may be due.
+        """
         manager = self._manager_for(validity)
-        before = {identity: held.serial for identity, held in self.certificates.items()}
-        found: dict[ServiceIdentity, ServiceCertificate] = {}
-        problems = []
-        for identity, dns_names in needed.items():
-            try:
-                found[identity] = manager.ensure(identity, dns_names, now)
-            except CertificateError as error:
-                problems.append(_problem(identity, error))
-                if (held := manager.get(identity)) is not None:
-                    found[identity] = held
-        for identity in manager.certificates().keys() - needed.keys():
-            manager.forget(identity)
-        self._failed = bool(problems)
-        self.certificates = MappingProxyType(found)
-        self._issued(sum(1 for each in found.values() if before.get(each.identity) != each.serial))
-        return Material(self.certificates, manager.trust_bundle()), tuple(problems)
+        for identity, dns_names in changes.items():
+            if dns_names is None:
+                self._forget(manager, identity)
+            else:
+                self._needed[identity] = dns_names
+        work = self._needed.keys() & (changes.keys() | self._problems.keys())
+        if not self._all_good(now):
+            work = set(self._needed)
+        before = self.certificates
+        found = {identity: self._ensured(manager, identity, now) for identity in sorted(work)}
+        changed = {identity: held for identity, held in found.items() if held is not before.get(identity)}
+        changed.update(
+            (identity, None) for identity in changes if identity in before and identity not in work
+        )
+        if changed:
+            kept = {identity: held for identity, held in before.items() if identity not in changed}
+            new = {identity: held for identity, held in changed.items() if held is not None}
+            self.certificates = MappingProxyType(kept | new)
+        if work or changes:
+            self._good = _good_between(self.certificates.values())
+        self._issued(
+            sum(
+                held is not None and (identity not in before or before[identity].serial != held.serial)
+                for identity, held in changed.items()
+            )
+        )
+        problems = tuple(self._problems[identity] for identity in sorted(self._problems))
+        return Update(changed, manager.trust_bundle(), problems)
+
+    def _ensured(
+        self, manager: CertificateManager, identity: ServiceIdentity, now: datetime
+    ) -> ServiceCertificate | None:
+        self._problems.pop(identity, None)
+        try:
+            return manager.ensure(identity, self._needed[identity], now)
+        except CertificateError as error:
+            self._problems[identity] = _problem(identity, error)
+            return manager.get(identity)
+
+    def _forget(self, manager: CertificateManager, identity: ServiceIdentity) -> None:
+        manager.forget(identity)
+        self._needed.pop(identity, None)
+        self._problems.pop(identity, None)
+
+    def _all_good(self, now: datetime) -> bool:
+        """Say whether no certificate is due; also one that is not valid yet would be (rotation.due)."""
+        return self._good is not None and self._good[0] <= now < self._good[1]
 
     def _manager_for(self, validity: timedelta) -> CertificateManager:
         """Return the manager for this validity; another one begins with the stored certificates."""
         if self._manager is None or validity != self._validity:
             self._manager = CertificateManager(self._issuer, self._state, validity, self._jitter)
-            self._validity = validity
+            self._validity, self._good = validity, None
         return self._manager
+
+
+def _good_between(held: Collection[ServiceCertificate]) -> tuple[datetime, datetime]:
+    """Return between which moments none of these certificates is due: always where there are none."""
+    begin = max((each.not_before for each in held), default=datetime.min.replace(tzinfo=UTC))
+    end = min(map(rotation.renew_at, held), default=datetime.max.replace(tzinfo=UTC))
+    return begin, end
 
 
 def _problem(identity: ServiceIdentity, error: CertificateError) -> Problem:

@@ -1,4 +1,4 @@
-"""The loop from changes to snapshots: gather, compute in a thread, publish on the event loop."""
+"""The loop from changes to snapshots: gather, follow, publish what was touched."""
 
 import asyncio
 import time
@@ -10,21 +10,22 @@ from typing import Final, Protocol
 import structlog
 
 from admin.metrics import Metrics
-from catalog.identities import service_identities
-from catalog.policy import proxy_policy
-from catalog.problems import problems as catalog_problems
 from catalog.view import MeshSettings, View
 from controller.debounce import Changes, Pace
+from controller.following import Following, Inputs, in_slices
 from controller.issuing import CertificateKeeper
-from controller.wave import Failure, Published, Translate, compute
-from mesh.endpoints import Inventory
+from controller.verifying import verify
+from controller.wave import Failure, Published, Step, Translate
+from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.contract import EndpointProvider
-from providers.merge import merge
-from xds.cache import SnapshotCache
+from xds.cache import GroupKey, SnapshotCache
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
+
+LINT_PAUSE: Final = 1.0
+"""The least time between two searches for problems, each of which looks at the whole mesh."""
 
 _log = structlog.get_logger("controller.mesh")
 
@@ -40,22 +41,16 @@ class Specification(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
-    """All that a wave is computed from, taken at one moment."""
-
-    objects: Mapping[ObjectKey, Sourced]
-    inventories: tuple[tuple[str, Inventory], ...]
-    problems: tuple[Problem, ...]
-    settings: MeshSettings
-
-
-@dataclass(frozen=True, slots=True)
 class MeshState:
-    """What the newest wave came to."""
+    """What the newest wave came to. The view is the loop's own, and changes with the next wave.
+
+    `proxies` are those that should be here; the same tuple as long as none comes or goes.
+    """
 
     view: View | None = None
     published: Published = field(default_factory=Published)
     problems: tuple[Problem, ...] = ()
+    proxies: tuple[ProxyName, ...] = ()
 
 
 def read_inputs(
@@ -68,24 +63,6 @@ def read_inputs(
         specification.problems(),
         settings,
     )
-
-
-def run_wave(
-    inputs: Inputs, before: MeshState, keeper: CertificateKeeper, translate: Translate, now: datetime
-) -> MeshState:
-    """Compute the next state; raise only what concerns the whole mesh (see View.build).
-
-    Blocks for as long as keys are made and resources encoded: to be run in a thread.
-    """
-    inventory, merging = merge(inputs.inventories)
-    view = View.build(inputs.objects, inventory, inputs.settings)
-    material, certifying = keeper.ensure(
-        service_identities(view), view.config.service_certificate_validity, now
-    )
-    published = compute(view, material, before.published, proxy_policy, translate)
-    found = {*inputs.problems, *merging, *catalog_problems(view), *certifying}
-    found.update(failure_problem(failure) for failure in published.failures)
-    return MeshState(view, published, tuple(sorted(found, key=problem_order)))
 
 
 def problem_order(problem: Problem) -> tuple[Origin, str, str, str, str]:
@@ -107,7 +84,12 @@ def failure_problem(failure: Failure) -> Problem:
 
 
 class MeshLoop:
-    """Makes a wave whenever something changed; the newest state can be read at any time."""
+    """Makes a wave whenever something changed; the newest state can be read at any time.
+
+    A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
+    of SLICE_SECONDS; certificates are made, and problems looked for, in a thread. With `verify` each wave
+    is compared with one from nothing.
+    """
 
     def __init__(
         self,
@@ -122,6 +104,7 @@ class MeshLoop:
         clock: Callable[[], datetime],
         metrics: Metrics,
         on_state: Callable[[MeshState], None],
+        verify: bool = False,
     ) -> None:
         self._specification = specification
         self._providers = tuple(providers)
@@ -133,8 +116,14 @@ class MeshLoop:
         self._clock = clock
         self._metrics = metrics
         self._on_state = on_state
+        self._verify = verify
         self._changes = Changes()
         self._woken = asyncio.Event()
+        self._following: Following | None = None
+        self._known_problems: frozenset[Problem] = frozenset()
+        self._found: tuple[Problem, ...] = ()
+        self._lint_later = False
+        self._unlinted = asyncio.Event()
         self.state = MeshState()
 
     def changed(self) -> None:
@@ -161,15 +150,70 @@ class MeshLoop:
         self._changes.take(began)
         inputs = read_inputs(self._specification, self._providers, self._settings)
         try:
-            state = await asyncio.to_thread(
-                run_wave, inputs, self.state, self._keeper, self._translate, self._clock()
-            )
+            touched = await self._wave(inputs)
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
             _log.exception("wave failed; the mesh stays as it was")
+            self._following = None  # what it knew may be half a wave: the next one begins from nothing
             self._take(replace(self.state, problems=_with_failed_wave(inputs.problems, error)))
             return
-        touched = self._publish(state)
         self._metrics.wave(time.monotonic() - began, published=touched is not None)
+
+    async def _wave(self, inputs: Inputs) -> int | None:
+        """Follow the inputs, publish, look for problems; return how many connected proxies are concerned."""
+        if self._following is None:
+            self._following = Following(self._translate, inputs.settings)
+        following = self._following
+        merging = following.follow(inputs)
+        certifying = await self._certify(following)
+        step = await in_slices(following.serving.steps(self.state.published, following.serving.touched()))
+        touched = self._publish(step)
+        published = step.after(self.state.published)
+        proxies = following.proxies() if step.moved else self.state.proxies
+        failing = map(failure_problem, published.failures)
+        self._known_problems = frozenset((*inputs.problems, *merging, *certifying, *failing))
+        self._take(MeshState(following.view, published, self._problems(), proxies))
+        if self._lint_later:
+            self._unlinted.set()
+        else:
+            await self._lint()
+        if self._verify:
+            self._verified(await asyncio.to_thread(verify, following.inputs(), self._translate, published))
+        return touched
+
+    async def linting(self) -> None:
+        """Look for problems between objects after waves, not in them, until cancelled."""
+        self._lint_later = True
+        try:
+            while True:
+                await self._unlinted.wait()
+                self._unlinted.clear()
+                await self._lint()
+                await asyncio.sleep(LINT_PAUSE)
+        finally:
+            self._lint_later = False
+
+    async def _lint(self) -> None:
+        if self._following is not None:
+            self._found = await asyncio.to_thread(self._following.problems)
+            if (problems := self._problems()) != self.state.problems:
+                self._take(replace(self.state, problems=problems))
+
+    def _problems(self) -> tuple[Problem, ...]:
+        return tuple(sorted({*self._known_problems, *self._found}, key=problem_order))
+
+    async def _certify(self, following: Following) -> tuple[Problem, ...]:
+        """Have the certificates that are needed now made, in a thread: it signs and writes."""
+        validity = following.view.config.service_certificate_validity
+        needs = following.certificate_needs()
+        update = await asyncio.to_thread(self._keeper.update, needs, validity, self._clock())
+        following.certify(update, self._keeper.certificates)
+        return update.problems
+
+    def _verified(self, differences: tuple[str, ...]) -> None:
+        """Say loudly where what is served is not what the same inputs come to from nothing."""
+        self._metrics.verified(len(differences))
+        for difference in differences:
+            _log.error("what is served is not what its inputs come to", difference=difference)
 
     async def _due(self) -> None:
         """Return when the next wave should begin."""
@@ -185,29 +229,26 @@ class MeshLoop:
                 continue
             self._woken.clear()
 
-    def _publish(self, state: MeshState) -> int | None:
-        """Publish a state if it is another one; return how many connected proxies it concerns."""
-        before, after = self.state.published, state.published
-        for failure in after.failures:
-            if failure not in before.failures:
+    def _publish(self, step: Step) -> int | None:
+        """Publish what is new, if anything is; return how many connected proxies it concerns."""
+        before = self.state.published.failed
+        for failure in step.failed.values():
+            if failure is not None and failure != before.get(GroupKey(failure.group)):
                 self._metrics.group_failed()
                 _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
-        touched = None
-        if (after.snapshots, after.members) != (before.snapshots, before.members):
-            touched = self._cache.publish(after.snapshots, after.members)
-            _log.info(
-                "snapshots published",
-                groups=len(after.snapshots),
-                proxies=len(after.members),
-                touched=touched,
-            )
-        self._take(state)
+        if not step:
+            return None
+        touched = self._cache.publish_changes(step.snapshots, step.members)
+        _log.info(
+            "snapshots published", groups=len(step.snapshots), proxies=len(step.members), touched=touched
+        )
         return touched
 
     def _take(self, state: MeshState) -> None:
         own = set(self._specification.problems())  # the source has said these itself
+        before = set(self.state.problems)
         for problem in state.problems:
-            if problem not in self.state.problems and problem not in own:
+            if problem not in before and problem not in own:
                 _log_problem(problem)
         self.state = state
         self._on_state(state)

@@ -19,7 +19,7 @@ from controller.mesh import MeshLoop, MeshState
 from controller.observer import MeshObserver
 from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
-from controller.registry import ProxyRegistry, expected
+from controller.registry import ProxyRegistry
 from controller.settings import Settings
 from controller.translation import translation
 from mesh.names import TrustDomain
@@ -86,8 +86,7 @@ def join(
     tls = ServerTls(issuer, settings.state, settings.ads_hosts, clock())
 
     def on_state(state: MeshState) -> None:
-        if state.view is not None:
-            registry.expect(expected(state.view))
+        registry.follow(state.proxies)
 
     loop = MeshLoop(
         source,
@@ -100,6 +99,7 @@ def join(
         clock=clock,
         metrics=metrics,
         on_state=on_state,
+        verify=settings.verify,
     )
     ads = AdsServer(
         cache,

@@ -36,6 +36,7 @@ class ProxyRegistry:
         self._clock = clock
         self._seen: dict[NodeKey, _Seen] = {}
         self._expected: dict[ProxyName, datetime] = {}
+        self._followed: tuple[ProxyName, ...] | None = None
 
     def opened(self, node: NodeKey, address: str) -> None:
         """Note a stream; a proxy may have several."""
@@ -52,6 +53,12 @@ class ProxyRegistry:
             self._seen[node] = replace(seen, streams=0, since=self._clock())
         else:
             self._seen[node] = replace(seen, streams=seen.streams - 1)
+
+    def follow(self, names: tuple[ProxyName, ...]) -> None:
+        """Take the proxies that should be here, as `expect`, unless they are the very same as last time."""
+        if names is not self._followed:
+            self._followed = names
+            self.expect(names)
 
     def expect(self, names: Iterable[ProxyName]) -> None:
         """Take the proxies that should be here, and forget those gone for long that should not."""

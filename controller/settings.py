@@ -126,6 +126,8 @@ class Settings(BaseSettings):
     node_bytes: Annotated[int, Field(ge=1024, le=2**24)] = 256 * 1024
     names_per_type: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     types_per_stream: Annotated[int, Field(ge=5, le=10_000)] = 64
+    verify: bool = False
+    """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     proxy_certificate_days: Annotated[int, Field(ge=1, le=3650)] = 365
     """Validity of proxy certificates for which none is asked."""
 

@@ -6,7 +6,9 @@ arguments. It grows with what the mesh has: `start` (the driver's control plane 
 """
 
 import enum
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from catalog.proxy import ProxyPolicy
 from xds.resource import Resource
@@ -21,6 +23,24 @@ class Capability(enum.StrEnum):
     TCP_ROUTES = "tcp-routes"
     TRAFFIC_SPLITS = "traffic-splits"
     EGRESS_PASSTHROUGH = "egress-passthrough"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A pure function that makes resources, and all that it makes them from; equal pieces make equal ones.
+
+    What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
+    a policy had before, is made once. Arguments are hashable; what the function does not look at should not
+    be in them.
+    """
+
+    make: Callable[..., "Resource | tuple[Resource, ...]"]
+    arguments: tuple[Any, ...] = ()
+
+    def resources(self) -> tuple[Resource, ...]:
+        """Make the resources."""
+        made = self.make(*self.arguments)
+        return made if isinstance(made, tuple) else (made,)
 
 
 @runtime_checkable
@@ -47,4 +67,8 @@ class SidecarDriver(Protocol):
 
     def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
         """Return what proxies of this kind are sent for a policy: pure, sorted, without secrets."""
+        ...
+
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
+        """Return the same in pieces; their resources taken together are those of `translate`."""
         ...

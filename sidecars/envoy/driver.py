@@ -3,8 +3,8 @@
 from typing import Final
 
 from catalog.proxy import ProxyPolicy
-from sidecars.driver import Capability
-from sidecars.envoy.translate import resources
+from sidecars.driver import Capability, Piece
+from sidecars.envoy.translate import pieces, resources
 from xds.resource import Resource
 
 ADS_PORT: Final = 15128
@@ -31,3 +31,7 @@ class EnvoyDriver:
     def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
         """Return listeners, routes, clusters and endpoints; see `sidecars.envoy.translate`."""
         return resources(policy)
+
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
+        """Return the same in pieces."""
+        return pieces(policy)

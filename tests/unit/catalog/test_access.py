@@ -91,7 +91,7 @@ MESH = (
     workload("shop-v2", "10.0.0.2"),
     workload("buyer", "10.0.0.8"),
     workload("thief", "10.0.0.9"),
-    route_group("routes", BOOKS, READ, match("curl", None, headers=(("user-agent", "curl/.*"),))),
+    route_group("routes", BOOKS, READ, match("curl", None, headers=(("x-agent", "curl/.*"),))),
     *ROUTES[1:],
     target("buyer-books", "buyer", "shop", http("routes", "books")),
     target("buyer-curl", "buyer", "shop", http("routes", "curl"), tcp("web")),
@@ -144,7 +144,7 @@ def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
         (("shop", 80, 8080), ("shop", 3306, 3306), ("shop-v2", 80, 8080)),
         ("/", "/books", "/books/1?q=1", "/x/books", "/book"),
         ("GET", "POST"),
-        ((), (("User-Agent", "curl/8"),), (("user-agent", "x"), ("user-agent", "curl/9"))),
+        ((), (("X-Agent", "curl/8"),), (("x-agent", "x"), ("x-agent", "curl/9"))),
     ):
         request = Request(identity(client), service_key(name), Port(number), method, path, headers)
         allowed = admits(inbound(mesh, name, target_number), request)
@@ -158,7 +158,7 @@ def test_overlapping_targets_unite() -> None:
     """What one TrafficTarget admits is not taken away by another of the same destination."""
     found = inbound(view(*MESH), "shop", 8080).access
     assert isinstance(found, OnlyRules)
-    curl = match("curl", None, headers=(("user-agent", "curl/.*"),))
+    curl = match("curl", None, headers=(("x-agent", "curl/.*"),))
     assert found.rules == (
         AccessRule(MESH[-4].key, (identity("buyer"),), (BOOKS,)),
         AccessRule(MESH[-3].key, (identity("buyer"),), (curl,)),

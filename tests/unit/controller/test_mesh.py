@@ -15,23 +15,26 @@ from certs.authority import CertificateAuthority
 from controller.debounce import Pace
 from controller.issuing import CertificateKeeper
 from controller.mesh import MeshLoop, MeshState
-from controller.wave import Need
+from controller.translation import translation
+from controller.wave import Need, Translate
+from incremental.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory import DirectorySource
+from sidecars.driver import Piece
+from sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
 from xds.resource import CLUSTER, Resource, ResourceName, Version
 
 NODE = NodeKey("a.store.shop")
 Sources = Callable[..., DirectorySource]
-Translate = Callable[[Need], Iterable[Resource]]
 
 
-def _translate(need: Need) -> Iterable[Resource]:
+def _translate(need: Need) -> Iterable[Piece]:
     serial = need.certificate.serial if need.certificate else "none"
-    return (Resource(CLUSTER, ResourceName("c"), Version(serial), b""),)
+    return (Piece(Resource, (CLUSTER, ResourceName("c"), Version(serial), b"")),)
 
 
-def _broken(need: Need) -> Iterable[Resource]:
+def _broken(need: Need) -> Iterable[Piece]:
     raise ValueError(f"no {need.policy.identity}")
 
 
@@ -50,7 +53,12 @@ class Plane:
         )
         self.heard = asyncio.Event()
 
-    def loop(self, translate: Translate = _translate, settings: MeshSettings | None = None) -> MeshLoop:
+    def loop(
+        self,
+        translate: Translate = _translate,
+        settings: MeshSettings | None = None,
+        verify: bool = False,
+    ) -> MeshLoop:
         """Make a loop."""
 
         def on_state(state: MeshState) -> None:
@@ -68,6 +76,7 @@ class Plane:
             clock=lambda: self.now,
             metrics=self.metrics,
             on_state=on_state,
+            verify=verify,
         )
 
 
@@ -110,23 +119,55 @@ async def test_a_group_that_fails_is_a_problem(plane: Plane) -> None:
 
 
 async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_of: Sources) -> None:
-    """Here there are no virtual addresses left: the view itself cannot be built."""
+    """Here a source gives what is no object; when it is mended, the next wave begins from nothing."""
     loop = plane.loop()
     await loop.wave()
-    before = plane.cache.snapshot(NODE)
-    none_left = MeshSettings(virtual_addresses=IPv4Network("240.0.0.0/32"))
-    failing = plane.loop(settings=none_left)
-    failing.state = loop.state
+    before, view = plane.cache.snapshot(NODE), loop.state.view
     source_of(("a", "store"), ("b", "other"))
-    extra = plane.source._path / "extra.yaml"
-    extra.write_text((plane.source._path / "mesh.yaml").read_text().replace("name: store,", "name: more,"))
     plane.source.load()
+    objects = plane.source.objects
+    plane.source.objects = lambda: {**objects(), "no key": "no object"}  # type: ignore[method-assign, dict-item]
     with structlog.testing.capture_logs() as said:
-        await failing.wave()
+        await loop.wave()
     assert [each["event"] for each in said] == ["wave failed; the mesh stays as it was", "problem"]
-    assert [each.code for each in failing.state.problems if each.code == "wave-failed"] == ["wave-failed"]
-    assert failing.state.view is loop.state.view
+    assert [each.code for each in loop.state.problems] == ["wave-failed"]
+    assert loop.state.view is view
     assert plane.cache.snapshot(NODE) is before
+    plane.source.objects = objects  # type: ignore[method-assign]
+    await loop.wave()
+    assert plane.cache.snapshot(NodeKey("b.other.shop")) is not None
+    assert plane.cache.snapshot(NODE) is before
+
+
+async def test_without_virtual_addresses_who_needs_none_goes_on(plane: Plane) -> None:
+    """The range is too small: it is said, and proxies that call nobody at such an address are served."""
+    loop = plane.loop(settings=MeshSettings(virtual_addresses=IPv4Network("240.0.0.0/32")))
+    await loop.wave()
+    assert plane.cache.snapshot(NODE) is not None
+    (problem,) = loop.state.problems
+    assert problem.expected.endswith("choose a larger range")
+
+
+async def test_a_server_can_verify_itself(
+    plane: Plane, source_of: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each wave everything is computed from nothing; a difference is logged and counted.
+
+    Here it comes from an engine that tells nobody of a change.
+    """
+    loop = plane.loop(translation(EnvoyDriver()), verify=True)
+    await loop.wave()
+    assert b"meshwright_verifications_total 1.0" in plane.metrics.text()
+    assert b"meshwright_verification_differences_total 0.0" in plane.metrics.text()
+    source_of(("a", "store"))
+    manifests = plane.source._path / "mesh.yaml"
+    manifests.write_text(manifests.read_text().replace("8080", "8081"))
+    plane.source.load()
+    monkeypatch.setattr(Graph, "_mark", lambda *_: None)
+    with structlog.testing.capture_logs() as said:
+        await loop.wave()
+    assert "proxy a.store.shop: Listener inbound-listener" in [each.get("difference") for each in said]
+    assert b"meshwright_verification_differences_total 0.0" not in plane.metrics.text()
 
 
 async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: Sources) -> None:
@@ -157,3 +198,25 @@ async def test_a_proxy_whose_workload_vanished_is_not_woken(plane: Plane, source
     plane.source.load()
     await loop.wave()
     assert woken == []
+
+
+async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sources) -> None:
+    """While somebody runs that, a wave does not wait for it; its findings become the state's."""
+    loop = plane.loop()
+    await loop.wave()
+    task = asyncio.create_task(loop.linting())
+    await asyncio.sleep(0)
+    source_of(("a", "store"), ("b", "store"))
+    manifests = plane.source._path / "mesh.yaml"
+    manifests.write_text(manifests.read_text().replace("app: store}, ports", "app: nobody}, ports"))
+    plane.source.load()
+    before = len(plane.states)
+    await loop.wave()
+    assert [each.code for each in plane.states[before].problems] == []
+    plane.heard.clear()
+    while not loop.state.problems:
+        await plane.heard.wait()
+        plane.heard.clear()
+    assert "MW2020" in [each.code for each in loop.state.problems]
+    task.cancel()
+    await asyncio.wait([task])

@@ -1,28 +1,27 @@
-"""A wave: what is computed, what is kept, what fails alone."""
+"""Serving: what is computed, what is kept, what fails alone."""
 
 from collections.abc import Callable, Iterable
-from types import MappingProxyType
 
 import pytest
 
-from catalog.policy import proxy_policy
+from catalog.groups import groups
 from catalog.view import View
 from controller.wave import (
     Failure,
     InconsistentSnapshot,
-    Material,
     Need,
     Published,
-    compute,
+    Serving,
+    Translate,
     consistent,
     group_name,
-    nodes_by_group,
 )
-from xds.cache import NodeKey
+from sidecars.driver import Piece
+from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
 
 Views = Callable[..., View]
-MATERIAL = Material(MappingProxyType({}), b"ROOT")
+Resources = Callable[[Need], Iterable[Resource]]
 
 
 def _resource(name: str, version: str = "1", needs: str = "") -> Resource:
@@ -35,52 +34,79 @@ def _named_after_identity(need: Need) -> Iterable[Resource]:
     return (_resource(str(need.policy.identity)),)
 
 
-def _wave(view: View, before: Published, translate: Callable[[Need], Iterable[Resource]]) -> Published:
-    return compute(view, MATERIAL, before, proxy_policy, translate)
+def _pieces(translate: Resources) -> Translate:
+    """Make a translation of one piece, which is computed when the pieces are asked for."""
+    return lambda need: (Piece(tuple, (tuple(translate(need)),)),)
+
+
+def _step(serving: Serving, before: Published, roots: bytes = b"ROOT") -> Published:
+    serving.certify({}, roots)
+    (step,) = [each for each in serving.steps(before, serving.touched()) if each is not None]
+    return step.after(before)
+
+
+def _wave(view: View, before: Published, translate: Resources, roots: bytes = b"ROOT") -> Published:
+    return _step(Serving(view, _pieces(translate)), before, roots)
+
+
+def _names(view: View) -> list[GroupKey]:
+    return [group_name(group) for group in groups(view)]
 
 
 def test_proxies_of_a_group_share_a_snapshot(view_of: Views) -> None:
     """Two proxies, one group; members are common names."""
     view = view_of(("a", "store"), ("b", "store"), ("c", "other"))
     made = _wave(view, Published(), _named_after_identity)
-    store, other = (group_name(group) for group in nodes_by_group(view))
+    store, other = _names(view)
     assert dict(made.members) == {"a.store.shop": store, "b.store.shop": store, "c.other.shop": other}
-    assert list(made.snapshots) == sorted([store, other])
+    assert sorted(made.snapshots) == sorted([store, other])
     assert made.failures == ()
 
 
 def test_group_names_are_equal_in_every_process_and_differ_by_group(view_of: Views) -> None:
     """Nothing of a process's own, such as hash seeds, is in them."""
-    names = [group_name(group) for group in nodes_by_group(view_of(("a", "store"), ("c", "other")))]
+    names = _names(view_of(("a", "store"), ("c", "other")))
     assert [name.rpartition("|")[0] for name in names] == ["shop/store|store", "shop/other|other"]
-    assert names == [group_name(group) for group in nodes_by_group(view_of(("a", "store"), ("c", "other")))]
+    assert names == _names(view_of(("a", "store"), ("c", "other")))
 
 
 def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
     """The snapshot is the same object; the translation is not even asked."""
-    view = view_of(("a", "store"))
-    first = _wave(view, Published(), _named_after_identity)
-
-    def never(need: Need) -> Iterable[Resource]:
-        raise AssertionError(f"translated again: {need.policy.identity}")
-
-    second = _wave(view_of(("a", "store")), first, never)
-    assert second.failures == ()
-    assert all(second.snapshots[name] is snapshot for name, snapshot in first.snapshots.items())
-
-
-def test_another_trust_bundle_is_another_need(view_of: Views) -> None:
-    """Negative control of the test above: what enters a snapshot is compared."""
-    view = view_of(("a", "store"))
-    first = _wave(view, Published(), _named_after_identity)
     asked: list[Need] = []
 
     def noted(need: Need) -> Iterable[Resource]:
         asked.append(need)
         return _named_after_identity(need)
 
-    compute(view, Material(MATERIAL.certificates, b"OTHER"), first, proxy_policy, noted)
+    view = view_of(("a", "store"))
+    serving = Serving(view, _pieces(noted))
+    first = _step(serving, Published())
+    view.apply(view.edits_to(view_of(("a", "store")).known()))
+    second = _step(serving, first)
     assert len(asked) == 1
+    assert all(second.snapshots[name] is snapshot for name, snapshot in first.snapshots.items())
+    _step(serving, second, b"OTHER")
+    assert len(asked) == 2, "negative control: other roots are another need"
+
+
+def test_equal_resources_are_the_snapshot_before(view_of: Views) -> None:
+    """Also when everything is computed from nothing: no proxy is told anything."""
+    first = _wave(view_of(("a", "store")), Published(), _named_after_identity)
+    second = _wave(view_of(("a", "store")), first, _named_after_identity, b"OTHER")
+    assert all(second.snapshots[name] is snapshot for name, snapshot in first.snapshots.items())
+
+
+def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
+    """Two groups have one piece in common, and each one of its own."""
+
+    def translate(need: Need) -> Iterable[Piece]:
+        return (Piece(_resource, ("shared",)), Piece(_resource, (str(need.policy.identity),)))
+
+    serving = Serving(view_of(("a", "store"), ("c", "other")), translate)
+    made = _step(serving, Published())
+    assert serving.encoded == 3
+    one, other = (snapshot.resources(CLUSTER)[ResourceName("shared")] for snapshot in made.snapshots.values())
+    assert one is other
 
 
 def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -> None:
@@ -93,9 +119,9 @@ def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -
         return (_resource("new"),)
 
     view = view_of(("a", "store"), ("c", "other"))
-    after = compute(view, Material(MATERIAL.certificates, b"NEW"), before, proxy_policy, fails_for_store)
-    store, _ = nodes_by_group(view)
-    assert after.failures == (Failure(group_name(store), "ValueError: broken", 1, 1),)
+    after = _wave(view, before, fails_for_store, b"NEW")
+    store, _ = _names(view)
+    assert after.failures == (Failure(store, "ValueError: broken", 1, 1),)
     assert after.snapshots[after.members[_node("a.store.shop")]] is before.snapshot(_node("a.store.shop"))
     changed = after.snapshot(_node("c.other.shop"))
     assert changed is not None
@@ -110,7 +136,7 @@ def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Vie
         raise ValueError(str(need.policy.identity))
 
     source = view_of(("a", "store"), ("b", "store"))
-    after = compute(source, Material(MATERIAL.certificates, b"NEW"), before, proxy_policy, fails)
+    after = _wave(source, before, fails, b"NEW")
     assert after.snapshot(_node("a.store.shop")) is before.snapshot(_node("a.store.shop"))
     assert after.snapshot(_node("b.store.shop")) is None
     assert [(each.proxies, each.kept) for each in after.failures] == [(2, 1)]

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from catalog.proxy import ProxyPolicy
-from sidecars.driver import Capability, SidecarDriver
+from sidecars.driver import Capability, Piece, SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.registry import (
     GROUP,
@@ -27,6 +27,11 @@ class Paper:
     proxy_server_port = 1
 
     def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
+        """Send nothing."""
+        del policy
+        return ()
+
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Send nothing."""
         del policy
         return ()

@@ -1,0 +1,63 @@
+"""The check that a server can make of itself: what it serves is what its inputs come to from nothing."""
+
+from collections.abc import Iterator, Mapping
+
+from catalog.edits import Known
+from catalog.view import MeshSettings, View
+from certs.material import ServiceCertificate
+from controller.wave import Published, Serving, Translate
+from mesh.identity import ServiceIdentity
+from xds.snapshot import Snapshot
+
+
+def verify(
+    inputs: tuple[Known, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes],
+    translate: Translate,
+    published: Published,
+) -> tuple[str, ...]:
+    """Return where what is published differs from what the inputs come to from nothing; empty if nowhere.
+
+    Looks at every proxy, group and byte. Groups that fail in both ways are equal.
+    """
+    expected = from_nothing(*inputs, translate)
+    return tuple(_differences(expected, published))
+
+
+def from_nothing(
+    known: Known,
+    settings: MeshSettings,
+    certificates: Mapping[ServiceIdentity, ServiceCertificate],
+    trust_bundle: bytes,
+    translate: Translate,
+) -> Published:
+    """Compute everything that is to be served, from its inputs alone."""
+    view = View(settings)
+    serving = Serving(view, translate)
+    view.apply(view.edits_to(known))
+    serving.certify(certificates, trust_bundle)
+    steps = [step for step in serving.steps(Published(), serving.touched()) if step is not None]
+    return steps[-1].after(Published())
+
+
+def _differences(expected: Published, published: Published) -> Iterator[str]:
+    failed = set(expected.failed)
+    if failed != set(published.failed):
+        yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"
+    for node in sorted({*expected.members, *published.members}):
+        wanted, found = expected.snapshot(node), published.snapshot(node)
+        if wanted is None and (published.members.get(node) or "").startswith("kept:"):
+            continue
+        if wanted is None or found is None:
+            yield f"proxy {node} is {'served' if found else 'not served'}"
+        else:
+            yield from (f"proxy {node}: {what}" for what in _unlike(wanted, found))
+
+
+def _unlike(wanted: Snapshot, found: Snapshot) -> Iterator[str]:
+    for type_url in sorted({*wanted.types(), *found.types()}):
+        one, other = wanted.resources(type_url), found.resources(type_url)
+        for name in sorted({*one, *other}):
+            if name not in one or name not in other or one[name].body != other[name].body:
+                yield f"{type_url.rpartition('.')[2]} {name}"
+        if wanted.version(type_url) != found.version(type_url):
+            yield f"version of {type_url.rpartition('.')[2]}"

@@ -1,0 +1,119 @@
+"""Derived values: functions whose results are remembered, with what they read, until that changes."""
+
+import functools
+from collections.abc import Callable
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+
+from incremental.graph import Graph, sources
+from incremental.node import Derivation, Source
+
+
+class Computed(Protocol):
+    """What derived values are derived from: it has a graph, and is hashable."""
+
+    @property
+    def graph(self) -> Graph:
+        """Return the graph that remembers."""
+        ...
+
+
+S = TypeVar("S", bound=Computed)
+P = ParamSpec("P")
+V = TypeVar("V")
+K = TypeVar("K")
+
+
+class Derived(Generic[S, P, V]):
+    """A function that remembers; see `derived`."""
+
+    def __init__(self, function: Callable[Concatenate[S, P], V]) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+
+    def __call__(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
+        """Return the value, computed if it must be; raise what the function raises."""
+        node = self.node(source, *args, **kwargs)
+        return cast("V", source.graph.answer(node))
+
+    def node(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> Derivation:
+        """Return what remembers the value for these arguments."""
+        if kwargs:
+            raise TypeError(f"{self._function.__qualname__}: arguments of derived values are positional")
+        remembered = source.graph.remembered(self)
+        arguments = (source, *args)
+        node = remembered.get(arguments)
+        if node is None:
+            node = remembered[arguments] = Derivation(self._function, arguments, remembered, arguments)
+        return node
+
+
+def derived(function: Callable[Concatenate[S, P], V]) -> Derived[S, P, V]:
+    """Make a function derived: its value is remembered by its arguments, which must be hashable.
+
+    The first argument is where it reads: tables and indexes of one graph, and other derived values. The
+    function is pure, and what it returns is never changed afterwards; an error that it raises is remembered
+    and raised again. Whatever else it looks at must be as constant as its code. Values that are equal must be
+    interchangeable: of two such the earlier one stays.
+    """
+    return Derived(function)
+
+
+class Pin(Generic[V]):
+    """A derived value that somebody outside wants: it is kept until `release`, and said when touched."""
+
+    def __init__(self, function: Derived[S, P, V], source: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        self._graph = source.graph
+        self.node = function.node(source, *args, **kwargs)
+        self._graph.keep(self.node)
+
+    def value(self) -> V:
+        """Return the value, or raise its error."""
+        return cast("V", self._graph.answer(self.node))
+
+    def release(self) -> None:
+        """Stop keeping it."""
+        self._graph.let_go(self.node)
+
+    def sources(self) -> tuple[Source, ...]:
+        """Return the inputs that the value was made from, in the order of reading."""
+        return tuple(sources(self.node))
+
+
+class Pins(Generic[K, V]):
+    """The values of one derived function that somebody outside wants, by key; says which were touched."""
+
+    def __init__(self, function: Derived[S, [K], V], source: S) -> None:
+        self._graph = source.graph
+        self._node = functools.partial(function.node, source)
+        self._touched: dict[Derivation, None] = {}
+        self._wanted: dict[K, Derivation] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._wanted
+
+    def add(self, key: K) -> None:
+        """Want the value of a key; it counts as touched."""
+        if key not in self._wanted:
+            self._wanted[key] = node = self._node(key)
+            self._graph.keep(node, self._touched)
+            self._touched[node] = None
+
+    def discard(self, key: K) -> None:
+        """Want the value of a key no more."""
+        if (node := self._wanted.pop(key, None)) is not None:
+            self._touched.pop(node, None)
+            self._graph.let_go(node)
+
+    def value(self, key: K) -> V:
+        """Return the value of a key that is wanted, or raise its error."""
+        return cast("V", self._graph.answer(self._wanted[key]))
+
+    def take_touched(self) -> tuple[K, ...]:
+        """Return the keys whose values may have changed since the last time; who does not ask misses more."""
+        touched = tuple(node.arguments[-1] for node in self._touched)
+        self._touched.clear()
+        return touched
+
+    def sources(self, key: K) -> tuple[Source, ...]:
+        """Return the inputs that a wanted value was made from, in the order of reading."""
+        return tuple(sources(self._wanted[key]))

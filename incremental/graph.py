@@ -1,0 +1,272 @@
+"""The graph: who read what, what a change concerns, and how a value is brought up to date.
+
+A change happens in stages. First the inputs are written, and with them the indexes over them. Then, in the
+order in which they were made, the indexes over derived values and the firewalls are brought up to date: they
+know their own changes at once, so that only readers of what really changed are marked. All other derived
+values are merely marked, and computed when somebody asks. A stage may depend on earlier ones only.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from incremental.errors import BusyError, CycleError, OrderError
+from incremental.node import Derivation, Node, Source
+
+
+class Edit(Protocol):
+    """One input to be written."""
+
+    def __call__(self) -> None:
+        """Write it."""
+
+
+class Stage(Protocol):
+    """Something that is brought up to date with every change."""
+
+    def settle(self) -> None:
+        """Come up to date, and mark what read that which changed."""
+
+
+class Graph:
+    """Remembers derived values, and what each of them read.
+
+    One thread changes it; others may ask for values, one at a time, and see each before or after a change.
+
+    `computed` counts the functions run, `stopped` those of them that came to what was there before, and
+    `reused` the values that were in doubt and needed no run.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 1
+        self.computed = self.stopped = self.reused = 0
+        self.lock = threading.RLock()
+        self._computing_in = 0
+        self._frames: list[dict[Node, None]] = []
+        self._path: list[Derivation] = []
+        self._unread: dict[Node, None] = {}
+        self._stages: list[Stage] = []
+        self._families: dict[object, dict[Any, Derivation]] = {}
+        self._touched: dict[Derivation, None] = {}
+
+    def apply(self, edits: Iterable[Edit]) -> None:
+        """Write inputs as one change; raise BusyError from within a computation."""
+        with self.lock:
+            if self._path:
+                raise BusyError(f"inputs cannot change while {self._path[-1]} is computed")
+            self._collect()
+            self.revision += 1
+            for edit in edits:
+                edit()
+            for stage in self._stages:
+                stage.settle()
+
+    @property
+    def computing(self) -> bool:
+        """Say whether the asking thread is computing something, so that its reads matter."""
+        return bool(self._frames) and self._computing_in == threading.get_ident()
+
+    def remembered(self, family: object) -> dict[Any, Derivation]:
+        """Return what is remembered of one family of derived values, by arguments."""
+        found = self._families.get(family)
+        if found is None:
+            found = self._families[family] = {}
+        return found
+
+    def size(self) -> int:
+        """Return how many derived values are remembered."""
+        return sum(len(each) for each in self._families.values())
+
+    def add_stage(self, stage: Stage) -> int:
+        """Take a stage in after all others; return its number, which is the level of its nodes."""
+        self._stages.append(stage)
+        return len(self._stages)
+
+    def record(self, node: Node) -> None:
+        """Note that whatever is being computed has read a node."""
+        if self.computing:
+            self._frames[-1][node] = None
+
+    def changed(self, source: Source) -> None:
+        """Note that a source has changed: mark all that depends on it."""
+        source.changed_at = self.revision
+        self._mark(source)
+
+    def keep(self, node: Derivation, marked_in: dict[Derivation, None] | None = None) -> None:
+        """Keep a derivation although nobody reads it; say in `marked_in` when it may have changed."""
+        node.kept = True
+        node.marked_in = self._touched if marked_in is None else marked_in
+        if node.stale:
+            node.marked_in[node] = None
+
+    def let_go(self, node: Derivation) -> None:
+        """Undo `keep`."""
+        node.kept, node.marked_in = False, None
+        self._touched.pop(node, None)
+        if not node.readers:
+            self._unread[node] = None
+
+    def discard(self, node: Derivation) -> None:
+        """Forget a derivation that will never be asked for again, and what only it had read."""
+        self.let_go(node)
+        for read in node.reads:
+            self._unlink(read, node)
+        node.reads = ()
+
+    def take_touched(self) -> tuple[Derivation, ...]:
+        """Return the kept derivations that may have changed since they were asked for last time."""
+        touched = tuple(self._touched)
+        self._touched.clear()
+        return touched
+
+    def answer(self, node: Derivation) -> Any:  # noqa: ANN401 - derivations of all types stand in one graph
+        """Return a derivation's value, or raise its error, up to date; a read by what is being computed."""
+        with self.lock:
+            try:
+                self.refresh(node)
+            finally:
+                if self._frames:
+                    self.record(node)
+                elif not node.readers:
+                    self._unread[node] = None
+            if node.error is not None:
+                raise node.error.with_traceback(None)
+            return node.value
+
+    def refresh(self, node: Derivation) -> None:
+        """Bring a derivation up to date; raise CycleError if it is just being computed."""
+        if not node.stale:
+            return
+        if node.running:
+            raise self._cycle(node)
+        node.running = True
+        self._path.append(node)
+        try:
+            if node.verified_at and not self._reads_changed(node):
+                self.reused += 1
+                node.cycle = None
+                node.level = max((read.level for read in node.reads), default=0)
+                node.verified_at = self.revision
+            else:
+                self._compute(node)
+            node.stale = False
+        finally:
+            self._path.pop()
+            node.running = False
+
+    def refresh_before(self, node: Derivation, level: int, name: str) -> None:
+        """Bring up to date what a stage is made of; raise OrderError if it needs that or a later stage."""
+        self.refresh(node)
+        if node.level >= level:
+            raise OrderError(f"{name}, stage {level}, cannot depend on stage {node.level}, as {node} does")
+
+    def _mark(self, changed: Node) -> None:
+        waiting = [changed]
+        while waiting:
+            for reader in waiting.pop().readers:
+                if not reader.stale:
+                    reader.stale = True
+                    waiting.append(reader)
+                    if reader.marked_in is not None:
+                        reader.marked_in[reader] = None
+
+    def _reads_changed(self, node: Derivation) -> bool:
+        # In the order of reading: what was read later may have been read because of what was read before.
+        for read in node.reads:
+            if isinstance(read, Derivation) and read.stale:
+                if read.running:
+                    return True
+                self.refresh(read)
+            if read.changed_at > node.verified_at:
+                return True
+        return False
+
+    def _compute(self, node: Derivation) -> None:
+        reads: dict[Node, None] = {}
+        self._computing_in = threading.get_ident()
+        self._frames.append(reads)
+        self.computed += 1
+        value, error = None, None
+        try:
+            value = _checked(node, node.function(*node.arguments))
+        except (MemoryError, RecursionError):
+            node.verified_at = 0  # says nothing of the value: whoever asks next may have more room
+            raise
+        except Exception as raised:  # noqa: BLE001 - an error is an outcome, whichever it is
+            error = raised
+        finally:
+            self._frames.pop()
+        if node.cycle is not None:
+            value, error, node.cycle = None, node.cycle, None
+        self._link(node, reads)
+        if node.verified_at and node.outcome_is(value, error):
+            self.stopped += 1
+        else:
+            node.value, node.error = value, _bare(error)
+            node.changed_at = self.revision
+        node.verified_at = self.revision
+
+    def _link(self, node: Derivation, reads: dict[Node, None]) -> None:
+        for dropped in node.reads:
+            if dropped not in reads:
+                self._unlink(dropped, node)
+        node.reads = tuple(reads)
+        for read in reads:
+            read.readers.add(node)
+        node.level = max((read.level for read in reads), default=0)
+
+    def _unlink(self, read: Node, reader: Derivation) -> None:
+        read.readers.discard(reader)
+        if not read.readers:
+            self._unread[read] = None
+
+    def _collect(self) -> None:
+        """Forget what nobody reads or keeps, and what only that had read."""
+        while self._unread:
+            node, _ = self._unread.popitem()
+            if node.readers or node.kept or node.home.get(node.key) is not node:
+                continue
+            del node.home[node.key]
+            for read in node.reads:
+                if isinstance(node, Derivation):
+                    self._unlink(read, node)
+
+    def _cycle(self, node: Derivation) -> CycleError:
+        """Return the error of a cycle, having told each of its members: none may answer another way."""
+        members = self._path[self._path.index(node) :]
+        names = [str(each) for each in members]
+        first = names.index(min(names))
+        names = names[first:] + names[:first]
+        error = CycleError(" needs ".join([*names, names[0]]))
+        for member in members:
+            member.cycle = error
+        return error
+
+
+def sources(node: Node) -> Iterator[Source]:
+    """Yield each source behind a node once, in the order of reading; values not asked for yet have none."""
+    seen: set[Node] = set()
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if isinstance(each, Source):
+            yield each
+        waiting.extend(reversed(each.reads))
+
+
+def _checked(node: Derivation, value: object) -> object:
+    if isinstance(value, Iterator):
+        raise TypeError(f"{node} returned an iterator, which can be read only once")
+    return value
+
+
+def _bare(error: Exception | None) -> Exception | None:
+    """Drop the tracebacks of an error that is to be remembered: they hold on to every local variable."""
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__context__
+    return error

@@ -1,0 +1,174 @@
+"""Indexes: the keys of a table by what their inputs have in common, kept current with every change."""
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from incremental.graph import Graph
+from incremental.node import ABSENT, Absent, Derivation, Source
+from incremental.table import Table
+
+E = TypeVar("E", bound=Hashable)
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
+    """Sorted keys by entry. Reading an entry depends on that entry; iterating on the set of entries.
+
+    An entry without keys is not there. Iterating has no promised order: entries need not be sortable.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph = graph
+        self.name = name
+        self._level = 0
+        self._members: dict[E, set[K]] = {}
+        self._sorted: dict[E, tuple[K, ...]] = {}
+        self._nodes: dict[E, Source] = {}
+        self._entries = Source(f"{name}, the set of entries", {}, None, kept=True)
+        self._watched: dict[E, None] | None = None
+
+    def watch(self) -> None:
+        """Begin to note which entries change, all that are here first; see `take_changed`."""
+        self._watched = dict.fromkeys(self._members)
+
+    def take_changed(self) -> tuple[E, ...]:
+        """Return the entries that have changed, come or gone since they were asked for last time."""
+        changed = tuple(self._watched or ())
+        self._watched = {}
+        return changed
+
+    def __getitem__(self, entry: E) -> tuple[K, ...]:
+        self._read(entry)
+        found = self._sorted.get(entry)
+        if found is None:
+            with self._graph.lock:
+                found = self._sorted[entry] = tuple(sorted(self._members[entry]))  # type: ignore[type-var]
+        return found
+
+    def __iter__(self) -> Iterator[E]:
+        self._graph.record(self._entries)
+        with self._graph.lock:
+            return iter(tuple(self._members))
+
+    def __len__(self) -> int:
+        self._graph.record(self._entries)
+        return len(self._members)
+
+    def _read(self, entry: E) -> None:
+        if not self._graph.computing:
+            return
+        node = self._nodes.get(entry)
+        if node is None:
+            node = self._nodes[entry] = Source(self.name, self._nodes, entry, level=self._level)
+        self._graph.record(node)
+
+    def _move(self, key: K, before: Collection[E], after: Collection[E]) -> None:
+        for entry in before:
+            if entry not in after:
+                self._leave(entry, key)
+        for entry in after:
+            if entry not in before:
+                self._join(entry, key)
+
+    def _join(self, entry: E, key: K) -> None:
+        members = self._members.get(entry)
+        if members is None:
+            members = self._members[entry] = set()
+            self._graph.changed(self._entries)
+        members.add(key)
+        self._changed(entry)
+
+    def _leave(self, entry: E, key: K) -> None:
+        members = self._members[entry]
+        members.discard(key)
+        if not members:
+            del self._members[entry]
+            self._graph.changed(self._entries)
+        self._changed(entry)
+
+    def _changed(self, entry: E) -> None:
+        self._sorted.pop(entry, None)
+        if (node := self._nodes.get(entry)) is not None:
+            self._graph.changed(node)
+        if self._watched is not None:
+            self._watched[entry] = None
+
+
+class Index(Entries[E, K], Generic[E, K, V]):
+    """An index by what stands in the inputs themselves: a pure function of key and value that reads nothing.
+
+    The function must not raise: it runs in the middle of a change.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str, table: Table[K, V], entries_of: Callable[[K, V], Collection[E]]
+    ) -> None:
+        super().__init__(graph, name)
+        self._entries_of = entries_of
+        table.followed(self)
+
+    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+        """Take a change of one input."""
+        before = () if isinstance(old, Absent) else self._entries_of(key, old)
+        after = () if isinstance(new, Absent) else self._entries_of(key, new)
+        self._move(key, before, after)
+
+
+class DerivedIndex(Entries[E, K], Generic[E, K, V]):
+    """An index by what is derived from the inputs: its function may read whatever was made before it.
+
+    A key for which the function raises is in no entry; `failures` says so.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str, table: Table[K, V], entries_of: Callable[[K], Collection[E]]
+    ) -> None:
+        super().__init__(graph, name)
+        self._level = graph.add_stage(self)
+        self._entries.level = self._level
+        self._function = entries_of
+        self._derivations: dict[K, Derivation] = {}
+        self._placed: dict[K, Collection[E]] = {}
+        self._pending: dict[Derivation, None] = {}
+        self._failures: dict[K, Exception] = {}
+        self._removed: list[K] = []
+        table.followed(self)
+
+    def failures(self) -> Mapping[K, Exception]:
+        """Return the keys for which the function raised, and what; nothing is recorded."""
+        return self._failures
+
+    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+        """Take note of a key that comes or goes; a change of its value is found by recorded reads."""
+        if old is ABSENT:
+            node = Derivation(self._function, (key,), self._derivations, key)
+            self._derivations[key] = node
+            self._graph.keep(node, self._pending)
+        elif new is ABSENT:
+            node = self._derivations.pop(key)
+            self._pending.pop(node, None)
+            self._graph.discard(node)
+            self._removed.append(key)
+
+    def settle(self) -> None:
+        """Come up to date, and mark what read the entries that changed."""
+        removed, self._removed = self._removed, []
+        for key in removed:
+            self._place(key, ())
+        pending = tuple(self._pending)
+        self._pending.clear()
+        for node in pending:
+            (key,) = node.arguments
+            self._graph.refresh_before(node, self._level, self.name)
+            if node.error is None:
+                self._place(key, node.value)
+            else:
+                self._place(key, ())
+                self._failures[key] = node.error
+
+    def _place(self, key: K, entries: Collection[E]) -> None:
+        self._failures.pop(key, None)
+        self._move(key, self._placed.pop(key, ()), entries)
+        if entries:
+            self._placed[key] = entries

@@ -1,0 +1,96 @@
+"""Inputs: values by key, read through a mapping that records what was read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from incremental.graph import Edit, Graph
+from incremental.node import ABSENT, Absent, Source, same
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+K_contra = TypeVar("K_contra", contravariant=True)
+V_contra = TypeVar("V_contra", contravariant=True)
+
+
+class Follower(Protocol[K_contra, V_contra]):
+    """An index over a table: told of every input before it is written."""
+
+    def follow(self, key: K_contra, old: V_contra | Absent, new: V_contra | Absent) -> None:
+        """Take a change of one input."""
+
+
+class Table(Mapping[K, V], Generic[K, V]):
+    """A table of inputs; keys must be hashable and sortable, values immutable.
+
+    Reading one key depends on that key alone, present or absent; iterating and counting depend on the set
+    of keys, which come sorted.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self._graph = graph
+        self.name = name
+        self._values: dict[K, V] = {}
+        self._cells: dict[K, Source] = {}
+        self._keys = Source(f"{name}, the set of keys", {}, None, kept=True)
+        self._sorted: tuple[K, ...] | None = ()
+        self._followers: list[Follower[K, V]] = []
+
+    def set(self, key: K, value: V) -> Edit:
+        """Return the edit that puts a value in; an equal value is no change."""
+        return lambda: self._write(key, value)
+
+    def remove(self, key: K) -> Edit:
+        """Return the edit that takes a value out; what is not there is no change."""
+        return lambda: self._write(key, ABSENT)
+
+    def followed(self, follower: Follower[K, V]) -> None:
+        """Tell an index of what is here, and of every change from now on."""
+        self._followers.append(follower)
+        for key, value in self._values.items():
+            follower.follow(key, ABSENT, value)
+
+    def held(self) -> Mapping[K, V]:
+        """Return the inputs as they are, for those who do not compute: nothing is recorded."""
+        return self._values
+
+    def __getitem__(self, key: K) -> V:
+        self._read(key)
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[K]:
+        self._graph.record(self._keys)
+        found = self._sorted
+        if found is None:
+            with self._graph.lock:
+                found = self._sorted = tuple(sorted(self._values))  # type: ignore[type-var]  # keys sort
+        return iter(found)
+
+    def __len__(self) -> int:
+        self._graph.record(self._keys)
+        return len(self._values)
+
+    def _read(self, key: K) -> None:
+        if not self._graph.computing:
+            return
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = Source(self.name, self._cells, key)
+        self._graph.record(cell)
+
+    def _write(self, key: K, new: V | Absent) -> None:
+        old = self._values.get(key, ABSENT)
+        if same(old, new):
+            return
+        for follower in self._followers:
+            follower.follow(key, old, new)
+        if new is ABSENT:
+            del self._values[key]
+        else:
+            self._values[key] = new
+        if (cell := self._cells.get(key)) is not None:
+            self._graph.changed(cell)
+        if old is ABSENT or new is ABSENT:
+            self._sorted = None
+            self._graph.changed(self._keys)

@@ -1,0 +1,308 @@
+"""Random meshes and their histories, small enough that everything has to do with everything."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Network
+
+from catalog.edits import Known
+from catalog.problems import problems
+from catalog.view import MeshSettings, View
+from certs.material import PrivateKey, ServiceCertificate
+from controller.translation import translation
+from controller.verifying import verify
+from controller.wave import Published, Serving
+from incremental.derived import Pin, derived
+from mesh.config import MeshConfig, SidecarSettings, TlsVersion
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
+from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Origin, Problem, Sourced
+from mesh.policy import (
+    Backend,
+    HTTPMatch,
+    HTTPRouteGroup,
+    PolicyKey,
+    RouteKind,
+    Rule,
+    TCPRoute,
+    TrafficSplit,
+    TrafficTarget,
+)
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from sidecars.envoy.driver import EnvoyDriver
+
+NAMES = ("a", "b", "b")
+NAMESPACES = (*[Namespace("one")] * 7, Namespace("two"))
+ADDRESSES = tuple(IpAddress(each) for each in ("10.0.0.1", "10.0.0.2", "10.0.0.3", "127.0.0.1"))
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+ROOTS = (b"root 1", b"root 2")
+
+
+@dataclass
+class Mesh:
+    """Everything that a wave is computed from."""
+
+    objects: dict[ObjectKey, Sourced] = field(default_factory=dict)
+    workloads: dict[WorkloadKey, Workload] = field(default_factory=dict)
+    slices: dict[EndpointSlice, EndpointSlice] = field(default_factory=dict)
+    certificates: dict[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
+    roots: bytes = ROOTS[0]
+    settings: MeshSettings = field(default_factory=MeshSettings)
+
+    def known(self) -> Known:
+        """Return what a view is to know."""
+        return Known(
+            tuple(self.objects.values()), tuple(self.workloads.values()), tuple(self.slices.values())
+        )
+
+
+class Replica:
+    """A control plane that follows a mesh."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.view = View(mesh.settings)
+        self.translate = translation(EnvoyDriver())
+        self.serving = Serving(self.view, self.translate)
+        self.published = Published()
+        self.problems = Pin(_problems, self.view)
+
+    def wave(self) -> None:
+        """Follow the mesh."""
+        edits = replace(self.view.edits_to(self.mesh.known()), settings=self.mesh.settings)
+        self.view.apply(edits)
+        held = self.serving.certificates.held()
+        gone = dict.fromkeys(held.keys() - self.mesh.certificates.keys())
+        self.serving.certify({**self.mesh.certificates, **gone}, self.mesh.roots)
+        for step in self.serving.steps(self.published, self.serving.touched()):
+            if step is not None:
+                self.published = step.after(self.published)
+
+    def differences(self) -> tuple[str, ...]:
+        """Return where this is not what the mesh comes to from nothing."""
+        mesh = self.mesh
+        inputs = (mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
+        found = verify(inputs, self.translate, self.published)
+        anew = View(mesh.settings)
+        anew.apply(anew.edits_to(mesh.known()))
+        same = _outcome(lambda: problems(anew)) == _outcome(self.problems.value)
+        return found if same else (*found, "problems")
+
+
+def _outcome(of: Callable[[], tuple[Problem, ...]]) -> object:
+    try:
+        return of()
+    except ValueError as error:  # the range of virtual addresses may be too small
+        return error.args
+
+
+@derived
+def _problems(view: View) -> tuple[Problem, ...]:
+    return problems(view)
+
+
+def changed(dice: random.Random, mesh: Mesh) -> None:
+    """Change one thing of a mesh."""
+    kind = dice.randrange(20)
+    if kind < 12:
+        key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
+        _put(dice, mesh, key, value)
+    elif kind < 16:
+        workload = _workload(dice)
+        if dice.random() < 0.25:
+            mesh.workloads.pop(workload.key, None)
+        else:
+            mesh.workloads[workload.key] = workload
+    elif kind == 16:
+        _slice(dice, mesh)
+    elif kind == 17:
+        _put(dice, mesh, *_config(dice))
+    elif kind == 18:
+        _certificate(dice, mesh)
+    else:
+        mesh.settings = dice.choice(SETTINGS)
+
+
+SETTINGS = (
+    MeshSettings(),
+    MeshSettings(trust_domain=TrustDomain("other.local")),
+    MeshSettings(cluster_domain="mesh.example"),
+    MeshSettings(virtual_addresses=IPv4Network("241.0.0.0/29")),
+    MeshSettings(virtual_addresses=IPv4Network("241.0.0.0/30")),
+)
+
+
+def _put(dice: random.Random, mesh: Mesh, key: ObjectKey, value: MeshObject) -> None:
+    if dice.random() < 0.25:
+        mesh.objects.pop(key, None)
+    else:
+        mesh.objects[key] = Sourced(
+            key, value, Origin("mesh.yaml", 1, dice.randint(1, 3)), dice.random() < 0.2
+        )
+
+
+def _key(dice: random.Random) -> PolicyKey:
+    return PolicyKey(dice.choice(NAMESPACES), dice.choice(NAMES))
+
+
+def _identity(dice: random.Random) -> ServiceIdentity:
+    return ServiceIdentity(dice.choice(NAMESPACES), ServiceAccountName(dice.choice(NAMES)))
+
+
+def _service_key(dice: random.Random) -> ServiceKey:
+    return ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES)))
+
+
+def _service(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = _service_key(dice)
+    ports = tuple(
+        ServicePort(
+            Port(number),
+            dice.choice((Port(8080), Port(9090), "web")),
+            dice.choice((Protocol.HTTP, Protocol.HTTP, Protocol.TCP)),
+            dice.choice(("", "web")),
+            dice.choice(("appProtocol", "default")),
+        )
+        for number in dice.sample((80, 81), dice.randint(1, 2))
+    )
+    selector = dice.choice(((), (("app", key.name),), (("app", dice.choice(NAMES)), ("tier", "x"))))
+    address = dice.choice((None, None, IpAddress("10.96.0.1"), IpAddress("241.0.0.1")))
+    service = Service(key, ports, selector, address, headless=address is None and dice.random() < 0.3)
+    return ObjectKey("Service", key.namespace, key.name), service
+
+
+def _workload(dice: random.Random) -> Workload:
+    key = WorkloadKey(dice.choice(NAMESPACES), dice.choice(NAMES) + dice.choice("12"))
+    return Workload(
+        key=key,
+        identity=ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES))),
+        service=ServiceName(dice.choice(NAMES)),
+        address=dice.choice(ADDRESSES),
+        uuid=dice.choice((None, ProxyUuid(key.name), ProxyUuid(f"{key.namespace}-{key.name}"))),
+        ports=dice.choice(
+            ((), (WorkloadPort(Port(8080), "web"),), (WorkloadPort(Port(9090), "web", Protocol.TCP),))
+        ),
+        labels=(("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
+        interception=_interception(dice),
+        weight=dice.choice((0, 1, 1, 2)),
+        locality=dice.choice(("", "r/z")),
+    )
+
+
+def _interception(dice: random.Random) -> Interception:
+    if dice.random() < 0.5:
+        return Transparent()
+    local = (IpAddress("127.0.0.1"), IpAddress("0.0.0.0"), IpAddress("10.0.0.1"))
+    upstreams = tuple(
+        Upstream(_service_key(dice), dice.choice((Port(80), Port(81))), dice.choice(local), Port(8080))
+        for _ in range(dice.randint(0, 2))
+    )
+    return Explicit(dice.choice((None, IpAddress("127.0.0.1"))), upstreams)
+
+
+def _rules(dice: random.Random) -> Iterator[Rule]:
+    for _ in range(dice.randint(0, 2)):
+        kind = dice.choice(tuple(RouteKind))
+        matches = (dice.choice(NAMES),) if kind is RouteKind.HTTP and dice.random() < 0.3 else ()
+        yield Rule(kind, dice.choice(NAMES), matches)
+
+
+def _target(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = PolicyKey(dice.choice(NAMESPACES), dice.choice("defgh"))
+    namespace = key.namespace if dice.random() < 0.9 else dice.choice(NAMESPACES)
+    destination = ServiceIdentity(namespace, ServiceAccountName(dice.choice(NAMES)))
+    sources = tuple(_identity(dice) for _ in range(dice.randint(0, 2)))
+    port = dice.choice((None, None, Port(8080)))
+    return ObjectKey("TrafficTarget", key.namespace, key.name), TrafficTarget(
+        key, destination, sources, tuple(_rules(dice)), port
+    )
+
+
+def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = _key(dice)
+    matches = tuple(
+        HTTPMatch(name, dice.choice((None, "/x", "/y")), dice.choice(((), ("GET",))))
+        for name in dice.sample(sorted(set(NAMES)), dice.randint(0, 2))
+    )
+    return ObjectKey("HTTPRouteGroup", key.namespace, key.name), HTTPRouteGroup(key, matches)
+
+
+def _tcp(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = _key(dice)
+    ports = dice.choice(((), (Port(8080),), (Port(9090),)))
+    return ObjectKey("TCPRoute", key.namespace, key.name), TCPRoute(key, ports)
+
+
+def _split(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = _key(dice)
+    backends = tuple(
+        Backend(ServiceName(dice.choice(NAMES)), dice.choice((0, 1, 2))) for _ in range(dice.randint(1, 2))
+    )
+    apex = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
+    matches = (dice.choice(NAMES),) if dice.random() < 0.3 else ()
+    split = TrafficSplit(key, apex, backends, matches, dice.choice(("", "2026-01-01T00:00:00Z")))
+    return ObjectKey("TrafficSplit", key.namespace, key.name), split
+
+
+def _slice(dice: random.Random, mesh: Mesh) -> None:
+    if mesh.slices and dice.random() < 0.5:
+        del mesh.slices[dice.choice(sorted(mesh.slices))]
+        return
+    addresses = tuple(dice.sample(("10.0.0.1", "10.0.0.2", "10.9.9.9"), dice.randint(0, 2)))
+    found = EndpointSlice(dice.choice(NAMES), dice.choice(NAMESPACES), "slice", addresses, (("web", 8080),))
+    mesh.slices[found] = found
+
+
+def _config(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = ObjectKey("MeshConfig", NAMESPACES[0], dice.choice(("osm-mesh-config", "another")))
+    return key, MeshConfig(
+        permissive=dice.random() < 0.15,
+        egress=dice.random() < 0.5,
+        service_certificate_validity=timedelta(hours=dice.choice((1, 2))),
+        sidecar=SidecarSettings(tls_min_version=dice.choice(tuple(TlsVersion))),
+    )
+
+
+def _certificate(dice: random.Random, mesh: Mesh) -> None:
+    if dice.random() < 0.2:
+        mesh.roots = dice.choice(ROOTS)
+        return
+    identity = _identity(dice)
+    if dice.random() < 0.2:
+        mesh.certificates.pop(identity, None)
+        return
+    mesh.certificates[identity] = certificate(identity, dice.choice("12"))
+
+
+def certificate(identity: ServiceIdentity, serial: str) -> ServiceCertificate:
+    """Return something that stands for a certificate."""
+    return ServiceCertificate(
+        identity, serial, EPOCH, EPOCH, (), f"chain {serial}".encode(), PrivateKey(b"key " + serial.encode())
+    )
+
+
+def random_mesh(dice: random.Random) -> Mesh:
+    """Return a mesh with certificates for nearly everybody and a few dozen objects."""
+    mesh = Mesh()
+    for namespace in NAMESPACES:
+        for name in NAMES:
+            identity = ServiceIdentity(namespace, ServiceAccountName(name))
+            mesh.certificates[identity] = certificate(identity, "0")
+    for _ in range(40):
+        changed(dice, mesh)
+    return mesh
+
+
+def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
+    """Drive a random mesh through a random history; return where it first differs from nothing."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    replica = Replica(random_mesh(dice))
+    for _ in range(steps):
+        replica.wave()
+        if found := replica.differences():
+            return found
+        for _ in range(dice.choice((1, 1, 1, 3))):
+            changed(dice, replica.mesh)
+    return ()

@@ -1,0 +1,251 @@
+"""Random programs of derived values, run incrementally and naively."""
+
+import random
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from incremental.derived import Pin, derived
+from incremental.firewall import Firewall
+from incremental.graph import Graph
+from incremental.index import DerivedIndex, Index
+from incremental.table import Table
+
+KEYS = range(5)
+VALUES: tuple[Any, ...] = (0, 1, True, 2, 3, None)
+Expression = tuple[Any, ...]
+Outcome = tuple[str, Any]
+
+
+class Fault(Exception):
+    """What a random program raises."""
+
+
+@dataclass
+class Program:
+    """Functions by number, each reading inputs and functions of smaller numbers.
+
+    The first `early` of them may stand behind a derived index and a firewall, which the others read.
+    """
+
+    functions: list[Expression]
+    early: int
+
+
+def random_program(dice: random.Random) -> Program:
+    """Make a program; every way of reading is likely to be in it."""
+    early = dice.randint(1, 3)
+    late = dice.randint(1, 4)
+    functions = [_expression(dice, number, number >= early, 2) for number in range(early + late)]
+    return Program(functions, early)
+
+
+def _expression(dice: random.Random, number: int, late: bool, depth: int) -> Expression:
+    leaves: list[Expression] = [
+        ("get", dice.choice(KEYS)),
+        ("has", dice.choice(KEYS)),
+        ("count",),
+        ("entry", dice.choice(VALUES)),
+        ("entries",),
+        ("constant", dice.choice(VALUES)),
+    ]
+    if number:
+        leaves += [("call", dice.randrange(number))] * 4
+    if late:
+        leaves += [("placed", dice.choice(VALUES)), ("wall",)]
+    if depth == 0 or dice.random() < 0.25:
+        return dice.choice(leaves)
+    inner = [_expression(dice, number, late, depth - 1) for _ in range(3)]
+    return dice.choice(
+        [
+            ("if", *inner),
+            ("if", *inner),
+            ("pair", *inner[:2]),
+            ("caught", *inner[:2]),
+            ("odd", inner[0]),
+            ("or", *inner[:2]),
+        ]
+    )
+
+
+@dataclass(eq=False)
+class Machine:
+    """A program over inputs, incrementally."""
+
+    program: Program
+    graph: Graph = field(default_factory=Graph)
+
+    def __post_init__(self) -> None:
+        self.inputs: Table[int, Any] = Table(self.graph, "inputs")
+        self.by_value: Index[Hashable, int, Any] = Index(
+            self.graph, "by value", self.inputs, lambda _, value: (typed(value),)
+        )
+        self.placed: DerivedIndex[Hashable, int, Any] = DerivedIndex(
+            self.graph, "placed", self.inputs, lambda key: (typed(self.inputs[key]), outcome_of(self, 0))
+        )
+        self.wall = Firewall(self.graph, wall, self)
+        self.pins = [Pin(function, self, number) for number in range(len(self.program.functions))]
+
+    def change(self, inputs: dict[int, Any]) -> None:
+        """Go over to these inputs."""
+        self.graph.apply(
+            [self.inputs.set(key, inputs[key]) if key in inputs else self.inputs.remove(key) for key in KEYS]
+        )
+
+    def outcomes(self, order: Iterable[int]) -> dict[int, Outcome]:
+        """Ask for the functions in some order."""
+        return {number: outcome_of(self, number) for number in order}
+
+    def _read_call(self, number: int) -> Any:
+        return function(self, number)
+
+    def _read_get(self, key: int) -> Any:
+        return self.inputs.get(key, "absent")
+
+    def _read_has(self, key: int) -> bool:
+        return key in self.inputs
+
+    def _read_count(self) -> int:
+        return len(self.inputs)
+
+    def _read_entry(self, value: Any) -> tuple[int, ...]:
+        return self.by_value.get(typed(value), ())
+
+    def _read_entries(self) -> tuple[str, ...]:
+        return tuple(sorted(map(repr, self.by_value)))
+
+    def _read_placed(self, value: Any) -> tuple[int, ...]:
+        return self.placed.get(typed(value), ())
+
+    def _read_wall(self) -> Outcome:
+        return self.wall.value()
+
+
+@derived
+def wall(machine: Machine) -> Outcome:
+    """Stand behind the machine's firewall."""
+    return outcome_of(machine, machine.program.early - 1)
+
+
+@derived
+def function(machine: Machine, number: int) -> Any:
+    """Evaluate one function of the machine's program."""
+    return evaluate(machine, machine.program.functions[number])
+
+
+def outcome_of(machine: Machine, number: int) -> Outcome:
+    """Return what a function came to, its error if it raised one."""
+    try:
+        return ("value", typed(function(machine, number)))
+    except Fault as fault:
+        return ("fault", fault.args)
+
+
+def typed(value: Any) -> Hashable:
+    """Tell 1 from True, which are equal."""
+    return tuple(map(typed, value)) if isinstance(value, tuple) else (type(value).__name__, value)
+
+
+def evaluate(world: "Machine | Naive", expression: Expression) -> Any:
+    """Evaluate an expression in a world: incremental or naive."""
+    kind, *rest = expression
+    if kind == "constant":
+        return rest[0]
+    if hasattr(world, f"_read_{kind}"):
+        return getattr(world, f"_read_{kind}")(*rest)
+    return combined(kind, [lambda e=each: evaluate(world, e) for each in rest])
+
+
+def combined(kind: str, parts: list[Any]) -> Any:
+    """Put parts together; each is evaluated only if it is needed."""
+    match kind:
+        case "if":
+            return parts[1]() if parts[0]() else parts[2]()
+        case "or":
+            return parts[0]() or parts[1]()
+        case "pair":
+            return (repr(parts[0]()), repr(parts[1]()))  # nested, 1 and True would be equal
+        case "odd":
+            value = parts[0]()
+            if value == 1 or value is None:
+                raise Fault(f"odd {typed(value)}")
+            return value
+        case "caught":
+            try:
+                return parts[0]()
+            except Fault as fault:
+                return (fault.args, repr(parts[1]()))
+        case _:
+            raise AssertionError(kind)
+
+
+class Naive:
+    """A program over inputs, evaluated anew each time it is asked, without a graph."""
+
+    def __init__(self, program: Program, inputs: dict[int, Any]) -> None:
+        self.program = program
+        self.inputs = inputs
+
+    def outcome(self, number: int) -> Outcome:
+        """Evaluate one function."""
+        try:
+            return ("value", typed(self._read_call(number)))
+        except Fault as fault:
+            return ("fault", fault.args)
+
+    def _read_call(self, number: int) -> Any:
+        return evaluate(self, self.program.functions[number])
+
+    def _read_get(self, key: int) -> Any:
+        return self.inputs.get(key, "absent")
+
+    def _read_has(self, key: int) -> bool:
+        return key in self.inputs
+
+    def _read_count(self) -> int:
+        return len(self.inputs)
+
+    def _read_entry(self, value: Any) -> tuple[int, ...]:
+        return tuple(key for key in sorted(self.inputs) if typed(self.inputs[key]) == typed(value))
+
+    def _read_entries(self) -> tuple[str, ...]:
+        return tuple(sorted({repr(typed(value)) for value in self.inputs.values()}))
+
+    def _read_placed(self, value: Any) -> tuple[int, ...]:
+        first = self.outcome(0)
+        found = (key for key in sorted(self.inputs) if typed(value) in (typed(self.inputs[key]), first))
+        return tuple(found)
+
+    def _read_wall(self) -> Outcome:
+        return self.outcome(self.program.early - 1)
+
+
+def random_inputs(dice: random.Random, before: dict[int, Any]) -> dict[int, Any]:
+    """Return the next inputs of a history: one or two keys are set, or removed."""
+    after = dict(before)
+    for _ in range(dice.randint(1, 2)):
+        key = dice.choice(KEYS)
+        if dice.random() < 0.3:
+            after.pop(key, None)
+        else:
+            after[key] = dice.choice(VALUES)
+    return after
+
+
+def mismatch(dice: random.Random, steps: int) -> str | None:
+    """Drive a random program through a random history; say where it differs from naive."""
+    program = random_program(dice)
+    machine = Machine(program)
+    inputs: dict[int, Any] = {}
+    for step in range(steps):
+        inputs = random_inputs(dice, inputs)
+        machine.change(inputs)
+        order = list(range(len(program.functions)))
+        dice.shuffle(order)
+        asked = order[: dice.randint(0, len(order))]
+        naive = Naive(program, inputs)
+        expected = {number: naive.outcome(number) for number in asked}
+        found = machine.outcomes(asked)
+        if found != expected:
+            return f"step {step} of {program} with {inputs}: {found} instead of {expected}"
+    return None

@@ -1,0 +1,141 @@
+"""Incremental is the same as from scratch: random programs, random histories, and mutants that must fall."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from incremental.graph import Graph
+from incremental.index import Entries
+from incremental.node import Derivation, Node
+from incremental.table import Table
+from tests.unit.incremental.programs import mismatch
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(0, 2**32))
+def test_incremental_equals_from_scratch(seed: int) -> None:
+    """Any program, any history, asked for in any order: what a naive evaluation comes to."""
+    assert mismatch(random.Random(seed), steps=8) is None  # noqa: S311 - dice
+
+
+def _without_reads(which: Callable[[Any], bool]) -> Patch:
+    """Drop the recorded reads of some nodes."""
+
+    def patch(monkeypatch: pytest.MonkeyPatch) -> None:
+        record = Graph.record
+
+        def forgetful(self: Graph, node: Node) -> None:
+            if not which(node):
+                record(self, node)
+
+        monkeypatch.setattr(Graph, "record", forgetful)
+
+    return patch
+
+
+def _without_absent_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not record the reading of a key that is not there."""
+    read = Table._read
+
+    def forgetful(self: Table[Any, Any], key: object) -> None:
+        if key in self._values:
+            read(self, key)
+
+    monkeypatch.setattr(Table, "_read", forgetful)
+
+
+def _replacing(target: type, name: str, replacement: Callable[..., object]) -> Patch:
+    return lambda monkeypatch: monkeypatch.setattr(target, name, replacement)
+
+
+def _only_values(self: Derivation, value: object, error: Exception | None) -> bool:
+    return bool(self.value == value)
+
+
+def _equal(self: Derivation, value: object, error: Exception | None) -> bool:
+    """Take 1 for True."""
+    said = (getattr(each, "args", None) for each in (self.error, error))
+    return bool(self.value == value) and type(self.error) is type(error) and len(set(said)) == 1
+
+
+def _first_read_only(self: Graph, node: Derivation) -> bool:
+    for read in node.reads[:1]:
+        if isinstance(read, Derivation):
+            self.refresh(read)
+        return read.changed_at > node.verified_at
+    return False
+
+
+def _sources_only(self: Graph, node: Derivation) -> bool:
+    """Do not ask derived values whether they change."""
+    return any(read.changed_at > node.verified_at for read in node.reads)
+
+
+def _one_step(self: Graph, changed: Node) -> None:
+    """Mark the readers, but not theirs."""
+    for reader in changed.readers:
+        reader.stale = True
+
+
+def _first_reads_for_ever(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
+    """Keep what was read the first time."""
+    if not node.reads:
+        node.reads = tuple(reads)
+        for read in reads:
+            read.readers.add(node)
+
+
+def _join_alone(self: Entries[Any, Any], entry: Any, key: Any) -> None:
+    """Take a key in without telling those that have read the entry."""
+    self._members.setdefault(entry, set()).add(key)
+    self._sorted.pop(entry, None)
+
+
+MUTANTS: dict[str, Patch] = {
+    "reads of absent keys are not recorded": _without_absent_reads,
+    "reads of the set of keys are not recorded": _without_reads(lambda node: "set of keys" in _origin(node)),
+    "reads of the set of entries are not recorded": _without_reads(
+        lambda node: "set of entries" in _origin(node)
+    ),
+    "reads of entries are not recorded": _without_reads(lambda node: _origin(node) in ("by value", "placed")),
+    "reads of a firewall are not recorded": _without_reads(lambda node: "wall" in _origin(node)),
+    "reads of inputs are not recorded": _without_reads(lambda node: _origin(node) == "inputs"),
+    "reads of derived values are not recorded": _without_reads(lambda node: isinstance(node, Derivation)),
+    "every outcome is taken for the old one": _replacing(Derivation, "outcome_is", lambda *_: True),
+    "errors are not compared": _replacing(Derivation, "outcome_is", _only_values),
+    "values of different types are equal": _replacing(Derivation, "outcome_is", _equal),
+    "only the first read is looked at": _replacing(Graph, "_reads_changed", _first_read_only),
+    "derived reads are not brought up to date": _replacing(Graph, "_reads_changed", _sources_only),
+    "marks go one step": _replacing(Graph, "_mark", _one_step),
+    "reads are those of the first time": _replacing(Graph, "_link", _first_reads_for_ever),
+    "an entry's readers are not told of a new key": _replacing(Entries, "_join", _join_alone),
+}
+
+
+def _origin(node: Any) -> str:
+    return str(getattr(node, "origin", ""))
+
+
+def _first_mismatch(programs: int) -> str | None:
+    for seed in range(programs):
+        if (found := mismatch(random.Random(seed), steps=8)) is not None:  # noqa: S311 - dice
+            return found
+    return None
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine with this fault differs from a naive evaluation within a few hundred programs."""
+    MUTANTS[name](monkeypatch)
+    assert _first_mismatch(2000) is not None
+
+
+def test_without_a_mutant_nothing_differs() -> None:
+    """Negative control: the same programs, the engine as it is."""
+    assert _first_mismatch(1000) is None
