@@ -7,11 +7,12 @@ from datetime import datetime
 
 from aiohttp import web
 
-from admin import debug
+from admin import debug, explaining
 from admin.decoding import decoded
 from admin.guard import known_hosts_only
 from admin.html import SECURITY_HEADERS, page
 from admin.jsonable import Json
+from admin.publishing import published
 from admin.reading import MeshReading
 from mesh.identity import ProxyName
 
@@ -52,17 +53,35 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         # Identities times services: not for the event loop.
         return await asyncio.to_thread(debug.access, reading)
 
+    async def explain(request: web.Request) -> debug.Document:
+        return await asyncio.to_thread(_explained, reading, request)
+
     return (
         Page(
             "/debug/proxy", "proxies connected, expected, disconnected; ?proxy=<uuid or name>: one's", proxy
         ),
         Page("/debug/xds", "streams: per type version, nonce, ACK or NACK", of(lambda: debug.xds(reading))),
+        Page("/debug/published", "resources of each proxy, by version", of(lambda: published(reading))),
         Page("/debug/policies", "objects in force, and problems", of(lambda: debug.policies(reading))),
         Page("/debug/access", "who may call what, and by which object", access),
+        Page("/debug/explain", "why a call may pass or not; ?from=&to=&method=&path=&header=", explain),
         Page("/debug/certs", "certificates issued", of(lambda: debug.certificates(reading, clock()))),
         Page("/debug/config", "MeshConfig and settings", of(lambda: debug.config(reading))),
         Page("/debug/sources", "how fresh each source is", of(lambda: debug.sources(reading, clock()))),
     )
+
+
+def _explained(reading: MeshReading, request: web.Request) -> debug.Document:
+    view = reading.view()
+    if view is None:
+        raise web.HTTPNotFound(reason="nothing has been read yet")
+    if not request.query:
+        return {"usage": explaining.USAGE}
+    try:
+        asked = explaining.read_request(request.query, request.query.getall("header", []))
+    except explaining.QueryError as error:
+        raise web.HTTPBadRequest(reason=str(error)) from error
+    return explaining.answer(view, asked)
 
 
 async def _one_proxy(reading: MeshReading, wanted: str) -> debug.Document:
@@ -89,8 +108,8 @@ def add_pages(app: web.Application, all_pages: Iterable[Page]) -> None:
         async def handle(request: web.Request) -> web.Response:
             try:
                 return answer(request, await shown.answer(request), links)
-            except web.HTTPNotFound as error:
-                return answer(request, {"error": error.reason}, links, 404)
+            except (web.HTTPNotFound, web.HTTPBadRequest) as error:
+                return answer(request, {"error": error.reason}, links, error.status)
 
         return handle
 

@@ -22,6 +22,12 @@ class Code(enum.StrEnum):
     ALL_REFUSED = "MW2004", "Every rule of a TrafficTarget is refused, so it admits nothing."
     FOREIGN_DESTINATION = "MW2005", "A TrafficTarget speaks for a destination of another namespace."
     NO_SOURCES = "MW2006", "A TrafficTarget without sources admits nobody."
+    UNKNOWN_DESTINATION = "MW2007", "No workload has the destination of a TrafficTarget as its identity."
+    UNKNOWN_SOURCES = "MW2008", "No workload has any of a TrafficTarget's sources as its identity."
+    SOURCE_NAMESPACE = (
+        "MW2009",
+        "A TrafficTarget's source is nobody; one of that name is in another namespace.",
+    )
     UNKNOWN_APEX = "MW2010", "A TrafficSplit's apex is no Service of its namespace; the split is refused."
     UNKNOWN_BACKEND = "MW2011", "A TrafficSplit's backend does not exist; it gets no share."
     ZERO_WEIGHTS = "MW2012", "The weights of a TrafficSplit's existing backends are all zero; it is refused."
@@ -29,12 +35,20 @@ class Code(enum.StrEnum):
     UNKNOWN_SPLIT_MATCH = "MW2014", "A TrafficSplit names an unknown HTTPRouteGroup, or one that is empty."
     OVERRULED_SPLIT = "MW2015", "Another TrafficSplit on the same apex takes precedence."
     BACKEND_PORT = "MW2016", "A TrafficSplit's backend lacks a port of the apex; it gets no share there."
+    BACKEND_NOT_ALLOWED = "MW2017", "Clients may call some backends of a TrafficSplit and not this one."
+    SHADOWED_SPLIT = "MW2018", "Every request of a TrafficSplit is taken by others that take precedence."
     NO_ENDPOINTS = "MW2020", "Nothing that could be called stands behind a Service."
     OUTSIDE_MESH = "MW2021", "An endpoint has no sidecar that is known; it cannot do mTLS and gets no calls."
     SHARED_ADDRESS = "MW2022", "Two Services are called at one address and port and cannot be told apart."
     PROTOCOLS_DIFFER = "MW2023", "Services disagree on what is spoken on one port of a workload."
+    PROTOCOL_GUESSED = "MW2024", "Nothing says what a port speaks; it is taken for HTTP."
     UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
     UUID_TWICE = "MW2031", "Two workloads claim one proxy UUID; the first has it."
     LISTENER_CONFLICT = "MW2032", "Two explicit listeners share an address and port; the later is left out."
     UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
     SEVERAL_CONFIGS = "MW2040", "There are several MeshConfigs; one counts."
+    DUPLICATE_MATCH = "MW2050", "Two matches of an HTTPRouteGroup are the same but for their names."
+    SHADOWED_MATCH = "MW2051", "A match admits nothing that another match of the same TrafficTarget does not."
+    UNSEEN_HEADER = "MW2052", "A match asks for a header that ends at a sidecar or that a sidecar sets."
+    WIDE_OPEN = "MW2053", "A TrafficTarget admits every request on every port to its sources."
+    EVERYBODY = "MW2054", "A TrafficTarget's sources are all identities of the mesh."

@@ -10,39 +10,44 @@ one target, with P the port at which the workload is called:
 
 A match holds if its path expression fits the whole path without query, the method is among its methods, and
 each header expression fits one value of that header in full; `host` is the authority. A TrafficSplit says
-which Services answer instead of its apex; it grants nothing.
+which Services answer instead of its apex; it grants nothing. In permissive mode whoever has a certificate of
+the mesh is admitted, and splits hold as ever.
 
-Deviations from the SMI text: a path expression must fit the whole path (SMI anchors only its start), as Open
-Service Mesh had it. A TrafficTarget speaks for its own namespace only. A reference to what does not exist
-admits nothing. A split's matches see HTTP only. A backend that the client may not call at all gets no share.
-
-The request's path is the one that the server gets: dot segments resolved, no escaped slashes (refused).
+What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
+with the translation (`catalog.access`, `inbound`, `outbound`, `splits`); both ask `endpoints` who is where.
 """
 
 import enum
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.endpoints import endpoints
 from catalog.ports import spoken
+from catalog.requests import Request, fits
 from catalog.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
-from mesh.policy import Backend, HTTPMatch, PolicyKey, RouteKind, TrafficSplit, TrafficTarget
+from mesh.policy import Backend, HTTPMatch, PolicyKey, RouteKind, Rule, TrafficSplit, TrafficTarget
 from mesh.service import ServiceKey, ServicePort
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A call: who, to which service and port, and for HTTP what is asked. Header names in any case."""
-
-    client: ServiceIdentity | None
-    service: ServiceKey
-    port: Port
-    method: str = "GET"
-    path: str = "/"
-    headers: tuple[tuple[str, str], ...] = ()
+__all__ = [
+    "Answer",
+    "Decision",
+    "Place",
+    "Request",
+    "Share",
+    "Verdict",
+    "admitting",
+    "backends",
+    "decide",
+    "fits",
+    "judge",
+    "matches_of",
+    "may_answer",
+    "places",
+    "split_for",
+    "verdicts",
+]
 
 
 class Answer(enum.StrEnum):
@@ -56,6 +61,30 @@ class Answer(enum.StrEnum):
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
     DEPENDS = "depends"
+
+
+class Verdict(enum.StrEnum):
+    """What one TrafficTarget says of a request to one place; only ADMITS is a yes.
+
+    OTHER_REQUESTS: it admits some requests there, and not this one.
+    """
+
+    ADMITS = "admits it"
+    OTHER_REQUESTS = "admits other requests there"
+    OTHER_CLIENTS = "names other sources"
+    OTHER_PORTS = "admits other ports"
+    HTTP_ONLY = "has HTTP rules only, and the port is TCP"
+    DANGLING = "has no rule that refers to anything"
+    NO_RULES = "has no rules"
+    NOT_IN_FORCE = "stands in another namespace than its destination"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Who answers for a service, and at which port of the workload."""
+
+    identity: ServiceIdentity
+    port: Port
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,171 +120,159 @@ def decide(view: View, request: Request) -> Decision:
     if request.client is None:
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
-    split = _split(view, request, port)
-    shares = tuple(_shares(view, request, port, split))
+    split = split_for(view, request, port)
+    because: set[tuple[str, PolicyKey]] = set() if split is None else {("TrafficSplit", split.key)}
+    shares: list[Share] = []
+    for key, their_port, weight in backends(view, request, port, split):
+        answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
+        yes = {place: admitting(view, request, place) for place in answering}
+        if answering:
+            shares.append(_share(key, weight, yes))
+        if weight > 0:
+            because.update(("TrafficTarget", each.key) for found in yes.values() for each in found or ())
     chosen = [share for share in shares if share.weight > 0]
-    because = {
-        ("TrafficTarget", target.key)
-        for share in chosen
-        for identity in share.admitted
-        for target in _targets(view, request.client, identity)
-        if not view.config.permissive and _says_yes(view, request, target, share.service, port)
-    }
-    if split is not None:
-        because.add(("TrafficSplit", split.key))
-    return Decision(_answer(chosen), shares if chosen else (), tuple(sorted(because)))
+    return Decision(_answer(chosen), tuple(shares) if chosen else (), tuple(sorted(because)))
 
 
-def fits(match: HTTPMatch, request: Request) -> bool:
-    """Say whether a request fits a match."""
-    path = request.path.partition("?")[0].partition("#")[0]
-    if match.path_regex is not None and not re.fullmatch(match.path_regex, path, re.ASCII):
-        return False
-    if match.methods and request.method not in match.methods:
-        return False
-    return all(
-        any(re.fullmatch(wanted.regex, value, re.ASCII) for value in _values(request, wanted.name))
-        for wanted in match.headers
+def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
+    """Return the split that decides: with matches that fit before without, then the oldest, then by name.
+
+    Splits without a creation time come last. On a TCP port those with matches do not count. Out of force is
+    a split whose apex or every backend is unknown, whose weights are all zero or too great in sum, or which
+    names an unknown route group.
+    """
+    rivals = view.splits_by_apex.get(request.service, ())
+    found = [split for split in rivals if _decides(view, split, request, port)]
+    return min(found, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
+
+
+def backends(
+    view: View, request: Request, port: ServicePort, split: TrafficSplit | None
+) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
+    """Yield the services that stand for the one called, their port that stands for its, and their weight.
+
+    Splits do not nest: a backend means the endpoints of that service, be it an apex itself.
+    """
+    if split is None:
+        yield request.service, port, 1
+        return
+    weights: dict[ServiceKey, int] = {}
+    for backend in split.backends:
+        key = _service(split, backend)
+        weights[key] = weights.get(key, 0) + backend.weight
+    for key, weight in sorted(weights.items()):
+        their_port = _same_port(view, key, port)
+        if their_port is not None:
+            yield key, their_port, weight
+
+
+def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place, bool], ...]:
+    """Return who may answer at a service's port, each with whether HTTP is spoken there; sorted.
+
+    Endpoints outside the mesh are not among them: they cannot do mTLS.
+    """
+    is_http = spoken(port, view.backing.get(key, ())).is_http
+    found = {Place(each.identity, each.port) for each in endpoints(view, key, port) if each.identity}
+    return tuple((place, is_http) for place in sorted(found))
+
+
+def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
+    """Say whether the client may send anything at all to a place."""
+    return view.config.permissive or any(
+        verdict in (Verdict.ADMITS, Verdict.OTHER_REQUESTS) for _, verdict in verdicts(view, request, place)
     )
 
 
-def _values(request: Request, name: str) -> Iterator[str]:
-    wanted = ("host", ":authority") if name.lower() in ("host", ":authority") else (name.lower(),)
-    return (value for given, value in request.headers if given.lower() in wanted)
+def admitting(view: View, request: Request, place: tuple[Place, bool]) -> tuple[TrafficTarget, ...] | None:
+    """Return the targets that admit the request at a place; none in permissive mode; None where it is no."""
+    if view.config.permissive:
+        return ()
+    found = [target for target, verdict in verdicts(view, request, place) if verdict is Verdict.ADMITS]
+    return tuple(found) or None
+
+
+def verdicts(
+    view: View, request: Request, place: tuple[Place, bool]
+) -> Iterator[tuple[TrafficTarget, Verdict]]:
+    """Yield what every target for a place's identity says of the request, in the order of their keys."""
+    where, is_http = place
+    for target in view.targets_by_destination.get(where.identity, ()):
+        yield target, judge(view, request, target, where.port, is_http=is_http)
+
+
+def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is_http: bool) -> Verdict:
+    """Return what a target says of a request to its destination, called at a port: the table of rules."""
+    if target.key.namespace != target.destination.namespace:
+        return Verdict.NOT_IN_FORCE
+    if request.client not in target.sources:
+        return Verdict.OTHER_CLIENTS
+    kinds = {rule.kind for rule in target.rules}
+    if not kinds:
+        return Verdict.NO_RULES
+    if target.port not in (None, port):
+        return Verdict.OTHER_PORTS
+    if RouteKind.TCP in kinds:
+        routes = [view.tcp_routes.get(_key(target, rule.name)) for rule in _rules(target, RouteKind.TCP)]
+        known = [route for route in routes if route is not None]
+        if not any(not route.ports or port in route.ports for route in known):
+            return Verdict.OTHER_PORTS if known else Verdict.DANGLING
+    if not is_http:
+        return Verdict.ADMITS if RouteKind.TCP in kinds else Verdict.HTTP_ONLY
+    if RouteKind.HTTP not in kinds:
+        return Verdict.ADMITS
+    matches = tuple(matches_of(view, target))
+    if not matches:
+        return Verdict.DANGLING
+    return Verdict.ADMITS if any(fits(match, request) for match in matches) else Verdict.OTHER_REQUESTS
+
+
+def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
+    """Yield the matches that a target's rules name; a rule that names one that is not there names none."""
+    for rule in _rules(target, RouteKind.HTTP):
+        group = view.http_groups.get(_key(target, rule.name))
+        by_name = {match.name: match for match in group.matches} if group is not None else {}
+        if all(name in by_name for name in rule.matches):
+            yield from (by_name[name] for name in rule.matches or by_name)
+
+
+def _decides(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
+    if split.apex.namespace != split.key.namespace:
+        return False
+    known = (each.weight for each in split.backends if _service(split, each) in view.services)
+    if not 0 < sum(known) < 2**32:
+        return False
+    groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+    if not groups:
+        return True
+    is_http = spoken(port, view.backing.get(request.service, ())).is_http
+    matches = [match for group in groups if group is not None for match in group.matches]
+    return None not in groups and is_http and any(fits(match, request) for match in matches)
+
+
+def _share(
+    key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], tuple[TrafficTarget, ...] | None]
+) -> Share:
+    admitted = {place.identity for (place, _), found in yes.items() if found is not None}
+    refused = {place.identity for (place, _), found in yes.items() if found is None}
+    return Share(key, weight, tuple(sorted(admitted)), tuple(sorted(refused)))
 
 
 def _answer(chosen: list[Share]) -> Answer:
     admitted = any(share.admitted for share in chosen)
     refused = any(share.refused for share in chosen)
-    if not chosen or not (admitted or refused):
+    if not (admitted or refused):
         return Answer.UNREACHABLE
     if admitted and refused:
         return Answer.DEPENDS
     return Answer.ALLOWED if admitted else Answer.REFUSED
 
 
-def _split(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
-    """Return the split that decides: with matches that fit before without, then the oldest, then by name."""
-    is_http = _is_http(view, request.service, port)
-    fitting: list[tuple[int, int, str, PolicyKey, TrafficSplit]] = []
-    for split in view.splits:
-        backends = [each for each in split.backends if _service(split, each) in view.services]
-        weights = sum(each.weight for each in backends)
-        if split.apex != request.service or split.apex.namespace != split.key.namespace:
-            continue
-        if not 0 < weights < 2**32:
-            continue
-        groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
-        if split.matches:
-            matches = [match for group in groups if group is not None for match in group.matches]
-            if None in groups or not is_http or not any(fits(match, request) for match in matches):
-                continue
-        order = (0 if split.matches else 1, 0 if split.created else 1, split.created, split.key)
-        fitting.append((*order, split))
-    return min(fitting, key=lambda each: each[:4])[4] if fitting else None
+def _rules(target: TrafficTarget, kind: RouteKind) -> Iterator[Rule]:
+    return (rule for rule in target.rules if rule.kind is kind)
 
 
-def _shares(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Share]:
-    if split is None:
-        weights = {request.service: 1}
-    else:
-        weights = {}
-        for backend in split.backends:
-            key = _service(split, backend)
-            weights[key] = weights.get(key, 0) + backend.weight
-    for key, weight in sorted(weights.items()):
-        their_port = _same_port(view, key, port)
-        if their_port is None:
-            continue
-        answering = sorted(set(_may_answer(view, request, key, their_port)))
-        admitted = tuple(each for each in answering if _admits(view, request, each, key, their_port))
-        if answering:
-            refused = tuple(each for each in answering if each not in admitted)
-            yield Share(key, weight, admitted, refused)
-
-
-def _may_answer(
-    view: View, request: Request, key: ServiceKey, port: ServicePort
-) -> Iterator[ServiceIdentity]:
-    """Yield the identities behind a service that the client may send anything at all to."""
-    for endpoint in endpoints(view, key, port):
-        identity = endpoint.identity
-        if identity is None or request.client is None:
-            continue
-        is_http = _is_http(view, key, port)
-        if view.config.permissive or any(
-            _port_admitted(view, target, endpoint.port)
-            and (not is_http or _asks_nothing_of_http(target) or any(_matches(view, target)))
-            and (is_http or _has(target, RouteKind.TCP))
-            for target in _targets(view, request.client, identity)
-        ):
-            yield identity
-
-
-def _admits(
-    view: View, request: Request, identity: ServiceIdentity, key: ServiceKey, port: ServicePort
-) -> bool:
-    if view.config.permissive:
-        return True
-    if request.client is None:
-        return False
-    return any(
-        _says_yes(view, request, target, key, port) for target in _targets(view, request.client, identity)
-    )
-
-
-def _says_yes(
-    view: View, request: Request, target: TrafficTarget, key: ServiceKey, port: ServicePort
-) -> bool:
-    """Say whether one target's rules admit the request at the ports where its destination is called."""
-    their_port = _same_port(view, key, port)
-    if their_port is None:
-        return False
-    called_at = {
-        each.port for each in endpoints(view, key, their_port) if each.identity == target.destination
-    }
-    if not called_at or not all(_port_admitted(view, target, each) for each in called_at):
-        return False
-    if not _is_http(view, key, their_port):
-        return _has(target, RouteKind.TCP)
-    return _asks_nothing_of_http(target) or any(fits(match, request) for match in _matches(view, target))
-
-
-def _targets(view: View, client: ServiceIdentity, server: ServiceIdentity) -> Iterator[TrafficTarget]:
-    for target in view.targets:
-        own = target.key.namespace == target.destination.namespace
-        if own and target.destination == server and client in target.sources and target.rules:
-            yield target
-
-
-def _port_admitted(view: View, target: TrafficTarget, port: Port) -> bool:
-    if target.port is not None and target.port != port:
-        return False
-    named = [rule.name for rule in target.rules if rule.kind is RouteKind.TCP]
-    routes = [view.tcp_routes.get(PolicyKey(target.key.namespace, name)) for name in named]
-    return not named or any(
-        route is not None and (not route.ports or port in route.ports) for route in routes
-    )
-
-
-def _has(target: TrafficTarget, kind: RouteKind) -> bool:
-    return any(rule.kind is kind for rule in target.rules)
-
-
-def _asks_nothing_of_http(target: TrafficTarget) -> bool:
-    return not _has(target, RouteKind.HTTP)
-
-
-def _matches(view: View, target: TrafficTarget) -> Iterable[HTTPMatch]:
-    for rule in target.rules:
-        group = view.http_groups.get(PolicyKey(target.key.namespace, rule.name))
-        if rule.kind is not RouteKind.HTTP or group is None:
-            continue
-        by_name = {match.name: match for match in group.matches}
-        if not rule.matches:
-            yield from group.matches
-        elif all(name in by_name for name in rule.matches):
-            yield from (by_name[name] for name in rule.matches)
+def _key(target: TrafficTarget, name: str) -> PolicyKey:
+    return PolicyKey(target.key.namespace, name)
 
 
 def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | None:
@@ -269,7 +286,3 @@ def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | 
 
 def _service(split: TrafficSplit, backend: Backend) -> ServiceKey:
     return ServiceKey(split.key.namespace, backend.service)
-
-
-def _is_http(view: View, key: ServiceKey, port: ServicePort) -> bool:
-    return spoken(port, view.backing.get(key, ())).is_http

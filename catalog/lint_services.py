@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from catalog.codes import Code
 from catalog.endpoints import endpoints
 from catalog.outbound import protocol_of
-from catalog.ports import target_number
+from catalog.ports import declared_protocol, target_number
 from catalog.saying import say, workload_object
 from catalog.view import View
 from mesh.names import IpAddress, Port
@@ -18,6 +18,7 @@ def problems(view: View) -> Iterator[Problem]:
     """Yield the problems of every Service, and of the workloads that name services."""
     for service in view.services.values():
         yield from _behind(view, service)
+        yield from _guessed(view, service)
     yield from _shared_addresses(view)
     for workload in view.workloads.values():
         yield from _names(view, workload)
@@ -39,6 +40,20 @@ def _behind(view: View, service: Service) -> Iterator[Problem]:
     if outside:
         wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
         yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", ", ".join(outside), wanted)
+
+
+def _guessed(view: View, service: Service) -> Iterator[Problem]:
+    """Yield the ports of which neither the Service nor a workload says what they speak."""
+    for number, port in enumerate(service.ports):
+        said = (
+            declared_protocol(target, workload.ports)
+            for workload in view.backing.get(service.key, ())
+            if (target := target_number(port, workload.ports)) is not None
+        )
+        if port.protocol_source == "default" and not any(said):
+            field, wanted = f"spec.ports[{number}]", f"taken for {port.protocol.value}; set appProtocol"
+            key = _object(service.key)
+            yield say(view, key, Code.PROTOCOL_GUESSED, Severity.INFO, field, str(port.port), wanted)
 
 
 def _place(endpoint: Endpoint) -> str:

@@ -4,9 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog import splits
+from catalog.access import may_call
 from catalog.codes import Code
+from catalog.endpoints import endpoints
+from catalog.lint_matches import covers
+from catalog.outbound import protocol_of
 from catalog.saying import say
 from catalog.view import View
+from mesh.identity import ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import PolicyKey, TrafficSplit
 from mesh.service import ServiceKey
@@ -22,6 +27,8 @@ def problems(view: View) -> Iterator[Problem]:
         if not refusals:
             yield from _ports(place, split)
             yield from _overruled(place, split)
+            yield from _shadowed(place, split)
+            yield from _not_allowed(place, split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +38,9 @@ class _Place:
 
     def error(self, code: Code, field: str, value: str, expected: str) -> Problem:
         return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
+
+    def warning(self, code: Code, field: str, value: str, expected: str) -> Problem:
+        return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
 
 
 def _backends(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
@@ -82,3 +92,43 @@ def _overruled(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     if winner.key != split.key:
         wanted = f"TrafficSplit {winner.key} has the same apex and is older or first by name; it counts"
         yield place.error(Code.OVERRULED_SPLIT, "spec.service", str(split.apex), wanted)
+
+
+def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    mine = splits.matches(place.view, split)
+    earlier = [
+        match
+        for each in place.view.splits_by_apex[split.apex]
+        if splits.precedence(each) < splits.precedence(split) and not splits.refused(place.view, each)
+        for match in splits.matches(place.view, each) or ()
+    ]
+    if mine and all(any(covers(other, match) for other in earlier) for match in mine):
+        wanted = "splits on the same apex that are older or first by name take all of its requests"
+        yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
+
+
+def _not_allowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    """Yield the backends with a weight that clients of others may not call: they get no share of theirs."""
+    if place.view.config.permissive:
+        return
+    weights = splits.known_weights(place.view, split)
+    callers = {key: _callers(place.view, key) for key, weight in weights.items() if weight > 0}
+    everyone = frozenset().union(*callers.values())
+    for key, allowed in callers.items():
+        if missing := sorted(everyone - allowed):
+            named = ", ".join(map(str, missing))
+            wanted = f"{named} may call other backends and not this one; for them it gets no share"
+            yield place.warning(Code.BACKEND_NOT_ALLOWED, "spec.backends", str(key), wanted)
+
+
+def _callers(view: View, key: ServiceKey) -> frozenset[ServiceIdentity]:
+    """Return who may call any port of a service at all."""
+    return frozenset(
+        client
+        for port in view.services[key].ports
+        for endpoint in endpoints(view, key, port)
+        if endpoint.identity is not None
+        for target in view.targets_by_destination.get(endpoint.identity, ())
+        for client in target.sources
+        if may_call(view, client, endpoint.identity, endpoint.port, protocol_of(view, key, port))
+    )

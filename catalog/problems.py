@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from catalog import index, lint_services, lint_splits, lint_targets
+from catalog import index, lint_matches, lint_reach, lint_services, lint_splits, lint_targets
 from catalog.codes import Code
 from catalog.saying import say, workload_object
 from catalog.view import View
@@ -15,6 +15,8 @@ def problems(view: View) -> tuple[Problem, ...]:
     """Return all problems of a view, sorted, each once."""
     found = chain(
         lint_targets.problems(view),
+        lint_reach.problems(view),
+        lint_matches.problems(view),
         lint_splits.problems(view),
         lint_services.problems(view),
         _workloads(view),

@@ -121,12 +121,11 @@ def _manager(route: str, *, inbound: bool) -> _Filter:
         upgrade_configs=[_Manager.UpgradeConfig(upgrade_type="websocket")],
         access_log=[access_log.requests()],
     )
-    if inbound:
-        # Rules judge the path that the application gets: dot segments are resolved first, and an escaped
-        # slash, which applications read in two ways, is refused (400). Else `/books/.*` would admit
-        # `/books/..%2fadmin`.
-        manager.normalize_path.CopyFrom(BoolValue(value=True))
-        manager.path_with_escaped_slashes_action = _Manager.PathWithEscapedSlashesAction.REJECT_REQUEST
+    # Rules and splits judge the path that the application gets: dot segments are resolved first, and an
+    # escaped slash, which applications read in two ways, is refused (400). Else `/books/.*` would admit
+    # `/books/..%2fadmin`, and a split at the client would see another path than the server's rules.
+    manager.normalize_path.CopyFrom(BoolValue(value=True))
+    manager.path_with_escaped_slashes_action = _Manager.PathWithEscapedSlashesAction.REJECT_REQUEST
     return _Filter(name=_HCM, typed_config=packed(manager))
 
 

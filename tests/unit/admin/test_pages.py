@@ -9,8 +9,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from admin import pages
 from xds.snapshot import Snapshot
 
-PATHS = ["/debug/proxy", "/debug/xds", "/debug/policies", "/debug/access"]
-PATHS += ["/debug/certs", "/debug/config", "/debug/sources"]
+PATHS = ["/debug/proxy", "/debug/xds", "/debug/published", "/debug/policies", "/debug/access"]
+PATHS += ["/debug/explain", "/debug/certs", "/debug/config", "/debug/sources"]
 
 
 @pytest.fixture
@@ -47,6 +47,21 @@ async def test_one_proxy_is_found_by_uuid_and_by_name(client: TestClient[Any, An
     shown = await (await client.get("/debug/proxy", params={"proxy": wanted})).json()
     assert shown["cn"] == "uuid-1.store.shop"
     assert list(shown["configuration"]) == ["cluster", "endpoint", "secret", "listener", "route"]
+
+
+async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
+    """The answer, its steps with places, and what would have to be added; a bad question is said."""
+    asked = {"from": "shop/buyer", "to": "shop/store:80", "path": "/sell"}
+    shown = await (await client.get("/debug/explain", params=asked)).json()
+    assert (shown["answer"], [each["kind"] for each in shown["missing"]]) == (
+        "refused",
+        ["HTTPRouteGroup", "TrafficTarget"],
+    )
+    objects = [(each["object"], each["origin"]) for step in shown["steps"] for each in step["objects"]]
+    assert ("TrafficTarget shop/buyers", "mesh.yaml:31 (document 5)") in objects
+    response = await client.get("/debug/explain", params={"from": "x"})
+    assert response.status == 400
+    assert await response.json() == {"error": "from is 'x': must be <namespace>/<service account>"}
 
 
 async def test_an_unknown_proxy_is_said(client: TestClient[Any, Any]) -> None:

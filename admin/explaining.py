@@ -1,0 +1,99 @@
+"""`/debug/explain`: why a request is allowed or not, for the page, the socket and the command line alike."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from admin.jsonable import Json, jsonable
+from catalog.decide import Request
+from catalog.explain import Explanation, explain
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
+from mesh.service import ServiceKey
+
+USAGE: Final = (
+    "?from=<namespace>/<service account>&to=<namespace>/<service>:<port>&method=GET&path=/&header=name: value"
+)
+
+
+class QueryError(ValueError):
+    """What is asked cannot be understood; the message says what would be right."""
+
+
+def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
+    """Read `from`, `to`, `method` (GET) and `path` (/), and headers as `name: value`; raise QueryError.
+
+    `from` is `<namespace>/<service account>`, `to` is `<namespace>/<service>:<port>`. Where no header says
+    it, the host is the service's name with its port, as most clients would send it.
+    """
+    client_namespace, account = _pair("from", query.get("from", ""), "<namespace>/<service account>")
+    called = query.get("to", "")
+    rest, _, number = called.rpartition(":")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
+        raise QueryError(f"to is {called[:200]!r}: must be <namespace>/<service>:<port>")
+    namespace, name = _pair("to", rest, "<namespace>/<service>:<port>")
+    path = query.get("path") or "/"
+    if not path.startswith("/"):
+        raise QueryError(f"path is {path[:200]!r}: must begin with /")
+    given = [_header(each) for each in headers]
+    if not any(each.lower() in ("host", ":authority") for each, _ in given):
+        given.append(("host", f"{name}.{namespace}" + ("" if number == "80" else f":{number}")))
+    return Request(
+        client=ServiceIdentity(Namespace(client_namespace), ServiceAccountName(account)),
+        service=ServiceKey(Namespace(namespace), ServiceName(name)),
+        port=Port(int(number)),
+        method=(query.get("method") or "GET").upper(),
+        path=path,
+        headers=tuple(given),
+    )
+
+
+def answer(view: View, request: Request) -> dict[str, Json]:
+    """Return the explanation of one request as JSON."""
+    return document(explain(view, request))
+
+
+def document(found: Explanation) -> dict[str, Json]:
+    """Return an explanation as JSON; `missing` are manifests that would make it a yes."""
+    asked = found.request
+    return {
+        "from": str(asked.client),
+        "to": f"{asked.service}:{asked.port}",
+        "method": asked.method,
+        "path": asked.path,
+        "headers": [list[Json](each) for each in asked.headers],
+        "answer": found.decision.answer.value,
+        "because": [f"{kind} {key}" for kind, key in found.decision.because],
+        "backends": [
+            {
+                "service": str(share.service),
+                "weight": share.weight,
+                "admitted": [str(each) for each in share.admitted],
+                "refused": [str(each) for each in share.refused],
+            }
+            for share in found.decision.shares
+        ],
+        "steps": [
+            {
+                "depth": step.depth,
+                "text": step.text,
+                "objects": [{"object": str(key), "origin": str(origin)} for key, origin in step.objects],
+            }
+            for step in found.steps
+        ],
+        "missing": jsonable(found.missing),
+    }
+
+
+def _pair(field: str, text: str, form: str) -> tuple[str, str]:
+    namespace, slash, name = text.partition("/")
+    if not slash or not is_dns_label(namespace) or not is_dns_subdomain(name):
+        raise QueryError(f"{field} is {text[:200]!r}: must be {form}")
+    return namespace, name
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise QueryError(f"header is {text[:200]!r}: must be 'name: value'")
+    return name.strip(), value.strip()

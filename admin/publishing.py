@@ -1,0 +1,35 @@
+"""`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
+
+from admin.jsonable import Json
+from admin.metrics import short_type
+from admin.reading import MeshReading
+from xds.resource import SECRET, TYPES
+from xds.snapshot import Snapshot
+
+
+def published(reading: MeshReading) -> dict[str, Json]:
+    """Return every snapshot with its proxies; proxies that share one are listed together.
+
+    Secrets are left out: their versions say when a certificate was renewed, and nothing about policy.
+    """
+    proxies: dict[int, list[Json]] = {}
+    snapshots: dict[int, Snapshot] = {}
+    for standing in reading.proxies():
+        snapshot = reading.snapshot(standing.name)
+        if snapshot is not None:
+            snapshots[id(snapshot)] = snapshot
+            proxies.setdefault(id(snapshot), []).append(str(standing.name))
+    return {
+        "snapshots": [
+            {"proxies": names, "resources": versions(snapshots[number])} for number, names in proxies.items()
+        ]
+    }
+
+
+def versions(snapshot: Snapshot) -> dict[str, Json]:
+    """Return the version of every resource of a snapshot but its secrets, by type and name."""
+    return {
+        short_type(type_url): {each.name: each.version for each in snapshot.ordered(type_url)}
+        for type_url in TYPES
+        if type_url != SECRET
+    }

@@ -1,0 +1,102 @@
+"""What would have to be added for a yes: the least policy, as manifests that, added, make it one."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from catalog import decide as oracle
+from catalog.decide import Answer, Place
+from catalog.requests import Request
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace
+
+Manifest = dict[str, object]
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"})
+_LONGEST_NAME: Final = 200
+_LONGEST_PATH: Final = 1000
+
+
+def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
+    """Return the manifests that make a denied request allowed; none where it is allowed or nothing helps.
+
+    It admits this client, this method and path (not its headers), or on TCP this port, to whoever may
+    answer, and to no more.
+    """
+    service = view.services.get(request.service)
+    port = service.port(request.port) if service is not None else None
+    decision = oracle.decide(view, request)
+    if port is None or request.client is None or decision.answer is Answer.ALLOWED:
+        return ()
+    split = oracle.split_for(view, request, port)
+    found = [
+        place
+        for key, their_port, weight in oracle.backends(view, request, port, split)
+        if weight > 0
+        for place in oracle.places(view, key, their_port)
+        if decision.answer is Answer.UNREACHABLE or oracle.may_answer(view, request, place)
+    ]
+    refused = {place for place in found if oracle.admitting(view, request, place) is None}
+    return tuple(_manifests(view, request, sorted(refused)))
+
+
+def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) -> Iterator[Manifest]:
+    taken = {(key.kind, key.namespace, key.name) for key in view.sourced}
+    by_server: dict[tuple[ServiceIdentity, bool], list[int]] = {}
+    for place, is_http in refused:
+        by_server.setdefault((place.identity, is_http), []).append(place.port)
+    for (server, is_http), ports in by_server.items():
+        kind = "HTTPRouteGroup" if is_http else "TCPRoute"
+        name = _free(taken, server.namespace, f"{_client(request)}-to-{server.service_account}")
+        spec: Manifest = {"matches": [_match(request)] if is_http else {"ports": sorted(set(ports))}}
+        yield _manifest("specs.smi-spec.io/v1alpha4", kind, server.namespace, name, spec)
+        yield _target(request, server, name, kind)
+
+
+def _client(request: Request) -> str:
+    return request.client.service_account if request.client is not None else ""
+
+
+def _target(request: Request, server: ServiceIdentity, name: str, kind: str) -> Manifest:
+    spec: Manifest = {
+        "destination": _account(server),
+        "sources": [_account(each) for each in (request.client,) if each is not None],
+        "rules": [{"kind": kind, "name": name}],
+    }
+    return _manifest("access.smi-spec.io/v1alpha3", "TrafficTarget", server.namespace, name, spec)
+
+
+def _match(request: Request) -> Manifest:
+    path = request.path.partition("?")[0].partition("#")[0]
+    regex = re.escape(path[:_LONGEST_PATH]) + (".*" if len(path) > _LONGEST_PATH else "")
+    return {
+        "name": "this",
+        "pathRegex": regex,
+        "methods": [request.method if request.method in _METHODS else "*"],
+    }
+
+
+def _account(identity: ServiceIdentity) -> Manifest:
+    return {
+        "kind": "ServiceAccount",
+        "name": str(identity.service_account),
+        "namespace": str(identity.namespace),
+    }
+
+
+def _manifest(api: str, kind: str, namespace: Namespace, name: str, spec: Manifest) -> Manifest:
+    metadata = {"name": name, "namespace": str(namespace)}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def _free(taken: set[tuple[str, Namespace, str]], namespace: Namespace, wanted: str) -> str:
+    """Return a name that neither a route object nor a target of the namespace has, and take it."""
+    stem = wanted[:_LONGEST_NAME].rstrip("-.")
+    kinds = ("HTTPRouteGroup", "TCPRoute", "TrafficTarget")
+    number, name = 1, stem
+    while any((kind, namespace, name) in taken for kind in kinds):
+        number += 1
+        name = f"{stem}-{number}"
+    taken.update((kind, namespace, name) for kind in kinds)
+    return name

@@ -1,0 +1,53 @@
+"""What becomes of request headers between an application and a server's rules."""
+
+from typing import Final
+
+SINGLE: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "access-control-request-headers",
+        "access-control-request-method",
+        "authorization",
+        "cache-control",
+        "content-encoding",
+        "content-type",
+        "expect",
+        "grpc-timeout",
+        "if-modified-since",
+        "if-none-match",
+        "origin",
+        "pragma",
+        "referer",
+        "user-agent",
+        "via",
+        "x-client-trace-id",
+        "x-envoy-decorator-operation",
+        "x-envoy-external-address",
+        "x-envoy-original-path",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-request-id",
+    }
+)
+"""Headers that a sidecar keeps as one value: repeated ones are joined by commas (RFC 9110, section 5.3)."""
+
+UNSEEN: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+        "x-envoy-expected-rq-timeout-ms",
+        "x-envoy-internal",
+        "x-envoy-retry-on",
+        "x-forwarded-client-cert",
+    }
+)
+"""Headers that end at a sidecar: what a rule would see of them is not what the application sent."""
+
+SET: Final = frozenset({"x-forwarded-proto", "x-request-id"})
+"""Headers that a sidecar writes where the application did not: a rule may see one that nobody sent."""

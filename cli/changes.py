@@ -1,0 +1,82 @@
+"""What would change for proxies if they were served other resources: names and versions compared."""
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+Resources = Mapping[str, Mapping[str, str]]
+"""The versions of one proxy's resources, by type and name."""
+
+
+class Kind(enum.StrEnum):
+    """What becomes of a resource; the value is its mark."""
+
+    ADDED = "+"
+    REMOVED = "-"
+    CHANGED = "~"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Change:
+    """One resource that would come, go, or be another."""
+
+    type: str
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Proxies for which the same resources change, in the same way, sorted."""
+
+    proxies: tuple[str, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that would change: configurations, and proxies that are known to one side only."""
+
+    changed: tuple[Changed, ...]
+    unchanged: int
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.new or self.gone)
+
+
+def compare(before: Mapping[str, Resources], after: Mapping[str, Resources]) -> Comparison:
+    """Compare what each proxy has with what it would have."""
+    groups: dict[object, tuple[list[str], tuple[Change, ...]]] = {}
+    unchanged = 0
+    for proxy in sorted(before.keys() & after.keys()):
+        found = tuple(changes(before[proxy], after[proxy]))
+        if not found:
+            unchanged += 1
+            continue
+        key = tuple((each, _version(before[proxy], each), _version(after[proxy], each)) for each in found)
+        groups.setdefault(key, ([], found))[0].append(proxy)
+    return Comparison(
+        changed=tuple(Changed(tuple(proxies), found) for proxies, found in groups.values()),
+        unchanged=unchanged,
+        new=tuple(sorted(after.keys() - before.keys())),
+        gone=tuple(sorted(before.keys() - after.keys())),
+    )
+
+
+def changes(before: Resources, after: Resources) -> Iterator[Change]:
+    """Yield the resources that differ, sorted by type and name."""
+    for kind in sorted(before.keys() | after.keys()):
+        old, new = before.get(kind, {}), after.get(kind, {})
+        for name in sorted(old.keys() | new.keys()):
+            if name not in old:
+                yield Change(kind, name, Kind.ADDED)
+            elif name not in new:
+                yield Change(kind, name, Kind.REMOVED)
+            elif old[name] != new[name]:
+                yield Change(kind, name, Kind.CHANGED)
+
+
+def _version(resources: Resources, change: Change) -> str:
+    return resources.get(change.type, {}).get(change.name, "")

@@ -1,0 +1,40 @@
+"""`docs/codes.md`: every code that a problem can have, from the enums that define them."""
+
+from typing import Final
+
+from catalog.codes import Code as CatalogCode
+from smi.codes import Code as ReaderCode
+
+_HEAD: Final = """\
+# Codes
+
+Every problem that `meshwright lint`, the log and `/debug/policies` tell has a code, which is never used for
+something else. An *error* means that the object, or the part that is named, is not in force; a *warning* that
+it is, and may not be meant; *info* that something is worth knowing.
+`meshwright lint --codes` prints this page.
+"""
+
+_SERVER: Final = (
+    ("certificate-not-issued", "No service certificate could be issued for an identity."),
+    ("translation-failed", "A group of proxies could not be configured anew; it keeps what it had."),
+    ("wave-failed", "Nothing could be computed anew; the whole mesh keeps what it had."),
+)
+
+
+def document() -> str:
+    """Return the page, in Markdown."""
+    reading = [(code.value, code.doc) for code in ReaderCode]
+    between = [(code.value, code.doc) for code in CatalogCode]
+    parts = (
+        _HEAD,
+        _table("One manifest", [each for each in reading if each[0] < "MW11"]),
+        _table("The directory and other sources", [each for each in reading if each[0] >= "MW11"]),
+        _table("Between objects", between),
+        _table("The running server", list(_SERVER)),
+    )
+    return "\n".join(parts)
+
+
+def _table(title: str, codes: list[tuple[str, str]]) -> str:
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in sorted(codes))
+    return f"## {title}\n\n| code | meaning |\n|---|---|\n{rows}"

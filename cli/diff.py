@@ -1,0 +1,140 @@
+"""`meshwright diff`: what a directory of manifests would change for the proxies of a running server."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from cli.changes import Changed, Comparison
+    from xds.snapshot import Snapshot
+
+
+def diff(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
+    state: Annotated[
+        Path,
+        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
+    ],
+    names: Annotated[bool, typer.Option("--names", help="Names of resources only, not how.")] = False,
+) -> None:
+    """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
+
+    Secrets are not compared. Exit status: 0 if nothing would change, 3 if something would, 1 if it cannot be
+    told.
+    """
+    from cli.changes import compare
+
+    wanted = _wanted(directory, _ask(state, "/debug/config"))
+    before = {
+        str(proxy): each["resources"]
+        for each in _ask(state, "/debug/published")["snapshots"]
+        for proxy in each["proxies"]
+    }
+    after = _versions(wanted)
+    found = compare(before, after)
+    sys.stdout.write(_summary(found))
+    for each in found.changed:
+        sys.stdout.write(_changed(each))
+        if not names:
+            sys.stdout.write(_how(state, each, wanted[each.proxies[0]]))
+    if found:
+        raise typer.Exit(3)
+
+
+def _wanted(directory: Path, config: Mapping[str, Any]) -> dict[str, "Snapshot"]:
+    """Compute what each proxy of the directory would be served, with the running server's settings."""
+    from ipaddress import IPv4Network
+
+    from catalog.groups import groups
+    from catalog.policy import proxy_policy
+    from catalog.view import MeshSettings
+    from cli.offline import OfflineError, read
+    from controller.app import DRIVER
+    from mesh.names import TrustDomain
+    from mesh.objects import Severity
+    from sidecars.registry import DriverRegistry
+    from xds.snapshot import Snapshot
+
+    told = config["settings"]
+    settings = MeshSettings(
+        TrustDomain(told["trust_domain"]), told["cluster_domain"], IPv4Network(told["virtual_addresses"])
+    )
+    try:
+        offline = read(directory, settings)
+    except OfflineError as error:
+        _fail(error)
+    if errors := sum(each.severity is Severity.ERROR for each in offline.problems):
+        sys.stderr.write(
+            f"meshwright: {errors} errors in {directory} (see meshwright lint): what cannot be read is left "
+            "out here, and the server would keep its last good form\n"
+        )
+    driver = DriverRegistry.discover().choose(DRIVER)
+    view, found = offline.view, {}
+    for group, uuids in groups(view).items():
+        snapshot = Snapshot.of(driver.translate(proxy_policy(view, group)))
+        for uuid in uuids:
+            found[str(view.workloads_by_uuid[uuid].proxy_name)] = snapshot
+    return found
+
+
+def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
+    from admin.publishing import versions
+
+    shared = {id(snapshot): versions(snapshot) for snapshot in wanted.values()}
+    return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
+
+
+def _summary(found: "Comparison") -> str:
+    changed = sum(len(each.proxies) for each in found.changed)
+    lines = [f"{changed} proxies would change, {found.unchanged} would not"]
+    lines.extend(f"new: {proxy}" for proxy in found.new)
+    lines.extend(f"not known any more (it keeps what it has): {proxy}" for proxy in found.gone)
+    return "\n".join(lines) + "\n"
+
+
+def _changed(each: "Changed") -> str:
+    lines = ["", ", ".join(each.proxies)]
+    lines.extend(f"  {change.kind} {change.type} {change.name}" for change in each.changes)
+    return "\n".join(lines) + "\n"
+
+
+def _how(state: Path, each: "Changed", wanted: "Snapshot") -> str:
+    """Return unified differences of the resources that change, as YAML."""
+    import difflib
+
+    from admin.decoding import decoded
+    from cli.changes import Kind
+
+    served = _ask(state, "/debug/proxy", {"proxy": each.proxies[0]})["configuration"]
+    coming: Any = decoded(wanted)
+    parts: list[str] = []
+    for change in each.changes:
+        if change.kind is Kind.CHANGED:
+            old, new = (_yaml(side[change.type][change.name]["resource"]) for side in (served, coming))
+            label = f"{change.type} {change.name}"
+            parts.extend(difflib.unified_diff(old, new, f"served {label}", f"{label}", lineterm=""))
+    return "\n".join(["", *parts, ""]) if parts else ""
+
+
+def _yaml(value: object) -> list[str]:
+    import yaml
+
+    return yaml.safe_dump(value, sort_keys=True, width=100).splitlines()
+
+
+def _ask(state: Path, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
+    from cli.client import NotRunning, Refused, ask
+
+    try:
+        found = ask(state, "GET", path, query)
+    except (NotRunning, Refused) as error:
+        _fail(error)
+    return found if isinstance(found, dict) else {}
+
+
+def _fail(message: object) -> NoReturn:
+    sys.stderr.write(f"meshwright: {message}\n")
+    raise typer.Exit(1)

@@ -1,0 +1,47 @@
+"""A directory of manifests as the server would read it, without a server."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from catalog.problems import problems
+from catalog.view import MeshSettings, View
+from mesh.objects import Origin, Problem, Severity
+from providers.files import DirectoryError, list_directory, read_content
+from providers.manifests import Manifests
+from smi.codes import Code
+
+
+class OfflineError(Exception):
+    """The directory cannot be read; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """What a directory comes to: the view, and everything that the server would say of it."""
+
+    view: View
+    problems: tuple[Problem, ...]
+
+
+def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
+    """Read a directory; raise OfflineError."""
+    try:
+        listing = list_directory(directory)
+    except DirectoryError as error:
+        raise OfflineError(str(error)) from error
+    manifests = Manifests().apply_all({name: read_content(directory, name) for name in listing.files})
+    try:
+        view = View.build(manifests.objects(), manifests.inventory(), settings or MeshSettings())
+    except ValueError as error:
+        raise OfflineError(str(error)) from error
+    found = {*map(_unlisted, listing.unlisted), *manifests.problems(), *problems(view)}
+    return Offline(view, tuple(sorted(found, key=_order)))
+
+
+def _unlisted(folder: str) -> Problem:
+    expected = "must be a folder that can be listed"
+    return Problem(str(Code.DIRECTORY_UNREADABLE), Severity.ERROR, Origin(folder), None, "", "", expected)
+
+
+def _order(problem: Problem) -> tuple[Origin, str, str, str, str]:
+    return (problem.origin, problem.code, str(problem.key), problem.field, problem.value)

@@ -1,0 +1,64 @@
+"""`python -m tests.differential`: fresh policies against real Envoys, compared with the oracle."""
+
+import argparse
+import asyncio
+import secrets
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from tests.differential import first_match
+from tests.differential.comparing import Counts, run, shrunk
+from tests.differential.running import DifferentialMesh
+
+LEAST_SHARE = 0.15
+SHOWN = 3
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    sys.stdout.write(line + "\n")
+
+
+def main() -> int:
+    """Run, print what came of it, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
+    parser.add_argument("--cases", type=int, default=200, help="policies [200]")
+    parser.add_argument("--requests", type=int, default=12, help="requests for each policy [12]")
+    parser.add_argument("--seed", type=int, default=None, help="seed [a fresh one]")
+    parser.add_argument("--first-match", action="store_true", help="translate wrongly, to see it found")
+    given = parser.parse_args()
+    seed = secrets.randbits(32) if given.seed is None else given.seed
+    began = time.monotonic()
+    counts = asyncio.run(_run(seed, given.cases, given.requests, mutant=given.first_match))
+    for found in counts.disagreements[:SHOWN]:
+        say(f"DISAGREEMENT: {found}\n")
+    say(
+        f"{counts.policies} policies, {counts.requests} requests, "
+        f"{len(counts.disagreements)} disagreements (seed {seed}, {time.monotonic() - began:.0f} s)"
+    )
+    shares = counts.shares
+    answers = ", ".join(f"{answer} {number}" for answer, number in sorted(counts.answers.items()))
+    say(", ".join(f"{name} {share:.0%}" for name, share in shares.items()))
+    say(f"answers: {answers}; {counts.direct} more requests straight to a server's sidecar")
+    return int(bool(counts.disagreements) or min(shares.values()) < LEAST_SHARE)
+
+
+async def _run(seed: int, cases: int, requests: int, *, mutant: bool) -> Counts:
+    async with AsyncExitStack() as ends:
+        state = ends.enter_context(tempfile.TemporaryDirectory(prefix="differential-"))
+        mesh = await DifferentialMesh.start(Path(state), ends)
+        if mutant:
+            mesh.translate = first_match.translate
+        counts = await run(mesh, seed, cases, requests)
+        first = counts.disagreements[:SHOWN]
+        counts.disagreements[:SHOWN] = [await shrunk(mesh, each) for each in first]
+        if said := await mesh.complaints():
+            raise SystemExit(f"an Envoy complains: {said}")
+        return counts
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

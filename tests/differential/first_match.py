@@ -1,0 +1,65 @@
+"""A wrong translation, on purpose: the first route that matches decides, with its own principals.
+
+That was Open Service Mesh's: equal matches share their principals, overlapping ones do not.
+"""
+
+from catalog.proxy import InboundPort, OnlyRules, ProxyPolicy
+from mesh.policy import HTTPMatch
+from protos.envoy.config.rbac.v3 import rbac_pb2
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.type.matcher.v3 import string_pb2
+from sidecars.envoy import names, rbac
+from sidecars.envoy.routes import HTTP_RBAC
+from sidecars.envoy.translate import resources
+from sidecars.envoy.typed import packed, reference
+from xds.resource import CLUSTER, Resource, encode
+
+
+def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:
+    """Translate as the real thing does, but for the inbound routes."""
+    wrong = {
+        names.inbound_routes(port.port): _routes(policy, port, port.access)
+        for port in policy.inbound
+        if port.protocol.is_http and isinstance(port.access, OnlyRules)
+    }
+    return tuple(wrong.get(each.name, each) for each in resources(policy))
+
+
+def _routes(policy: ProxyPolicy, port: InboundPort, access: OnlyRules) -> Resource:
+    principals: dict[HTTPMatch | None, list[str]] = {}
+    for rule in access.rules:
+        for match in rule.matches if rule.matches is not None else (None,):
+            who = [each.spiffe_id(policy.trust_domain) for each in rule.principals]
+            principals.setdefault(match, []).extend(who)
+    cluster = names.local_cluster(policy.primary, port.port)
+    routes = [_route(match, sorted(set(who)), cluster) for match, who in principals.items()]
+    host = route_components_pb2.VirtualHost(name="local", domains=["*"], routes=routes)
+    message = route_pb2.RouteConfiguration(name=names.inbound_routes(port.port), virtual_hosts=[host])
+    return encode(message, frozenset({reference(CLUSTER, cluster)}))
+
+
+def _route(match: HTTPMatch | None, who: list[str], cluster: str) -> route_components_pb2.Route:
+    found = route_components_pb2.RouteMatch(prefix="/")
+    if match is not None and match.path_regex is not None:
+        found = route_components_pb2.RouteMatch(safe_regex=rbac.full_match(match.path_regex).safe_regex)
+    if match is not None:
+        found.headers.extend(rbac.header_matchers(match))
+    allowed = rbac_pb2.Policy(
+        permissions=[rbac_pb2.Permission(any=True)],
+        principals=[
+            rbac_pb2.Principal(
+                authenticated=rbac_pb2.Principal.Authenticated(
+                    principal_name=string_pb2.StringMatcher(exact=each)
+                )
+            )
+            for each in who
+        ],
+    )
+    rules = rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={"rbac-for-route": allowed})
+    per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(rules=rules))
+    return route_components_pb2.Route(
+        match=found,
+        route=route_components_pb2.RouteAction(cluster=cluster),
+        typed_per_filter_config={HTTP_RBAC: packed(per_route)},
+    )

@@ -1,0 +1,158 @@
+"""Oracle and real Envoys agree: on what once divided them, on random policies. A wrong translation is found.
+
+`make differential` runs more, with fresh seeds.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from catalog.decide import Answer, Request
+from catalog.headers import SINGLE, UNSEEN
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.service import ServiceKey
+from sidecars.envoy.translate import resources
+from tests.differential import first_match
+from tests.differential.cases import Case, Document
+from tests.differential.comparing import Counts, compare, run
+from tests.differential.running import DifferentialMesh
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.yaml"))
+SHARE = 400
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DifferentialMesh]:
+    """Five Envoys that stay for all tests."""
+    async with AsyncExitStack() as ends:
+        yield await DifferentialMesh.start(tmp_path_factory.mktemp("differential"), ends)
+
+
+def regression(path: Path) -> Case:
+    """Read a regression: the first document holds requests, the others the policy."""
+    first, *policy = yaml.safe_load_all(path.read_text())
+    asked = first["requests"]
+    written = tuple(each.get("written", each.get("path", "/")) for each in asked)
+    return Case(tuple(policy), tuple(map(_request, asked)), written)
+
+
+def _request(asked: Document) -> Request:
+    who_namespace, who = asked["from"].split("/")
+    namespace, name = asked["to"].split("/")
+    return Request(
+        ServiceIdentity(Namespace(who_namespace), ServiceAccountName(who)),
+        ServiceKey(Namespace(namespace), ServiceName(name)),
+        Port(asked["port"]),
+        asked.get("method", "GET"),
+        asked.get("path", "/"),
+        tuple((name, value) for name, value in asked.get("headers", [["Host", "x"]])),
+    )
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+async def test_what_once_divided_them(mesh: DifferentialMesh, path: Path) -> None:
+    """Every disagreement ever found stays settled."""
+    counts = Counts()
+    await compare(mesh, regression(path), counts)
+    assert list(map(str, counts.disagreements)) == []
+
+
+async def test_envoys_do_what_the_oracle_says(mesh: DifferentialMesh) -> None:
+    """Random policies, from one fixed seed: no disagreement, and every kind of answer often enough."""
+    counts = await run(mesh, seed=1, policies=50, requests=12)
+    assert list(map(str, counts.disagreements)) == []
+    assert min(counts.shares.values()) >= 0.15, counts.shares
+
+
+async def test_first_match_is_found_out(mesh: DifferentialMesh) -> None:
+    """Where the first route that matches decides alone, overlapping targets divide oracle and Envoys."""
+    mesh.translate = first_match.translate
+    try:
+        counts = await run(mesh, seed=1, policies=20, requests=12)
+    finally:
+        mesh.translate = resources
+    assert counts.disagreements
+
+
+ORDINARY = frozenset({"x-tag", "accept-language", "cookie", "date", "forwarded", "range", "traceparent"})
+UNSENT = frozenset({"connection", "transfer-encoding"})
+"""Headers that would change the message itself."""
+
+
+async def test_headers_are_as_the_oracle_has_them(mesh: DifferentialMesh) -> None:
+    """For each header that is special, and some that are not: once, and twice in either order."""
+    names = sorted((SINGLE | UNSEEN | ORDINARY) - UNSENT)
+    matches = [{"name": each, "pathRegex": f"/{each}", "headers": {each: "good"}} for each in names]
+    group = {
+        "apiVersion": "specs.smi-spec.io/v1alpha4",
+        "kind": "HTTPRouteGroup",
+        "metadata": {"name": "headers", "namespace": "shop"},
+        "spec": {"matches": matches},
+    }
+    target = {
+        "apiVersion": "access.smi-spec.io/v1alpha3",
+        "kind": "TrafficTarget",
+        "metadata": {"name": "target", "namespace": "shop"},
+        "spec": {
+            "destination": {"kind": "ServiceAccount", "name": "v1", "namespace": "shop"},
+            "sources": [{"kind": "ServiceAccount", "name": "alice", "namespace": "shop"}],
+            "rules": [{"kind": "HTTPRouteGroup", "name": "headers"}],
+        },
+    }
+    asked = [
+        {
+            "from": "shop/alice",
+            "to": "shop/web-v1",
+            "port": 80,
+            "path": f"/{name}",
+            "headers": [["Host", "x"], *([name, value] for value in values)],
+        }
+        for name in names
+        for values in (["good"], ["good", "bad"], ["bad", "good"], ["good,bad"])
+    ]
+    counts = Counts()
+    await compare(mesh, Case((group, target), tuple(map(_request, asked))), counts)
+    assert list(map(str, counts.disagreements)) == []
+    assert counts.answers[Answer.ALLOWED] > 30
+    assert counts.answers[Answer.REFUSED] > 90
+
+
+async def test_shares_are_as_weights_say(mesh: DifferentialMesh) -> None:
+    """One in four goes to the backend with weight 1 of 4, for requests and for connections."""
+    backends = [{"service": "web-v1", "weight": 1}, {"service": "web-v2", "weight": 3}]
+    split = {
+        "apiVersion": "split.smi-spec.io/v1alpha2",
+        "kind": "TrafficSplit",
+        "metadata": {"name": "split", "namespace": "shop"},
+        "spec": {"service": "root.shop", "backends": backends},
+    }
+    permissive = {
+        "apiVersion": "config.openservicemesh.io/v1alpha2",
+        "kind": "MeshConfig",
+        "metadata": {"name": "osm-mesh-config", "namespace": "osm-system"},
+        "spec": {"traffic": {"enablePermissiveTrafficPolicyMode": True}},
+    }
+    await mesh.apply((split, permissive))
+    for port in (80, 3306):
+        asked = _request({"from": "bank/bob", "to": "shop/root", "port": port})
+        seen = [(await mesh.send(asked)).by for _ in range(SHARE)]
+        # Five standard deviations (sqrt(400 * 1/4 * 3/4) is 8.7) on either side.
+        assert abs(seen.count("v1") - SHARE // 4) < 44
+        assert seen.count("v1") + seen.count("v2") == SHARE
+
+
+async def test_envoys_have_nothing_to_complain_of(mesh: DifferentialMesh) -> None:
+    """After all these changes no Envoy has rejected an update or logged a warning."""
+    assert await mesh.complaints() == ""

@@ -1,0 +1,151 @@
+"""The fixed part of the differential mesh: who runs where, and which services there are.
+
+Everything that a policy may say is said of this one topology, so that the same Envoys serve all policies.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName
+from mesh.service import ServiceKey
+
+NET: Final = f"127.{10 + os.getpid() % 80}.{os.getpid() // 80 % 250}"
+BEACON_PORT: Final = 15999
+
+HTTP_A, HTTP_B, TCP = 8080, 8081, 3306
+RENUMBERED = 8000
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A workload of the topology: its namespace, ServiceAccount (and name), and labels."""
+
+    namespace: str
+    account: str
+    number: int
+    labels: tuple[str, ...] = ()
+    calls: bool = False
+
+    @property
+    def identity(self) -> ServiceIdentity:
+        """Return its identity."""
+        return ServiceIdentity(Namespace(self.namespace), ServiceAccountName(self.account))
+
+    @property
+    def uuid(self) -> str:
+        """Return its sidecar's UUID."""
+        return f"{self.account}-uuid"
+
+    @property
+    def address(self) -> IpAddress:
+        """Return where its sidecar listens."""
+        return IpAddress(f"{NET}.{self.number}")
+
+    @property
+    def application(self) -> IpAddress:
+        """Return where its application listens."""
+        return IpAddress(f"{NET}.{self.number + 100}")
+
+
+@dataclass(frozen=True)
+class Offers:
+    """A service: the label it selects, and its ports as (port, target port, appProtocol, name)."""
+
+    namespace: str
+    name: str
+    selects: str
+    ports: tuple[tuple[int, int | str, str, str], ...]
+
+    @property
+    def key(self) -> ServiceKey:
+        """Return its key."""
+        return ServiceKey(Namespace(self.namespace), ServiceName(self.name))
+
+
+_WEB = ((80, HTTP_A, "http", "web"), (81, HTTP_B, "http", "admin"), (TCP, TCP, "tcp-server-first", "db"))
+_NAMED = ((80, "alt", "http", "web"), (TCP, TCP, "tcp-server-first", "db"))
+_RENUMBERED = ((RENUMBERED, HTTP_A, "http", "web"), (TCP, TCP, "tcp-server-first", "db"))
+"""As a backend it answers for `web` of the others by its port's name alone."""
+
+WORKLOADS: Final = (
+    Runs("shop", "alice", 1, calls=True),
+    Runs("bank", "bob", 2, calls=True),
+    Runs("shop", "v1", 3, ("web", "v1"), calls=True),
+    Runs("shop", "v2", 4, ("web", "v2")),
+    Runs("bank", "vault", 5, ("vault",)),
+)
+SERVICES: Final = (
+    Offers("shop", "web", "web", _WEB),
+    Offers("shop", "web-v1", "v1", _WEB),
+    Offers("shop", "web-v2", "v2", _WEB),
+    Offers("shop", "named", "web", _NAMED),
+    Offers("shop", "renumbered", "v2", _RENUMBERED),
+    Offers("shop", "root", "nobody", _WEB),
+    Offers("bank", "vault", "vault", _WEB),
+    Offers("bank", "gate", "nobody", _WEB),
+)
+ALT: Final = {"v1": HTTP_A, "v2": HTTP_B, "vault": HTTP_A}
+"""The number of the port named `alt` at each server."""
+
+
+def local_port(service: ServiceKey, port: int) -> Port:
+    """Return at which port of its own address a client's sidecar offers a service's port."""
+    index = next(number for number, each in enumerate(SERVICES) if each.key == service)
+    return Port(20000 + index * 10 + [80, 81, TCP, RENUMBERED].index(port))
+
+
+def is_http(port: int) -> bool:
+    """Say whether a service's port speaks HTTP in this topology."""
+    return port != TCP
+
+
+def documents() -> list[dict[str, object]]:
+    """Return the manifests of services and workloads."""
+    return [*map(_service, SERVICES), *map(_workload, WORKLOADS)]
+
+
+def _service(offers: Offers) -> dict[str, object]:
+    ports = [
+        {"port": port, "targetPort": target, "appProtocol": protocol, "name": name}
+        for port, target, protocol, name in offers.ports
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": offers.name, "namespace": offers.namespace},
+        "spec": {"selector": {offers.selects: "yes"}, "ports": ports},
+    }
+
+
+def _workload(runs: Runs) -> dict[str, object]:
+    spec: dict[str, object] = {
+        "address": runs.address,
+        "serviceAccount": runs.account,
+        "uuid": runs.uuid,
+    }
+    if runs.labels:
+        spec["applicationAddress"] = runs.application
+        spec["ports"] = [{"port": ALT[runs.account], "name": "alt"}]
+    if runs.calls:
+        spec["upstreams"] = [
+            {
+                "service": f"{offers.name}.{offers.namespace}",
+                "port": port,
+                "address": runs.address,
+                "localPort": local_port(offers.key, port),
+            }
+            for offers in SERVICES
+            for port, *_ in offers.ports
+        ]
+    return {
+        "apiVersion": "meshwright.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {
+            "name": runs.account,
+            "namespace": runs.namespace,
+            "labels": dict.fromkeys(runs.labels, "yes"),
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,214 @@
+"""What is said of objects that fit together and may not be meant: each code, and when it is not said."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from catalog.codes import Code
+from catalog.lint_matches import covers
+from catalog.problems import problems
+from mesh.config import MeshConfig
+from mesh.names import Namespace, Port
+from mesh.objects import ObjectKey
+from mesh.policy import TrafficTarget
+from mesh.service import Protocol
+from mesh.workload import WorkloadPort
+from tests.unit.catalog.build import (
+    http,
+    identity,
+    match,
+    policy_key,
+    port,
+    route_group,
+    service,
+    split,
+    target,
+    tcp,
+    tcp_route,
+    view,
+    workload,
+)
+
+SHOP = (
+    service("shop"),
+    service("v2"),
+    workload("shop", "10.0.0.1"),
+    workload("v2", "10.0.0.2"),
+    workload("buyer", "10.0.0.3"),
+    route_group("all", match("all", ".*")),
+    route_group("books", match("books", "/books"), match("get", "/books", "GET"), match("other", "/x")),
+    tcp_route("any"),
+    tcp_route("web", 8080),
+)
+GOOD = target("t", "buyer", "shop", http("books", "books"))
+
+
+def admits(name: str, *sources: str) -> TrafficTarget:
+    """Make a target for the shop with several sources."""
+    found = tuple(identity(each) for each in sources)
+    return TrafficTarget(policy_key(name), identity("shop"), found, (http("books", "books"),))
+
+
+def said(*things: object) -> list[tuple[str, str, str, str]]:
+    """Return code, object, field and value of every problem."""
+    return [(each.code, str(each.key), each.field, each.value) for each in problems(view(*SHOP, *things))]
+
+
+def test_nothing_is_said_of_what_is_right() -> None:
+    """One target with one match, between two that are there."""
+    assert said(GOOD) == []
+
+
+TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
+
+
+@pytest.mark.parametrize(
+    ("things", "code", "named", "field", "value"),
+    [
+        (
+            [target("t", "buyer", "gone", http("books", "books"))],
+            Code.UNKNOWN_DESTINATION,
+            TARGET,
+            "spec.destination",
+            "default/gone",
+        ),
+        ([admits("t", "gone")], Code.UNKNOWN_SOURCES, TARGET, "spec.sources", "default/gone"),
+        (
+            [GOOD, replace(admits("u"), sources=(identity("buyer"), identity("buyer", "bank")))],
+            Code.SOURCE_NAMESPACE,
+            "TrafficTarget default/u",
+            "spec.sources[1]",
+            "bank/buyer",
+        ),
+        ([target("t", "buyer", "shop", tcp("any"))], Code.WIDE_OPEN, TARGET, "spec.rules", ""),
+        (
+            [target("t", "buyer", "shop", tcp("any"), http("all"))],
+            Code.WIDE_OPEN,
+            TARGET,
+            "spec.rules",
+            "",
+        ),
+        (
+            [workload("thief", "10.0.0.4"), admits("t", "buyer", "v2", "thief")],
+            Code.EVERYBODY,
+            TARGET,
+            "spec.sources",
+            "3",
+        ),
+        (
+            [target("t", "buyer", "shop", http("books"))],
+            Code.SHADOWED_MATCH,
+            TARGET,
+            "spec.rules[0]",
+            "books/get",
+        ),
+        (
+            [target("t", "buyer", "shop", http("books", "other"), http("all"))],
+            Code.SHADOWED_MATCH,
+            TARGET,
+            "spec.rules[0]",
+            "books/other",
+        ),
+        (
+            [route_group("g", match("a", "/x", "GET"), match("b"), match("c", "/x", "GET"))],
+            Code.DUPLICATE_MATCH,
+            "HTTPRouteGroup default/g",
+            "spec.matches[2]",
+            "c",
+        ),
+        (
+            [route_group("g", match("a", headers=(("te", ".*"),)))],
+            Code.UNSEEN_HEADER,
+            "HTTPRouteGroup default/g",
+            "spec.matches[0].headers",
+            "te",
+        ),
+        (
+            [route_group("g", match("a", headers=(("x-request-id", ".*"),)))],
+            Code.UNSEEN_HEADER,
+            "HTTPRouteGroup default/g",
+            "spec.matches[0].headers",
+            "x-request-id",
+        ),
+        (
+            [
+                GOOD,
+                split("a", "shop", ("shop", 1), matches=("all",)),
+                split("s", "shop", ("shop", 1), matches=("books",)),
+            ],
+            Code.SHADOWED_SPLIT,
+            SPLIT,
+            "spec.matches",
+            "books",
+        ),
+        (
+            [GOOD, split("s", "shop", ("shop", 1), ("v2", 1))],
+            Code.BACKEND_NOT_ALLOWED,
+            SPLIT,
+            "spec.backends",
+            "default/v2",
+        ),
+        (
+            [service("guess", port(80, source="default"), app="shop")],
+            Code.PROTOCOL_GUESSED,
+            "Service default/guess",
+            "spec.ports[0]",
+            "80",
+        ),
+    ],
+)
+def test_each_code(things: Sequence[object], code: Code, named: str, field: str, value: str) -> None:
+    """It is said once, of the object and field concerned, and nothing else is said."""
+    assert said(*things) == [(code, named, field, value)]
+
+
+@pytest.mark.parametrize(
+    "things",
+    [
+        [admits("t", "buyer", "gone")],
+        [target("t", "buyer", "shop", tcp("web"))],
+        [target("t", "buyer", "shop", tcp("any"), http("books", "books"))],
+        [target("t", "buyer", "shop", tcp("any"), only=80)],
+        [admits("t", "buyer", "v2")],
+        [target("t", "buyer", "shop", http("books", "get", "other"))],
+        [GOOD, split("s", "shop", ("shop", 1), ("v2", 0))],
+        [GOOD, split("s", "shop", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True)],
+        [
+            GOOD,
+            target("u", "buyer", "v2", http("books", "other")),
+            split("s", "shop", ("shop", 1), ("v2", 1)),
+        ],
+        [
+            GOOD,
+            split("a", "shop", ("shop", 1), matches=("books",)),
+            split("s", "shop", ("shop", 1), matches=("all",)),
+        ],
+        [
+            service("guess", port(80, source="default"), app="told"),
+            workload("told", "10.0.0.9", WorkloadPort(Port(8080), "", Protocol.HTTP)),
+        ],
+    ],
+)
+def test_when_nothing_is_said(things: Sequence[object]) -> None:
+    """The neighbours of each: not all sources unknown, one port, narrower, not yet callable, told."""
+    assert said(*things) == []
+
+
+def test_a_name_in_another_namespace_is_pointed_out() -> None:
+    """Who is nobody here and somebody there is most likely meant."""
+    mesh = view(*SHOP, workload("cashier", "10.0.0.9", namespace="bank"), admits("t", "cashier"))
+    found = {each.code: each.expected for each in problems(mesh)}
+    assert found[Code.SOURCE_NAMESPACE] == "no workload has this identity; one has bank/cashier"
+    key = ObjectKey("TrafficTarget", Namespace("default"), "t")
+    assert {each.key for each in problems(mesh)} == {key}
+
+
+def test_covering() -> None:
+    """Paths as they are written, methods as sets, headers as conditions: what is doubtful does not cover."""
+    assert covers(match("a"), match("b", "/x", "GET", headers=(("x", "y"),)))
+    assert covers(match("a", ".*"), match("b", "/x"))
+    assert covers(match("a", "/x", "GET", "PUT"), match("b", "/x", "GET"))
+    assert not covers(match("a", "/x", "GET"), match("b", "/x"))
+    assert not covers(match("a", "/x.*"), match("b", "/x"))
+    assert not covers(match("a", None, headers=(("x", "y"),)), match("b"))

@@ -1,0 +1,86 @@
+"""docs/policy.md is true: every example is read without a word, and every call is decided as it says."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from admin.explaining import read_request
+from catalog.decide import Decision, Request, decide
+from catalog.view import MeshSettings, View
+from providers.manifests import Manifests
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
+SECTIONS = {part.partition("\n")[0]: part for part in DOCUMENT.split("\n## ")[1:]}
+BASE = "The mesh of the examples"
+BLOCK = re.compile(r"```(\w+)(?: refused=(\w+))?\n(.*?)```", re.DOTALL)
+
+
+def blocks(section: str, language: str) -> list[tuple[str, str]]:
+    """Return the blocks of a section in a language: what it is refused with, and its text."""
+    return [(code, text) for name, code, text in BLOCK.findall(SECTIONS[section]) if name == language]
+
+
+EXAMPLES = [
+    (section, command, answer)
+    for section in SECTIONS
+    for _, text in blocks(section, "console")
+    for command, answer in re.findall(r"^\$ meshwright explain (.*)\n(.*)$", text, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("section", [name for name in SECTIONS if blocks(name, "yaml")])
+def test_manifests_are_read_as_it_says(section: str) -> None:
+    """Without a problem, or with the one that is announced."""
+    for refused, text in blocks(section, "yaml"):
+        found = Manifests().apply("example.yaml", text)
+        assert [each.code for each in found.problems()] == ([refused] if refused else [])
+
+
+@pytest.mark.parametrize(("section", "command", "answer"), EXAMPLES)
+def test_calls_are_decided_as_it_says(section: str, command: str, answer: str) -> None:
+    """In the mesh of the examples with the section's manifests."""
+    contents = {
+        f"{name}.yaml": "---\n".join(text for _, text in blocks(name, "yaml")) for name in {BASE, section}
+    }
+    state = Manifests().apply_all(contents)
+    mesh = View.build(state.objects(), state.inventory(), MeshSettings())
+    assert shown(decide(mesh, request_of(command)), answer) == answer
+
+
+def request_of(command: str) -> Request:
+    """Read a command line as the command does."""
+    words = shlex.split(command)
+    options = {"--mesh": "", "--from": "", "--to": ""}
+    headers, plain = [], []
+    while words:
+        word = words.pop(0)
+        if word in options:
+            options[word] = words.pop(0)
+        elif word == "--header":
+            headers.append(words.pop(0))
+        else:
+            plain.append(word)
+    method, path = (*plain, "GET", "/")[:2] if len(plain) != 1 else (plain[0], "/")
+    return read_request(
+        {"from": options["--from"], "to": options["--to"], "method": method, "path": path}, headers
+    )
+
+
+def shown(decision: Decision, like: str) -> str:
+    """Say a decision as the document does, with shares where it gives them."""
+    found = decision.answer.value
+    if " by " not in like:
+        return found
+    return f"{found} by " + ", ".join(f"{each.service.name} {each.weight}" for each in decision.shares)
+
+
+def test_every_kind_has_an_example() -> None:
+    """Every section on a kind has manifests, and all but the refused kind calls."""
+    kinds = ["TrafficTarget", "HTTPRouteGroup", "TCPRoute", "TrafficSplit", "MeshConfig", "UDPRoute"]
+    for kind in kinds:
+        section = next(name for name in SECTIONS if kind in name)
+        assert blocks(section, "yaml")
+        assert blocks(section, "console") or kind == "UDPRoute"
+    assert len(EXAMPLES) == 19

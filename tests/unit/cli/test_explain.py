@@ -1,0 +1,198 @@
+"""`meshwright explain` and `meshwright lint` as they are typed: offline, and explain against a server."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from admin.pages import add_pages, pages
+from admin.serving import SOCKET_NAME, serving, unix_socket
+from catalog.view import View
+from cli.offline import read
+
+ROOT = Path(__file__).parents[3]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
+MESH = """
+apiVersion: v1
+kind: Service
+metadata: {name: store, namespace: shop}
+spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: store-1, namespace: shop, labels: {app: store}}
+spec: {address: 10.0.0.1, uuid: u1, serviceAccount: store}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: buyer-1, namespace: shop}
+spec: {address: 10.0.0.2, uuid: u2, serviceAccount: buyer}
+"""
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Path:
+    """A directory with a store that nobody may call."""
+    directory = tmp_path / "mesh"
+    directory.mkdir()
+    (directory / "mesh.yaml").write_text(MESH)
+    return directory
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a runner of the command."""
+
+    def made(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    return made
+
+
+def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
+    """Denied with status 3; the YAML that is printed, put beside, gives a yes and status 0."""
+    denied = run("explain", "--mesh", str(mesh), *ASK)
+    assert (denied.returncode, denied.stderr) == (3, "")
+    assert denied.stdout.startswith("shop/buyer to shop/store:80 GET /books?x=1: unreachable\n")
+    assert "    Service shop/store, mesh.yaml:2 (document 1)\n" in denied.stdout
+    added = denied.stdout.partition("# It would be allowed with this:\n")[2]
+    assert [each["kind"] for each in yaml.safe_load_all(added)] == ["HTTPRouteGroup", "TrafficTarget"]
+    (mesh / "added.yaml").write_text(added)
+    allowed = run("explain", "--mesh", str(mesh), *ASK)
+    assert (allowed.returncode, allowed.stderr) == (0, "")
+    assert allowed.stdout.endswith("  allowed\n")
+    assert run("lint", "--strict", str(mesh)).returncode == 0
+
+
+def test_as_json(run: Run, mesh: Path) -> None:
+    """The same for programs; a host is given where no header says one."""
+    done = run("explain", "--mesh", str(mesh), "--json", "--header", "X-Tag: a: b", *ASK)
+    found = json.loads(done.stdout)
+    assert found["headers"] == [["X-Tag", "a: b"], ["host", "store.shop"]]
+    assert (found["answer"], found["backends"]) == ("unreachable", [])
+
+
+@dataclass
+class OneView:
+    """admin.reading.MeshReading as far as this page reads it."""
+
+    shown: View
+
+    def view(self) -> View:
+        """Return it."""
+        return self.shown
+
+
+async def test_the_running_server_is_asked(mesh: Path, tmp_path: Path) -> None:
+    """Through its socket, with the same words as offline, and its refusals are said."""
+    reading: Any = OneView(read(mesh).view)
+    command = [sys.executable, "-c", "from cli.main import main; main()", "explain"]
+
+    async def ask(*arguments: str) -> tuple[int | None, bytes, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            *command, *arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        out, err = await process.communicate()
+        return process.returncode, out, err
+
+    app = web.Application()
+    add_pages(app, pages(reading, lambda: datetime.now(UTC)))
+    async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
+        header = ("--header", "a: b", "--header", "a: c")
+        from_server = await ask("--state", str(tmp_path), *header, *ASK)
+        assert from_server == await ask("--mesh", str(mesh), *header, *ASK)
+        assert from_server[0] == 3
+        refused = await ask("--state", str(tmp_path), "--from", "x", "--to", "y")
+        assert refused == (1, b"", b"meshwright: from is 'x': must be <namespace>/<service account>\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (ASK, "give --mesh DIR to explain a directory, or --state DIR to ask the running server"),
+        (("--mesh", "none", *ASK), "directory none cannot be read: no such file or directory"),
+        (("--state", "none", *ASK), "no meshwright serve is running with the state directory none"),
+        (
+            ("--mesh", "mesh", "--from", "a/b", "--to", "c/d"),
+            "to is 'c/d': must be <namespace>/<service>:<port>",
+        ),
+        (("--mesh", "mesh", *ASK, "--header", "x"), "header is 'x': must be 'name: value'"),
+        (("--mesh", "mesh", *ASK[:4], "GET", "x"), "path is 'x': must begin with /"),
+    ],
+)
+def test_what_cannot_be_explained_is_said(
+    run: Run, mesh: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    """One sentence and status 1."""
+    done = run("explain", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"meshwright: {sentence}\n")
+
+
+BAD = """
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: t, namespace: shop}
+spec:
+  destination: {kind: ServiceAccount, name: store, namespace: shop}
+  sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
+  rules: [{kind: HTTPRouteGroup, name: gone}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: empty, namespace: shop}
+spec: {selector: {app: none}, ports: [{name: http, port: 80}]}
+"""
+
+
+def test_lint_says_what_the_server_would(run: Run, mesh: Path) -> None:
+    """Errors of reading and of references with their places; the status is for CI."""
+    good = run("lint", str(mesh))
+    assert (good.returncode, good.stdout, good.stderr) == (0, "nothing to say\n", "")
+    (mesh / "bad.yaml").write_text(BAD)
+    (mesh / "broken.yaml").write_text("kind: [")
+    bad = run("lint", str(mesh))
+    assert bad.returncode == 1
+    lines = bad.stdout.splitlines()
+    assert lines[0].startswith("error: MW2001 bad.yaml:2 (document 1): TrafficTarget shop/t: ")
+    assert [line.split()[:2] for line in lines] == [
+        ["error:", "MW2001"],
+        ["error:", "MW2004"],
+        ["warning:", "MW2020"],
+        ["error:", "MW1101"],
+        ["3", "errors,"],
+    ]
+    assert [each["code"] for each in json.loads(run("lint", "--json", str(mesh)).stdout)] == [
+        "MW2001",
+        "MW2004",
+        "MW2020",
+        "MW1101",
+    ]
+
+
+def test_lint_fails_for_warnings_if_told_to(run: Run, mesh: Path) -> None:
+    """A Service with nobody behind it is a warning; a directory that is not there is status 2."""
+    (mesh / "bad.yaml").write_text(BAD.partition("---")[2])
+    assert run("lint", str(mesh)).returncode == 0
+    assert run("lint", "--strict", str(mesh)).returncode == 1
+    assert run("lint", "none").returncode == 2
+
+
+def test_the_page_of_codes_is_what_the_program_prints(run: Run) -> None:
+    """docs/codes.md is `meshwright lint --codes`: after a change, write it anew with that."""
+    done = run("lint", "--codes")
+    assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
+    assert run("lint").stderr == "meshwright: give the directory of manifests, or --codes\n"
