@@ -3,14 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin catalog certs cli controller mesh providers sidecars smi xds
+PACKAGES := admin agent catalog certs cli controller incremental mesh providers sidecars smi xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench-fanout bench-storm conformance soak-streams setup envoy system demo check types test format fast golden lock clean
+.PHONY: help bench-fanout bench-mesh bench-storm conformance differential soak-streams setup envoy system demo check types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -60,17 +60,23 @@ types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
 test: check envoy system ## what CI runs: everything but the long matrices and soaks
-	$(BIN)/pytest tests/golden tests/feature tests/conformance tests/soak tests/e2e
+	$(BIN)/pytest tests/golden tests/differential tests/feature tests/conformance tests/soak tests/e2e
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest tests/unit
 
 golden: setup envoy ## rewrite the golden files and remove stale ones
-	$(BIN)/pytest tests/golden --update-golden
+	$(BIN)/pytest tests/golden tests/unit/agent --update-golden
 
 format: setup ## format and mend what can be mended
 	$(BIN)/ruff format $(OURS)
 	$(BIN)/ruff check --fix $(OURS)
+
+differential: setup envoy ## fresh random policies, real Envoys against the oracle (CASES=500, SEED=n)
+	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
+
+bench-mesh: setup ## what a change costs as the mesh grows (services 250, 500, 1000; no clients)
+	$(BIN)/python -m benchmarks.mesh
 
 conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know and gRPC's own client, at full length
 	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance

@@ -1,16 +1,10 @@
 """`meshwright bootstrap`: an Envoy bootstrap from the files that were written for a proxy."""
 
 from pathlib import Path
-from typing import Final
 
-from certs.errors import PeerRefused
-from certs.peer import PeerCertificate, read_peer
+from agent.credentials import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, CredentialsError, proxy_name, trust_domain
 from controller.settings import Address
-from mesh.identity import ProxyName, ProxyNameError
-from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-
-_SPIFFE: Final = "spiffe://"
 
 
 class BootstrapError(Exception):
@@ -23,7 +17,7 @@ def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
     The proxy's name is its certificate's common name, the trust domain what the CA's certificate says.
     """
     directory = credentials.resolve()
-    chain, key, authority = (directory / name for name in ("proxy.pem", "proxy.key", "ca.pem"))
+    chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     if not key.is_file():
         raise BootstrapError(f"{key} is not there: issue a proxy certificate into {credentials} first")
     control_plane, admin_address = _address("--ads", ads), _address("--admin", admin)
@@ -31,10 +25,14 @@ def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
         variant = AdsProtocol(protocol)
     except ValueError:
         raise BootstrapError(f"--protocol is {protocol!r}: must be delta or sotw") from None
+    try:
+        name, domain = proxy_name(chain), trust_domain(authority)
+    except CredentialsError as error:
+        raise BootstrapError(str(error)) from error
     return bootstrap(
         BootstrapSettings(
-            proxy_name=_name(chain),
-            trust_domain=_trust_domain(authority),
+            proxy_name=name,
+            trust_domain=domain,
             ads_host=control_plane.host,
             ads_port=control_plane.port,
             certificate_file=chain,
@@ -52,26 +50,3 @@ def _address(flag: str, value: str) -> Address:
         return Address.parse(value)
     except ValueError as error:
         raise BootstrapError(f"{flag} is {value!r}: {error}") from error
-
-
-def _read(path: Path) -> PeerCertificate:
-    try:
-        return read_peer(path.read_bytes())
-    except OSError as error:
-        raise BootstrapError(f"cannot read {path}: {error.strerror}") from error
-    except PeerRefused as error:
-        raise BootstrapError(f"{path} is no certificate in PEM") from error
-
-
-def _name(chain: Path) -> ProxyName:
-    try:
-        return ProxyName.parse(_read(chain).common_name)
-    except ProxyNameError as error:
-        raise BootstrapError(f"{chain} is not a proxy's certificate: {error}") from error
-
-
-def _trust_domain(authority: Path) -> TrustDomain:
-    found = [uri.removeprefix(_SPIFFE) for uri in _read(authority).uri_sans if uri.startswith(_SPIFFE)]
-    if len(found) != 1:
-        raise BootstrapError(f"{authority} does not name one trust domain (a URI {_SPIFFE}<trust domain>)")
-    return TrustDomain(found[0])

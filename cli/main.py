@@ -10,7 +10,12 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from cli.agent import agent
 from cli.client import NotRunning, Refused, ask
+from cli.diff import diff
+from cli.explain import explain
+from cli.intercept import intercept
+from cli.lint import lint
 
 app = typer.Typer(
     name="meshwright",
@@ -21,6 +26,11 @@ app = typer.Typer(
 )
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
 app.add_typer(certs, name="certs")
+app.command()(diff)
+app.command()(explain)
+app.add_typer(agent, name="agent")
+app.command()(intercept)
+app.command()(lint)
 
 State = Annotated[
     Path, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False)

@@ -11,7 +11,7 @@ from demo import manifests
 from demo.apps.control import AppClient
 from demo.explicit import ExplicitInterception
 from demo.interception import Interception
-from demo.plane import ControlPlane, PlaneAddresses, find_envoy
+from demo.plane import COMMAND, ControlPlane, PlaneAddresses, find_envoy
 from demo.supervisor import Supervisor
 from demo.topology import (
     BOOKSTORE,
@@ -81,25 +81,32 @@ class Bookstore:
         return self.state / "sidecars" / place.name
 
     async def _equip(self, place: Place, gate: asyncio.Semaphore) -> None:
-        """Give a place its certificate, bootstrap and names."""
+        """Give a place its certificate and names."""
         out = self._credentials(place)
         async with gate:
             await self.plane.issue(place, out)
-            await self.plane.bootstrap(out, self.interception.admin(place), out / "bootstrap.json")
             if self.interception.mode is Mode.TRANSPARENT:
                 await self.interception.name_services(place, await self.plane.hosts(place))
         self.interception.own(place, out, sidecar=True)
 
     async def _start_sidecar(self, place: Place, envoy: str) -> None:
+        credentials = self._credentials(place)
         command = [
-            envoy,
-            *("--config-path", str(self._credentials(place) / "bootstrap.json")),
+            str(COMMAND),
+            "agent",
+            *("--credentials", str(credentials)),
+            *("--ads", self.plane.addresses.ads),
+            *("--run", str(credentials / "run")),
+            *("--envoy", envoy),
+            *("--admin", self.interception.admin(place)),
+            *("--status", self.interception.status(place)),
             *("--concurrency", "1"),
-            *("--drain-time-s", "1"),
-            *("--log-level", "warning"),
-            "--disable-hot-restart",
+            *("--drain-seconds", "1"),
+            *("--termination-least-seconds", "0"),
+            *("--termination-most-seconds", "1"),
+            "--no-hot-restart",
         ]
-        log = self.state / "logs" / f"envoy-{place.name}.log"
+        log = self.state / "logs" / f"sidecar-{place.name}.log"
         await self.supervisor.start(
             f"sidecar of {place.name}", self.interception.sidecar(place, command), log
         )

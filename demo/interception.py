@@ -11,6 +11,11 @@ from typing import Final, Protocol
 from demo.supervisor import DemoError
 from demo.topology import Addresses, Mode, Place
 
+PROXY_UID: Final = 1500
+ADMIN_PORT: Final = 15000
+STATUS_PORT: Final = 15020
+"""What the program does where it is told nothing: the proxy's user, Envoy's admin, the agent's server."""
+
 _NEEDED: Final = ("ip", "iptables-restore", "nsenter", "setpriv", "unshare")
 
 
@@ -36,6 +41,9 @@ class Interception(Protocol):
 
     def admin(self, place: Place) -> str:
         """Return HOST:PORT of the sidecar's admin, as seen in its place."""
+
+    def status(self, place: Place) -> str:
+        """Return HOST:PORT of the agent's own server, as seen in its place."""
 
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:
         """Return the command that runs a sidecar in a place."""

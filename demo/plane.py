@@ -15,7 +15,8 @@ from demo.interception import free_port
 from demo.supervisor import DemoError, Supervisor, run
 from demo.topology import Place
 
-_COMMAND: Final = Path(sys.executable).parent / "meshwright"
+COMMAND: Final = Path(sys.executable).parent / "meshwright"
+"""The program, of the environment that runs the demo."""
 _ADS_PORT: Final = 15128
 _HTTP_PORT: Final = 9091
 _DEBUG_PORT: Final = 9092
@@ -66,7 +67,7 @@ class ControlPlane:
     async def start(self, supervisor: Supervisor, logs: Path, *, again: bool = False) -> None:
         """Start it and wait until it answers on its socket."""
         command = [
-            str(_COMMAND),
+            str(COMMAND),
             "serve",
             *("--mesh", str(self.mesh)),
             *("--state", str(self.state)),
@@ -111,24 +112,14 @@ class ControlPlane:
         name = place.proxy_name
         await run(
             [
-                str(_COMMAND),
+                str(COMMAND),
                 *("certs", "issue-proxy", "--state", str(self.state)),
                 *("--uuid", name.uuid, "--service", name.service, "--namespace", name.namespace),
                 *("--out", str(out)),
             ]
         )
 
-    async def bootstrap(self, credentials: Path, admin: str, output: Path) -> None:
-        """Write the Envoy bootstrap for the sidecar whose certificate is in `credentials`."""
-        await run(
-            [
-                str(_COMMAND),
-                *("bootstrap", "--credentials", str(credentials), "--ads", self.addresses.ads),
-                *("--admin", admin, "--output", str(output)),
-            ]
-        )
-
     async def hosts(self, place: Place) -> str:
         """Return the hosts file's lines for a place's namespace."""
         namespace = str(place.identity.namespace)
-        return await run([str(_COMMAND), "hosts", "--state", str(self.state), "--namespace", namespace])
+        return await run([str(COMMAND), "hosts", "--state", str(self.state), "--namespace", namespace])

@@ -103,6 +103,10 @@ class Supervisor:
                     f"{running.tail()}"
                 )
 
+    def pid(self, name: str) -> int:
+        """Return the id of a process that was started under that name, and runs."""
+        return next(each.pid for each in self._running if each.name == name)
+
     def at_end(self, end: Callable[[], None]) -> None:
         """Have something done when every process has ended."""
         self._ends.append(end)

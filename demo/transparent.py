@@ -15,9 +15,9 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
 
-from demo.interception import Reservations, free_network
-from demo.iptables import ADMIN_PORT, ENVOY_UID, rules
+from demo.interception import ADMIN_PORT, PROXY_UID, STATUS_PORT, Reservations, free_network
 from demo.leftovers import LINK_PREFIX
+from demo.plane import COMMAND, find_envoy
 from demo.supervisor import Running, Supervisor, run
 from demo.topology import PLACES, Mode, Place, TransparentAddresses
 
@@ -144,7 +144,7 @@ class TransparentInterception:
         await run([*enter, "ip", "-batch", "-"], given=place_batch(self.addresses, place))
         # The legacy backend locks a file; here it need not be one that stays.
         lock = {"XTABLES_LOCKFILE": str((self._state / "xtables.lock").absolute())}
-        await run([*enter, "iptables-restore", "--noflush"], given=rules(), environment=lock)
+        await run([*enter, str(COMMAND), "intercept"], environment=lock)
 
     def _enter(self, name: str, *, mounts: bool = False) -> list[str]:
         namespaces = f"/proc/{self._holders[name].pid}/ns"
@@ -170,10 +170,14 @@ class TransparentInterception:
         """Return the usual address: every namespace has a loopback of its own."""
         return f"127.0.0.1:{ADMIN_PORT}"
 
+    def status(self, place: Place) -> str:
+        """Return the usual address: what is asked there from outside is not intercepted."""
+        return f"{self.addresses.workload(place)}:{STATUS_PORT}"
+
     def sidecar(self, place: Place, argv: Sequence[str]) -> list[str]:
         """Return the command under the sidecar's uid, in the place."""
-        needed = [Path(argv[0]), self._state]
-        return [*self._enter(place.name, mounts=True), *as_user(ENVOY_UID, argv, needed)]
+        needed = [*map(Path, argv[:1]), Path(sys.executable), Path(__file__), Path(find_envoy()), self._state]
+        return [*self._enter(place.name, mounts=True), *as_user(PROXY_UID, argv, needed)]
 
     def program(self, place: Place, argv: Sequence[str]) -> list[str]:
         """Return the command under the programs' uid, in the place."""
@@ -186,7 +190,7 @@ class TransparentInterception:
 
     def own(self, place: Place, directory: Path, *, sidecar: bool) -> None:  # noqa: ARG002 - as above
         """Give a directory and what is in it to the sidecar's (or the programs') uid."""
-        uid = ENVOY_UID if sidecar else PROGRAM_UID
+        uid = PROXY_UID if sidecar else PROGRAM_UID
         for path in (directory, *directory.rglob("*")):
             os.chown(path, uid, uid)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from sidecars.envoy import credentials
 
 if TYPE_CHECKING:
     from envoy_data_plane.envoy.config.bootstrap import v3 as bootstrap_v3
@@ -44,7 +45,11 @@ class AdsProtocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapSettings:
-    """What a bootstrap is made from. The files are read by Envoy, so their paths are as Envoy sees them."""
+    """What a bootstrap is made from. The files are read by Envoy, so their paths are as Envoy sees them.
+
+    With `sds_directory`, Envoy looks at the three files again whenever something is moved into theirs (one
+    directory, or a link that is replaced): the files that `sds_files` returns must stand there.
+    """
 
     proxy_name: ProxyName
     trust_domain: TrustDomain
@@ -56,6 +61,7 @@ class BootstrapSettings:
     admin_host: str = "127.0.0.1"
     admin_port: int = ADMIN_PORT
     protocol: AdsProtocol = AdsProtocol.DELTA
+    sds_directory: Path | None = None
 
 
 def server_name(trust_domain: TrustDomain) -> str:
@@ -68,11 +74,35 @@ def bootstrap(settings: BootstrapSettings) -> str:
 
     The node id is the proxy's common name, its cluster `<service>.<namespace>`. The control plane is dialled
     over TLS 1.3, both bounds set (a client's default maximum is 1.2), and must be `ads.<trust domain>`.
-    Envoy reads the three files when it starts: a renewed proxy certificate needs a new Envoy.
+    Without `sds_directory` Envoy reads the three files when it starts, and a renewed proxy certificate needs
+    a new Envoy.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return json.dumps(_message(settings).to_dict(), indent=2, sort_keys=True) + "\n"
+
+
+def sds_files(settings: BootstrapSettings, watched: Path) -> dict[str, str]:
+    """Return the secrets that a bootstrap with `sds_directory` refers to, by file name, as JSON.
+
+    They name the three files, and `watched`: the directory in which a move means that the files are new.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            name: json.dumps({"resources": [message]}, indent=2, sort_keys=True) + "\n"
+            for name, message in credentials.secrets(_files(settings), watched).items()
+        }
+
+
+def _files(settings: BootstrapSettings) -> credentials.ProxyFiles:
+    return credentials.ProxyFiles(
+        settings.certificate_file,
+        settings.key_file,
+        settings.ca_file,
+        server_name(settings.trust_domain),
+        settings.sds_directory,
+    )
 
 
 def _message(settings: BootstrapSettings) -> "bootstrap_v3.Bootstrap":
@@ -131,7 +161,9 @@ def _ads_cluster(settings: BootstrapSettings) -> "cluster_v3.Cluster":
             ],
         ),
         typed_extension_protocol_options={_HTTP_OPTIONS: _http2()},
-        transport_socket=core_v3.TransportSocket(name=_TLS, typed_config=_tls(settings)),
+        transport_socket=core_v3.TransportSocket(
+            name=_TLS, typed_config=credentials.tls_context(_files(settings))
+        ),
         upstream_connection_options=cluster_v3.UpstreamConnectionOptions(
             tcp_keepalive=core_v3.TcpKeepalive(keepalive_probes=5, keepalive_time=60, keepalive_interval=5)
         ),
@@ -149,39 +181,6 @@ def _http2() -> "protobuf.Any":
         http2_protocol_options=core_v3.Http2ProtocolOptions(connection_keepalive=keepalive)
     )
     return protobuf.Any.pack(http_v3.HttpProtocolOptions(explicit_http_config=explicit))
-
-
-def _tls(settings: BootstrapSettings) -> "protobuf.Any":
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-    from envoy_data_plane.envoy.extensions.transport_sockets.tls import v3 as tls_v3
-    from envoy_data_plane.envoy.type.matcher import v3 as matcher_v3
-    from envoy_data_plane.google import protobuf
-
-    def file(path: Path) -> core_v3.DataSource:
-        return core_v3.DataSource(filename=str(path))
-
-    expected = server_name(settings.trust_domain)
-    san = tls_v3.SubjectAltNameMatcher(
-        san_type=tls_v3.SubjectAltNameMatcherSanType.DNS, matcher=matcher_v3.StringMatcher(exact=expected)
-    )
-    versions = tls_v3.TlsParameters(
-        tls_minimum_protocol_version=tls_v3.TlsParametersTlsProtocol.TLSv1_3,
-        tls_maximum_protocol_version=tls_v3.TlsParametersTlsProtocol.TLSv1_3,
-    )
-    context = tls_v3.CommonTlsContext(
-        tls_params=versions,
-        tls_certificates=[
-            tls_v3.TlsCertificate(
-                certificate_chain=file(settings.certificate_file),
-                private_key=file(settings.key_file),
-            )
-        ],
-        validation_context=tls_v3.CertificateValidationContext(
-            trusted_ca=file(settings.ca_file),
-            match_typed_subject_alt_names=[san],
-        ),
-    )
-    return protobuf.Any.pack(tls_v3.UpstreamTlsContext(common_tls_context=context, sni=expected))
 
 
 def _overload_manager() -> "overload_v3.OverloadManager":

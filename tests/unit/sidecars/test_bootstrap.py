@@ -10,12 +10,14 @@ import pytest
 
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap, sds_files
 
 
-def made(protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1") -> dict[str, Any]:
-    """Make a bootstrap and read it."""
-    settings = BootstrapSettings(
+def settings(
+    protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1", sds_directory: Path | None = None
+) -> BootstrapSettings:
+    """Settings of one proxy."""
+    return BootstrapSettings(
         proxy_name=ProxyName.parse("u1.shop.default"),
         trust_domain=TrustDomain("mesh.example"),
         ads_host=host,
@@ -24,8 +26,15 @@ def made(protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1") -> 
         key_file=Path("/run/proxy.key"),
         ca_file=Path("/run/ca.pem"),
         protocol=protocol,
+        sds_directory=sds_directory,
     )
-    found: dict[str, Any] = json.loads(bootstrap(settings))
+
+
+def made(
+    protocol: AdsProtocol = AdsProtocol.DELTA, host: str = "127.0.0.1", sds_directory: Path | None = None
+) -> dict[str, Any]:
+    """Make a bootstrap and read it."""
+    found: dict[str, Any] = json.loads(bootstrap(settings(protocol, host, sds_directory)))
     return found
 
 
@@ -58,6 +67,54 @@ def test_the_control_plane_is_checked(host: str, kind: str) -> None:
     assert common["validationContext"]["matchTypedSubjectAltNames"] == [
         {"sanType": "DNS", "matcher": {"exact": "ads.mesh.example"}}
     ]
+
+
+def test_with_a_directory_the_files_are_read_again() -> None:
+    """Certificate and trust come from SDS files, whose directory is watched; nothing stands inline."""
+    (cluster,) = made(sds_directory=Path("/run/sds"))["staticResources"]["clusters"]
+    common = cluster["transportSocket"]["typedConfig"]["commonTlsContext"]
+
+    def from_file(name: str, file: str) -> dict[str, Any]:
+        source = {"path": f"/run/sds/{file}", "watchedDirectory": {"path": "/run/sds"}}
+        return {"name": name, "sdsConfig": {"pathConfigSource": source, "resourceApiVersion": "V3"}}
+
+    assert sorted(common) == [
+        *("tlsCertificateSdsSecretConfigs", "tlsParams", "validationContextSdsSecretConfig")
+    ]
+    assert common["tlsCertificateSdsSecretConfigs"] == [from_file("proxy", "sds-proxy.json")]
+    assert common["validationContextSdsSecretConfig"] == from_file("ca", "sds-ca.json")
+
+
+def test_sds_files_lead_to_the_three_files_and_keep_the_check_of_the_name() -> None:
+    """They hold no secret themselves; who the control plane must be is said there as it was inline."""
+    watched = {"watchedDirectory": {"path": "/run/certificates"}}
+    kind = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+    name = {"sanType": "DNS", "matcher": {"exact": "ads.mesh.example"}}
+    found = sds_files(settings(sds_directory=Path("/run/sds")), Path("/run/certificates"))
+    assert {file: json.loads(text)["resources"] for file, text in found.items()} == {
+        "sds-proxy.json": [
+            {
+                "@type": kind,
+                "name": "proxy",
+                "tlsCertificate": {
+                    "certificateChain": {"filename": "/run/proxy.pem"},
+                    "privateKey": {"filename": "/run/proxy.key"},
+                    **watched,
+                },
+            }
+        ],
+        "sds-ca.json": [
+            {
+                "@type": kind,
+                "name": "ca",
+                "validationContext": {
+                    "trustedCa": {"filename": "/run/ca.pem"},
+                    "matchTypedSubjectAltNames": [name],
+                    **watched,
+                },
+            }
+        ],
+    }
 
 
 def test_the_slow_import_is_put_off() -> None:

@@ -1,0 +1,261 @@
+"""Runs the agent: credentials, bootstrap, Envoy, status server; begins and ends them in order."""
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from agent import credentials, draining, readiness, status
+from agent.credentials import Credentials, CredentialsError
+from agent.envoy_admin import AdminUnreachable, EnvoyAdmin
+from agent.keeper import EnvoyRejected, Keeper, validated
+from agent.lifecycle import Ending, Lifecycle
+from agent.runtime import RuntimeDirectory
+from agent.settings import AgentError, AgentSettings
+from agent.watching import changes
+from certs.errors import CertificateError
+from sidecars.envoy.bootstrap import BootstrapSettings
+
+# The application may still have calls to make while it ends: only those to it are turned away.
+_DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
+_POLL_SECONDS = 0.2
+
+_log = structlog.get_logger("agent")
+
+
+class Agent:
+    """One proxy and what keeps it."""
+
+    def __init__(self, settings: AgentSettings, admin: EnvoyAdmin, stop: asyncio.Event) -> None:
+        self._settings = settings
+        self._admin = admin
+        self._stop = stop
+        self._runtime = RuntimeDirectory(settings.run)
+        self._keeper = Keeper(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
+        self._text = ""
+        self._updated = False
+        self._draining = False
+        self._quick = False
+        self._refused = 0
+        self._renewed = 0
+
+    async def start(self) -> None:
+        """Prepare the directory and start the first Envoy; raise AgentError where that cannot be."""
+        try:
+            self._runtime.prepare()
+            await self._take_new()
+        except (CredentialsError, EnvoyRejected, CertificateError, OSError, ValueError) as error:
+            raise AgentError(" ".join(str(error).split())) from error
+
+    async def watch(self) -> None:
+        """Follow the files for as long as the agent runs; what cannot be used is not."""
+        directories = {self._settings.credentials}
+        if self._settings.override is not None:
+            directories.add(self._settings.override.parent)
+        # The first look finds what `start` has read, or what has changed between it and now.
+        async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
+            try:
+                await self._take_new()
+            except (CredentialsError, EnvoyRejected, CertificateError, OSError, ValueError) as error:
+                self._refused += 1
+                _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
+
+    async def keep(self) -> Ending:
+        """Keep Envoy until there is none to be kept."""
+        return await self._keeper.run()
+
+    async def end(self) -> None:
+        """Drain, unless told to hurry, and end Envoy."""
+        if not self._quick:
+            await self._drained()
+        await self._keeper.stop()
+
+    async def not_ready(self) -> tuple[str, ...]:
+        """Say what keeps the proxy from being ready; nothing if it is."""
+        if self._draining or self._stop.is_set():
+            return ("the proxy is draining",)
+        try:
+            found = readiness.read_state(
+                await self._admin.json("/server_info"),
+                await self._admin.text(readiness.STATS_PATH),
+                await self._admin.json(readiness.LISTENERS_PATH) if self._settings.application_ports else {},
+            )
+        except AdminUnreachable as error:
+            return (str(error),)
+        lacking = readiness.missing(found, self._settings.application_ports, updated=self._updated)
+        self._updated = self._updated or not lacking
+        return lacking
+
+    def not_alive(self) -> str:
+        """Say why the agent is of no use; it ends when Envoy is given up, so it is as long as it answers."""
+        return ""
+
+    async def envoy_metrics(self) -> str:
+        """Return Envoy's metrics; empty if it does not answer."""
+        try:
+            return await self._admin.text("/stats/prometheus")
+        except AdminUnreachable:
+            return ""
+
+    def own_metrics(self) -> str:
+        """Return how many Envoys live, and how often files were taken or refused."""
+        return (
+            "# TYPE meshwright_agent_envoys gauge\n"
+            f"meshwright_agent_envoys {len(self._keeper.pids)}\n"
+            "# TYPE meshwright_agent_credentials_taken_total counter\n"
+            f"meshwright_agent_credentials_taken_total {self._renewed}\n"
+            "# TYPE meshwright_agent_changes_refused_total counter\n"
+            f"meshwright_agent_changes_refused_total {self._refused}\n"
+        )
+
+    async def drain(self) -> None:
+        """Begin to drain: Envoy turns new connections away and ends kept ones as they become idle."""
+        if not self._draining:
+            self._draining = True
+            with contextlib.suppress(AdminUnreachable):
+                await self._admin.text(_DRAIN_PATH, "POST")
+
+    def quit(self) -> None:
+        """End now."""
+        self._quick = True
+        self._stop.set()
+
+    async def _drained(self) -> None:
+        await self.drain()
+        began = time.monotonic()
+        connections = await self._connections()
+        while not (
+            self._quick or draining.is_over(self._settings.drain, time.monotonic() - began, connections)
+        ):
+            await asyncio.sleep(_POLL_SECONDS)
+            connections = await self._connections()
+
+    async def _connections(self) -> int | None:
+        if not self._keeper.pids:
+            return 0
+        try:
+            return draining.connections(await self._admin.text(draining.CONNECTIONS_PATH))
+        except AdminUnreachable:
+            return None
+
+    def _digest(self) -> str:
+        found = credentials.digest(self._settings.credentials)
+        try:
+            return f"{found} {self._override()}"
+        except OSError:
+            return found
+
+    def _override(self) -> str | None:
+        return None if self._settings.override is None else self._settings.override.read_text("utf-8")
+
+    async def _take_new(self) -> None:
+        """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
+        read = await asyncio.to_thread(credentials.read, self._settings.credentials)
+        if not self._in_use(read):
+            await asyncio.to_thread(self._runtime.put_credentials, read)
+            self._renewed += 1
+            _log.info("certificate in use", proxy=str(read.name), serial=read.serial)
+        text = await asyncio.to_thread(
+            self._runtime.propose, self._bootstrap(read), self._override(), self._text
+        )
+        if text != self._text:
+            await validated(self._settings.envoy, self._runtime)
+            self._runtime.accept()
+            self._text = text
+            await self._keeper.configured(hashlib.sha256(text.encode()).hexdigest())
+
+    def _in_use(self, read: Credentials) -> bool:
+        return credentials.digest(self._runtime.credential("")) == read.digest
+
+    def _bootstrap(self, read: Credentials) -> BootstrapSettings:
+        settings = self._settings
+        return self._runtime.settings(
+            BootstrapSettings(
+                proxy_name=read.name,
+                trust_domain=read.trust_domain,
+                ads_host=settings.ads.host,
+                ads_port=settings.ads.port,
+                certificate_file=Path(),
+                key_file=Path(),
+                ca_file=Path(),
+                admin_host=settings.admin.host,
+                admin_port=settings.admin.port,
+                protocol=settings.protocol,
+            )
+        )
+
+
+async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
+    """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError."""
+    settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(settings.run):
+        async with EnvoyAdmin(str(settings.admin)) as admin:
+            agent = Agent(settings, admin, stop)
+            async with _serving(agent, settings):
+                await agent.start()
+                return await _kept(agent, stop)
+
+
+async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:
+    keeping = asyncio.create_task(agent.keep(), name="envoy")
+    watching = asyncio.create_task(agent.watch(), name="watch")
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        done, _ = await asyncio.wait((keeping, watching, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if watching in done:
+            watching.result()
+            raise AgentError("the watch of the certificate files has ended")
+        if keeping not in done:
+            await agent.end()
+        return await keeping
+    finally:
+        for task in (keeping, watching, stopping):
+            task.cancel()
+        await asyncio.gather(keeping, watching, stopping, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _serving(agent: Agent, settings: AgentSettings) -> AsyncIterator[None]:
+    app = status.application(agent, settings.probes, settings.metrics_url)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, settings.status.host, settings.status.port).start()
+        except OSError as error:
+            raise AgentError(f"cannot listen on {settings.status}: {error.strerror}") from error
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Hold the directory against a second agent; the kernel gives it back when we end."""
+    with (directory / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise AgentError(f"another agent runs with the directory {directory}") from error
+        yield
+
+
+def stop_on_signals(stop: asyncio.Event) -> None:
+    """Set `stop` on SIGTERM and SIGINT; a second one ends the agent at once, and the kernel ends Envoy."""
+    loop = asyncio.get_running_loop()
+
+    def begin(number: signal.Signals) -> None:
+        _log.info("stopping", signal=number.name)
+        stop.set()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(each)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, begin, each)

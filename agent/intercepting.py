@@ -1,0 +1,171 @@
+"""Putting interception rules in force, looking at them, taking them away: the programs that do it.
+
+Acts on the network namespace that it runs in, and needs CAP_NET_ADMIN there.
+"""
+
+import enum
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent.interception import (
+    MARK,
+    ROUTE_TABLE,
+    Family,
+    Interception,
+    InterceptionError,
+)
+from agent.netfilter import Table, change, differences, saved
+from agent.rules import Rules, routing, rules, tproxy_routing
+
+_TIMEOUT_SECONDS: Final = 60.0
+_PREFIXES: Final = {Family.IPV4: "iptables", Family.IPV6: "ip6tables"}
+
+
+class Backend(enum.StrEnum):
+    """The kernel's interface: what the system's `iptables` uses, or one of the two by name.
+
+    AUTO is legacy where legacy rules are in force in this namespace already, else the system's own.
+    """
+
+    AUTO = "auto"
+    NFT = "nft"
+    LEGACY = "legacy"
+
+
+class ProgramFailed(InterceptionError):
+    """iptables or ip could not be run, or said no; the message holds its words."""
+
+
+def run(argv: Sequence[str], given: str = "") -> str:
+    """Run a program to its end and return its output; raise ProgramFailed with its words."""
+    try:
+        done = subprocess.run(
+            argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
+        )
+    except FileNotFoundError:
+        raise ProgramFailed(f"there is no program {argv[0]}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProgramFailed(f"{argv[0]}: {error}") from error
+    if done.returncode:
+        words = " ".join((done.stderr or done.stdout).split())
+        raise ProgramFailed(f"{' '.join(argv)} ended with status {done.returncode}: {words}")
+    return done.stdout
+
+
+class Tables:
+    """The rules of one family, by one backend."""
+
+    def __init__(self, family: Family, backend: Backend = Backend.AUTO) -> None:
+        name = _PREFIXES[family]
+        self.family = family
+        self.name = f"{name}{_suffix(name, backend)}"
+
+    def in_force(self) -> dict[str, Table]:
+        """Return what is there of ours; nothing where there is no program for this family."""
+        program = f"{self.name}-save"
+        return saved(run([program])) if shutil.which(program) else {}
+
+    def test(self, given: str) -> None:
+        """Have a change looked at, without making it."""
+        if given:
+            run([f"{self.name}-restore", "--noflush", "--test"], given)
+
+    def make(self, given: str) -> None:
+        """Make a change, if there is any."""
+        if given:
+            run([f"{self.name}-restore", "--noflush"], given)
+
+
+def _suffix(name: str, backend: Backend) -> str:
+    match backend:
+        case Backend.NFT | Backend.LEGACY:
+            return f"-{backend.value}"
+        case Backend.AUTO:
+            legacy = f"{name}-legacy-save"
+            return "-legacy" if shutil.which(legacy) and "\n-A " in run([legacy]) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The mark and the route table that TPROXY uses here, also if it is to be taken away."""
+
+    mark: int = MARK
+    table: int = ROUTE_TABLE
+
+
+def check(
+    wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()
+) -> tuple[str, ...]:
+    """Say in what is in force differs from what is wanted (None: nothing at all)."""
+    found: list[str] = []
+    for family in Family:
+        tables = Tables(family, backend)
+        target = _rules(wanted, family)
+        found += [f"{tables.name}: {line}" for line in differences(tables.in_force(), target)]
+        for line, is_wanted in _routing(wanted, marked, family):
+            if _has(family, line) is not is_wanted:
+                found.append(f"ip -{family.value} {line} is {'missing' if is_wanted else 'not wanted'}")
+    return tuple(found)
+
+
+def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()) -> bool:
+    """Put rules in force (None: take ours away); return whether anything changed. Idempotent.
+
+    Every change is looked at by iptables before the first is made. Routes of TPROXY come before the rules
+    that need them, and go after them. Raises ProgramFailed.
+    """
+    every = [Tables(family, backend) for family in Family]
+    changes = [change(tables.in_force(), _rules(wanted, tables.family)) for tables in every]
+    routes = [(family, *each) for family in Family for each in _routing(wanted, marked, family)]
+    stale = [(family, line) for family, line, is_wanted in routes if _has(family, line) and not is_wanted]
+    missing = [(family, line) for family, line, is_wanted in routes if is_wanted and not _has(family, line)]
+    for tables, given in zip(every, changes, strict=True):
+        tables.test(given)
+    for family, line in missing:
+        _ip(family, line, "add")
+    for tables, given in zip(every, changes, strict=True):
+        tables.make(given)
+    for family, line in stale:
+        _ip(family, line, "delete")
+    return bool(missing or stale or any(changes))
+
+
+def _rules(wanted: Interception | None, family: Family) -> Rules:
+    return rules(wanted, family) if wanted else {}
+
+
+def _routing(wanted: Interception | None, marked: Marked, family: Family) -> Iterator[tuple[str, bool]]:
+    """Yield lines of `ip` that could be in force, and whether they should be."""
+    wants = routing(wanted, family) if wanted else ()
+    yield from ((line, True) for line in wants)
+    others = tproxy_routing(marked.mark, marked.table, family)
+    yield from ((line, False) for line in others if line not in wants)
+
+
+def _has(family: Family, line: str) -> bool:
+    """Say whether a rule or route is in force."""
+    words = line.split()
+    if words[0] == "rule":
+        return any(
+            each.get("fwmark") == words[2] and str(each.get("table")) == words[4]
+            for each in _shown(family, "rule", "show")
+        )
+    try:
+        found = _shown(family, "route", "show", "table", words[-1])
+    except ProgramFailed:  # a table that was never used does not exist
+        return False
+    return any(each.get("type") == "local" and each.get("dev") == "lo" for each in found)
+
+
+def _shown(family: Family, *words: str) -> list[Mapping[str, object]]:
+    answer: list[Mapping[str, object]] = json.loads(run(["ip", f"-{family.value}", "-json", *words]) or "[]")
+    return answer
+
+
+def _ip(family: Family, line: str, verb: str) -> None:
+    kind, *rest = line.split()
+    run(["ip", f"-{family.value}", kind, verb, *rest])

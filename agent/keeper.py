@@ -1,0 +1,203 @@
+"""Keeps Envoy running: does what the lifecycle decides, and tells it what happens. The process edge."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine
+from typing import Final, Protocol
+
+import structlog
+
+from agent.command import EnvoyOptions, serve, validate
+from agent.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
+from agent.runtime import RuntimeDirectory, remove_shared_memory
+
+_GENTLE_SECONDS: Final = 5.0
+_POLL_SECONDS: Final = 0.05
+_NOT_STARTED: Final = 127
+_PR_SET_PDEATHSIG: Final = 1
+_libc = ctypes.CDLL(None)
+
+_log = structlog.get_logger("agent.keeper")
+
+
+class EnvoyRejected(Exception):
+    """Envoy does not accept a bootstrap, or cannot be run; the message holds its words."""
+
+
+class Admin(Protocol):
+    """What the keeper asks of Envoy's admin interface."""
+
+    async def live_epoch(self) -> int | None:
+        """Return the epoch that answers and is live; None while none is."""
+
+
+def bound_to_parent(parent: int) -> Callable[[], None]:
+    """Return what a child does before it becomes a program: it asks the kernel to die with its parent."""
+
+    def bind() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the kernel was asked
+            os._exit(1)
+
+    return bind
+
+
+async def validated(options: EnvoyOptions, runtime: RuntimeDirectory) -> None:
+    """Have Envoy judge the candidate; raise EnvoyRejected with what it says against it."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *validate(options, runtime.candidate),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            preexec_fn=bound_to_parent(os.getpid()),
+        )
+    except OSError as error:
+        raise EnvoyRejected(f"cannot run {options.program}: {error.strerror}") from error
+    output, _ = await process.communicate()
+    if process.returncode:
+        words = " ".join(output.decode(errors="replace").split())[-1000:]
+        raise EnvoyRejected(f"Envoy does not accept {runtime.candidate}: {words}")
+
+
+class Keeper:
+    """The Envoys of one proxy: one that serves, and sometimes one that drains."""
+
+    def __init__(
+        self, options: EnvoyOptions, runtime: RuntimeDirectory, lifecycle: Lifecycle, admin: Admin
+    ) -> None:
+        self._options = options
+        self._runtime = runtime
+        self._lifecycle = lifecycle
+        self._admin = admin
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._ending: Ending | None = None
+        self._base_id: int | None = None
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Return the process of every live epoch."""
+        return {epoch: process.pid for epoch, process in sorted(self._processes.items())}
+
+    async def configured(self, configuration: str) -> None:
+        """Bring a configuration into use, named by its digest; the bootstrap stands at its place already."""
+        await self._carry_out(self._lifecycle.configured(configuration, time.monotonic()))
+
+    async def stop(self) -> None:
+        """End every Envoy; `run` returns when they have ended."""
+        await self._carry_out(self._lifecycle.stop())
+
+    async def run(self) -> Ending:
+        """Keep Envoy until there is none to be kept, and say why."""
+        try:
+            while self._ending is None:
+                await self._wait()
+                await self._carry_out(self._lifecycle.tick(time.monotonic()))
+            return self._ending
+        finally:
+            await self._end_all()
+
+    async def _wait(self) -> None:
+        retry_at = self._lifecycle.retry_at
+        timeout = None if retry_at is None else max(0.0, retry_at - time.monotonic())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout)
+        self._changed.clear()
+
+    async def _carry_out(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Start(epoch):
+                    await self._start(epoch)
+                case Kill(epoch, gently):
+                    self._kill(epoch, gently=gently)
+                case End(why):
+                    self._ending = why
+                    self._changed.set()
+
+    async def _start(self, epoch: int) -> None:
+        if epoch == 0:
+            self._forget_shared_memory()
+            self._runtime.base_id.unlink(missing_ok=True)
+        else:
+            self._base_id = self._runtime.read_base_id()
+        command = serve(self._options, self._runtime.bootstrap, epoch, self._base_id, self._runtime.base_id)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the agent, which ends Envoy in its own order
+                preexec_fn=bound_to_parent(os.getpid()),
+            )
+        except OSError as error:
+            _log.error("envoy cannot be run", program=self._options.program, reason=error.strerror)
+            self._spawn(self._exited(epoch, _NOT_STARTED))
+            return
+        _log.info("envoy started", epoch=epoch, pid=process.pid)
+        self._processes[epoch] = process
+        if self._lifecycle.epochs[epoch].killed:  # while it was being started
+            self._kill(epoch, gently=False)
+        self._spawn(self._watch(epoch, process))
+        self._spawn(self._settle(epoch, process))
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _watch(self, epoch: int, process: asyncio.subprocess.Process) -> None:
+        status = await process.wait()
+        del self._processes[epoch]
+        await self._exited(epoch, status)
+
+    async def _exited(self, epoch: int, status: int) -> None:
+        if not self._processes:
+            self._forget_shared_memory()
+        actions = self._lifecycle.exited(epoch, status, time.monotonic())
+        _log.info("envoy ended", epoch=epoch, status=status, tries_left=self._lifecycle.tries_left)
+        await self._carry_out(actions)
+        self._changed.set()  # there may be a next try to wait for
+
+    async def _settle(self, epoch: int, process: asyncio.subprocess.Process) -> None:
+        """Wait until an epoch is live, and say so."""
+        while process.returncode is None:
+            if await self._admin.live_epoch() == epoch:
+                await self._carry_out(self._lifecycle.settled(epoch, time.monotonic()))
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _kill(self, epoch: int, *, gently: bool) -> None:
+        process = self._processes.get(epoch)
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM if gently else signal.SIGKILL)
+        if gently:
+            asyncio.get_running_loop().call_later(_GENTLE_SECONDS, self._kill_if_alive, process)
+
+    @staticmethod
+    def _kill_if_alive(process: asyncio.subprocess.Process) -> None:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+    def _forget_shared_memory(self) -> None:
+        """Remove what epochs that have all ended have shared; Envoy leaves it."""
+        base_id = self._runtime.read_base_id()
+        if base_id is not None:
+            remove_shared_memory(base_id)
+        self._base_id = None
+
+    async def _end_all(self) -> None:
+        for process in self._processes.values():
+            self._kill_if_alive(process)
+        for process in [*self._processes.values()]:
+            await process.wait()
+        self._forget_shared_memory()
+        for task in self._tasks:
+            task.cancel()

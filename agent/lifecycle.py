@@ -1,0 +1,198 @@
+"""When Envoy is started, replaced, ended and given up: a state machine without clocks or processes.
+
+An *epoch* is one Envoy process. With hot restart a new epoch takes over from the one before it, which drains
+and ends by itself; without, a changed configuration ends the old one first. An epoch that ends by error ends
+all others, because a hand-over may have been under way, and then one is started anew, after a pause.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+MOST_EPOCHS: Final = 2
+"""How many processes may live at once: one that serves, and one that drains."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartSettings:
+    """How often an Envoy that failed is started again: `tries` times, after `first_seconds`, then doubled.
+
+    The tries come back when the configuration changes, and after an Envoy has run for `stable_seconds`.
+    """
+
+    tries: int = 10
+    first_seconds: float = 0.2
+    stable_seconds: float = 900.0
+    hot_restart: bool = True
+
+    def pause(self, failures: int) -> float:
+        """Return how long to wait before the next try, after so many failures in a row."""
+        return float(self.first_seconds * 2 ** (failures - 1))
+
+
+class Ending(enum.Enum):
+    """Why there will be no Envoy any more."""
+
+    CLEAN = "Envoy ended by itself, without an error"
+    STOPPED = "stopped"
+    EXHAUSTED = "Envoy failed again and again"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start an Envoy of this epoch with the newest configuration."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End an epoch at once; gently, where it may finish what it does."""
+
+    epoch: int
+    gently: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """There is nothing more to do, and nothing lives."""
+
+    why: Ending
+
+
+Action = Start | Kill | End
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A live epoch: its configuration, since when it runs, whether it serves yet, whether we ended it."""
+
+    configuration: str
+    since: float
+    settled: bool = False
+    killed: bool = False
+
+
+@dataclass(slots=True)
+class Lifecycle:
+    """The state; every method takes the time in seconds and returns what is to be done, in order.
+
+    `retry_at` is when `tick` is to be called again, None if no retry is due.
+    """
+
+    settings: RestartSettings = field(default_factory=RestartSettings)
+    retry_at: float | None = None
+    _wanted: str | None = None
+    _epochs: dict[int, Running] = field(default_factory=dict)
+    _failures: int = 0
+    _stopping: bool = False
+    _aborting: bool = False
+
+    @property
+    def epochs(self) -> Mapping[int, Running]:
+        """Return the live epochs, in rising order."""
+        return dict(sorted(self._epochs.items()))
+
+    @property
+    def newest(self) -> int | None:
+        """Return the epoch that serves; None if nothing lives."""
+        return max(self._epochs, default=None)
+
+    @property
+    def tries_left(self) -> int:
+        """Return how many failures are still allowed."""
+        return self.settings.tries - self._failures
+
+    def configured(self, configuration: str, now: float) -> list[Action]:
+        """Take a configuration, by its digest; the one that is in use already changes nothing."""
+        if configuration == self._wanted or self._stopping:
+            return []
+        self._wanted = configuration
+        self._failures = 0
+        self.retry_at = None
+        return self._reconcile(now)
+
+    def exited(self, epoch: int, status: int, now: float) -> list[Action]:
+        """Take note that an epoch has ended, with its exit status (negative: by that signal)."""
+        ended = self._epochs.pop(epoch)
+        if self._stopping:
+            return [] if self._epochs else [End(Ending.STOPPED)]
+        if ended.killed or status == 0:
+            return self._after_clean_exit(ended, now)
+        if now - ended.since >= self.settings.stable_seconds:
+            self._failures = 0
+        self._failures += 1
+        return self._abort(now)
+
+    def settled(self, epoch: int, now: float) -> list[Action]:
+        """Take note that an epoch serves: only then can another take over from it."""
+        if epoch in self._epochs and not self._epochs[epoch].settled:
+            self._epochs[epoch] = replace(self._epochs[epoch], settled=True)
+            return self._reconcile(now)
+        return []
+
+    def tick(self, now: float) -> list[Action]:
+        """Start what is due."""
+        if self.retry_at is None or now < self.retry_at or self._stopping:
+            return []
+        self.retry_at = None
+        return self._reconcile(now)
+
+    def stop(self) -> list[Action]:
+        """End everything; nothing is started from now on."""
+        self._stopping = True
+        self.retry_at = None
+        if not self._epochs:
+            return [End(Ending.STOPPED)]
+        return [Kill(kill.epoch, gently=True) for kill in self._kill_all()]
+
+    def _after_clean_exit(self, ended: Running, now: float) -> list[Action]:
+        if self._aborting:
+            return self._abort(now)
+        if ended.killed or self._epochs or ended.configuration != self._wanted:
+            return self._reconcile(now)
+        return [End(Ending.CLEAN)]
+
+    def _abort(self, now: float) -> list[Action]:
+        """End what lives after a failure; when all have ended, plan the next try or give up."""
+        self._aborting = bool(self._epochs)
+        if self._epochs:
+            return [*self._kill_all()]
+        if not self._failures:  # the configuration has changed meanwhile
+            return self._reconcile(now)
+        if self._failures > self.settings.tries:
+            return [End(Ending.EXHAUSTED)]
+        self.retry_at = now + self.settings.pause(self._failures)
+        return []
+
+    def _kill_all(self) -> list[Kill]:
+        living = [epoch for epoch, running in sorted(self._epochs.items()) if not running.killed]
+        for epoch in living:
+            self._mark_killed(epoch)
+        return [Kill(epoch) for epoch in living]
+
+    def _mark_killed(self, epoch: int) -> None:
+        self._epochs[epoch] = replace(self._epochs[epoch], killed=True)
+
+    def _reconcile(self, now: float) -> list[Action]:
+        """Start an epoch with the configuration wanted, if none has it and there is room."""
+        newest = self.newest
+        if self._stopping or self._wanted is None or self._aborting or self.retry_at is not None:
+            return []
+        if newest is None:
+            return self._start(0, self._wanted, now)
+        current = self._epochs[newest]
+        if current.configuration == self._wanted:
+            return []
+        if not self.settings.hot_restart:
+            if current.killed:
+                return []
+            self._mark_killed(newest)
+            return [Kill(newest, gently=True)]
+        has_room = current.settled and len(self._epochs) < MOST_EPOCHS
+        return self._start(newest + 1, self._wanted, now) if has_room else []
+
+    def _start(self, epoch: int, configuration: str, now: float) -> list[Action]:
+        self._epochs[epoch] = Running(configuration, now)
+        return [Start(epoch)]

@@ -1,0 +1,60 @@
+"""Ports and ranges of them, as one writes them and as netfilter's `multiport` takes them. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+MULTIPORT_LIMIT: Final = 15
+"""How many ports one `multiport` match takes; a range counts as two."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PortRange:
+    """Ports from `first` to `last`, both included; prints as iptables writes it, `80` or `8000:8010`."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first <= self.last <= 65535:
+            raise ValueError(f"ports {self.first} to {self.last}: must be from 1 to 65535, in rising order")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `80` or `8000-8010` (or `8000:8010`); raise ValueError."""
+        found = re.fullmatch(r"\s*(\d{1,5})(?:\s*[-:]\s*(\d{1,5}))?\s*", text, re.ASCII)
+        if found is None:
+            raise ValueError(f"{text.strip()!r} is no port: must be such as 80 or 8000-8010")
+        return cls(int(found[1]), int(found[2] or found[1]))
+
+    @property
+    def slots(self) -> int:
+        """Return how many of `multiport`'s places it takes."""
+        return 1 if self.first == self.last else 2
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}:{self.last}"
+
+
+def merged(ports: Iterable[PortRange]) -> tuple[PortRange, ...]:
+    """Return the same ports in rising order, each once; neighbours that touch become one range."""
+    found: list[PortRange] = []
+    for each in sorted(ports):
+        if found and each.first <= found[-1].last + 1:
+            found[-1] = PortRange(found[-1].first, max(found[-1].last, each.last))
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def batches(ports: Sequence[PortRange]) -> Iterator[tuple[PortRange, ...]]:
+    """Split ports into groups that each fit one `multiport` match; none is left out."""
+    batch: list[PortRange] = []
+    for each in ports:
+        if sum(one.slots for one in batch) + each.slots > MULTIPORT_LIMIT:
+            yield tuple(batch)
+            batch = []
+        batch.append(each)
+    if batch:
+        yield tuple(batch)

@@ -1,0 +1,80 @@
+"""Whether a proxy is ready, from what Envoy says of itself. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+STATS_PATH: Final = (
+    "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
+)
+LISTENERS_PATH: Final = "/config_dump?resource=dynamic_listeners"
+"""Listeners with their filter chains: an intercepting one serves every port in one listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyState:
+    """What was found: Envoy's own state, counts of accepted and rejected updates, ports that are served."""
+
+    state: str
+    accepted_clusters: int
+    accepted_listeners: int
+    rejected: int
+    workers_started: bool
+    ports: frozenset[int]
+
+
+def read_state(server_info: Mapping[str, object], stats: str, listeners: Mapping[str, object]) -> ProxyState:
+    """Read the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
+    found = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
+    return ProxyState(
+        str(server_info.get("state", "unknown")),
+        found.get("cluster_manager.cds.update_success", 0),
+        found.get("listener_manager.lds.update_success", 0),
+        found.get("cluster_manager.cds.update_rejected", 0)
+        + found.get("listener_manager.lds.update_rejected", 0),
+        found.get("listener_manager.workers_started", 0) == 1,
+        served_ports(listeners),
+    )
+
+
+def missing(proxy: ProxyState, application_ports: Iterable[int], *, updated: bool) -> tuple[str, ...]:
+    """Say what keeps a proxy from being ready; nothing if it is.
+
+    `updated` says that it had clusters and listeners once already: counters of a new epoch begin anew.
+    """
+    found = []
+    if proxy.state != "LIVE":
+        found.append(f"Envoy is {proxy.state}")
+    elif not proxy.workers_started:
+        found.append("Envoy has not started its workers")
+    if not updated:
+        rejected = f" ({proxy.rejected} were rejected)" if proxy.rejected else ""
+        if not proxy.accepted_clusters:
+            found.append(f"no clusters have been received{rejected}")
+        if not proxy.accepted_listeners:
+            found.append(f"no listeners have been received{rejected}")
+    found += [f"no listener serves port {port}" for port in sorted({*application_ports} - proxy.ports)]
+    return tuple(found)
+
+
+def served_ports(listeners: Mapping[str, object]) -> frozenset[int]:
+    """Return the ports for which listeners take connections: their own, and those their chains match."""
+    found: set[int] = set()
+    for config in _objects(listeners.get("configs")):
+        listener = _object(_object(config.get("active_state")).get("listener"))
+        address = _object(_object(listener.get("address")).get("socket_address"))
+        chains = _objects(listener.get("filter_chains"))
+        matches = [_object(chain.get("filter_chain_match")) for chain in chains]
+        for value in (address.get("port_value"), *(match.get("destination_port") for match in matches)):
+            if isinstance(value, int):
+                found.add(value)
+    return frozenset(found)
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[Mapping[str, object]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

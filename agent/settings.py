@@ -1,0 +1,63 @@
+"""What the agent is told."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.command import EnvoyOptions
+from agent.draining import DrainSettings
+from agent.interception import STATUS_PORT
+from agent.lifecycle import RestartSettings
+from agent.probes import Probes
+from agent.watching import LOOK_SECONDS
+from sidecars.envoy.bootstrap import ADMIN_PORT, AdsProtocol
+
+
+class AgentError(Exception):
+    """The agent cannot start, or cannot go on; the message is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """Where something listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "HostPort":
+        """Read `HOST:PORT`, an IPv6 host in brackets; raise ValueError otherwise."""
+        host, colon, port = text.rpartition(":")
+        bracketed = host.startswith("[") and host.endswith("]")
+        if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            raise ValueError(f"{text!r} must be HOST:PORT, such as 127.0.0.1:15000 or [::1]:15000")
+        if ":" in host and not bracketed:
+            raise ValueError(f"{text!r}: an IPv6 host must be in brackets, such as [::1]:15000")
+        return cls(host.strip("[]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Where things are, and how the proxy beside us is run.
+
+    `run` is a directory of the agent's own; `credentials` holds `proxy.pem`, `proxy.key` and `ca.pem`, which
+    others write. `override` is a JSON file that is laid over the bootstrap. Readiness waits for listeners of
+    `application_ports`.
+    """
+
+    credentials: Path
+    ads: HostPort
+    run: Path
+    envoy: EnvoyOptions
+    admin: HostPort = HostPort("127.0.0.1", ADMIN_PORT)
+    status: HostPort = HostPort("0.0.0.0", STATUS_PORT)  # noqa: S104 - probes and Prometheus dial in
+    protocol: AdsProtocol = AdsProtocol.DELTA
+    restart: RestartSettings = field(default_factory=RestartSettings)
+    drain: DrainSettings = field(default_factory=DrainSettings)
+    probes: Probes = field(default_factory=Probes)
+    application_ports: frozenset[int] = frozenset()
+    metrics_url: str | None = None
+    override: Path | None = None
+    look_seconds: float = LOOK_SECONDS

@@ -1,0 +1,119 @@
+"""The agent's HTTP server: what a kubelet, Prometheus and a shutdown hook ask. A thin edge."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Protocol
+
+import aiohttp
+from aiohttp import web
+
+from agent import probes, scraping
+from agent.probes import Probes
+
+_SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
+
+
+class Proxied(Protocol):
+    """What the server tells and does, of the proxy beside it."""
+
+    async def not_ready(self) -> tuple[str, ...]:
+        """Say what keeps the proxy from being ready; nothing if it is."""
+
+    def not_alive(self) -> str:
+        """Say why the agent is of no use any more; nothing if it is."""
+
+    async def envoy_metrics(self) -> str:
+        """Return Envoy's metrics; empty if it does not answer."""
+
+    def own_metrics(self) -> str:
+        """Return the agent's own."""
+
+    async def drain(self) -> None:
+        """Begin to turn new connections away, and serve on."""
+
+    def quit(self) -> None:
+        """End now, without draining."""
+
+
+def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web.Application:
+    """Return the server's pages; `metrics_url` is where the application has its metrics, if it has."""
+
+    async def ready(_request: web.Request) -> web.Response:
+        return _verdict(await proxied.not_ready())
+
+    async def live(_request: web.Request) -> web.Response:
+        words = proxied.not_alive()
+        return _verdict((words,) if words else ())
+
+    async def metrics(_request: web.Request) -> web.Response:
+        pages = await asyncio.gather(proxied.envoy_metrics(), _application_metrics(metrics_url))
+        text = scraping.merged((proxied.own_metrics(), *pages))
+        return web.Response(body=text.encode(), headers={"Content-Type": scraping.CONTENT_TYPE})
+
+    async def probe(request: web.Request) -> web.Response:
+        found = probes.chosen(known, request.path, request.headers.get(probes.PORT_HEADER))
+        if isinstance(found, probes.Probe):
+            found = await probes.carry_out(found, known.address)
+        return web.Response(status=found.status, text=f"{found.words}\n")
+
+    async def drain(_request: web.Request) -> web.Response:
+        await proxied.drain()
+        return web.Response(text="draining\n")
+
+    async def quit_now(_request: web.Request) -> web.Response:
+        proxied.quit()
+        return web.Response(text="ending\n")
+
+    app = web.Application()
+    app.router.add_get("/healthz/ready", ready)
+    app.router.add_get("/healthz/live", live)
+    app.router.add_get("/stats/prometheus", metrics)
+    app.router.add_get("/metrics", metrics)
+    app.router.add_post("/drain", from_here(drain))
+    app.router.add_post("/quitquitquit", from_here(quit_now))
+    app.router.add_get("/{path:.*}", probe)
+    return app
+
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def from_here(handler: _Handler) -> _Handler:
+    """Guard what ends or drains the proxy: only this machine may ask, by a loopback address and name.
+
+    The name in `Host` keeps out a page in a browser of this machine whose own name was made to lead here.
+    """
+
+    async def guarded(request: web.Request) -> web.StreamResponse:
+        host = request.host.rpartition(":")[0] or request.host
+        if not (_is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))):
+            return web.Response(status=403, text="only from this machine, by its loopback address\n")
+        return await handler(request)
+
+    return guarded
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ip_address(text.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _verdict(reasons: tuple[str, ...]) -> web.Response:
+    if reasons:
+        return web.Response(status=503, text="".join(f"{each}\n" for each in reasons))
+    return web.Response(text="ok\n")
+
+
+async def _application_metrics(url: str | None) -> str:
+    """Return the application's metrics; a scrape is not spoilt by an application that does not answer."""
+    if url is None:
+        return ""
+    try:
+        async with aiohttp.ClientSession(timeout=_SCRAPE_TIMEOUT) as session, session.get(url) as response:
+            text = await response.text()
+            return text if response.status == 200 else ""
+    except (aiohttp.ClientError, OSError, TimeoutError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,161 @@
+"""`meshwright agent`: a proxy beside its workload; `meshwright agent request`: asking it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from agent.settings import AgentSettings
+
+# Reading says better than access(2) what may be read: that leaves out what a capability allows.
+_NOT_ASKED: Final = False
+agent = typer.Typer(help="Run Envoy beside a workload, and keep it.", invoke_without_command=True)
+
+
+def _fail(message: object) -> NoReturn:
+    print(f"meshwright: {message}", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+@agent.callback()
+def run(
+    context: typer.Context,
+    credentials: Annotated[
+        Path | None,
+        typer.Option(
+            readable=_NOT_ASKED, envvar="MESHWRIGHT_CREDENTIALS", help="With proxy.pem, proxy.key, ca.pem."
+        ),
+    ] = None,
+    ads: Annotated[
+        str | None, typer.Option(envvar="MESHWRIGHT_ADS", metavar="HOST:PORT", help="The control plane.")
+    ] = None,
+    run_directory: Annotated[
+        Path,
+        typer.Option(
+            "--run", readable=_NOT_ASKED, envvar="MESHWRIGHT_RUN", help="Directory of the agent's own."
+        ),
+    ] = Path("/run/meshwright"),
+    envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.")] = "envoy",
+    admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+    status: Annotated[str, typer.Option(metavar="HOST:PORT", help="Probes and metrics.")] = "0.0.0.0:15020",
+    protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
+    application_port: Annotated[
+        list[int] | None, typer.Option(help="Not ready before a listener serves it; repeat for more.")
+    ] = None,
+    application_address: Annotated[
+        str, typer.Option(help="Where probes find the application.")
+    ] = "127.0.0.1",
+    probes: Annotated[
+        Path | None,
+        typer.Option(readable=_NOT_ASKED, help="JSON: path of the agent to a probe as Kubernetes has it."),
+    ] = None,
+    application_metrics: Annotated[
+        str | None, typer.Option(metavar="URL", help="Merged with Envoy's.")
+    ] = None,
+    override: Annotated[
+        Path | None, typer.Option(readable=_NOT_ASKED, help="JSON laid over the bootstrap; watched.")
+    ] = None,
+    hot_restart: Annotated[bool, typer.Option(help="A changed bootstrap loses no connection.")] = True,
+    drain_seconds: Annotated[int, typer.Option(help="Envoy's --drain-time-s.")] = 45,
+    parent_shutdown_seconds: Annotated[int, typer.Option(help="Envoy's --parent-shutdown-time-s.")] = 60,
+    termination_least_seconds: Annotated[float, typer.Option(help="Serve on at least so long.")] = 5.0,
+    termination_most_seconds: Annotated[
+        float, typer.Option(help="Then until no connection is left, at most so long.")
+    ] = 45.0,
+    concurrency: Annotated[int, typer.Option(help="Envoy's worker threads; 0 is one per processor.")] = 0,
+    envoy_log_level: Annotated[str, typer.Option(help="Envoy's --log-level.")] = "warning",
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+) -> None:
+    """Run Envoy beside a workload until SIGTERM, which drains it first."""
+    if context.invoked_subcommand is not None:
+        return
+    if credentials is None or ads is None:
+        _fail("--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)")
+    from agent.command import EnvoyOptions
+    from agent.draining import DrainSettings
+    from agent.lifecycle import RestartSettings
+    from agent.probes import Probes, read_probes
+    from agent.settings import AgentSettings, HostPort
+    from sidecars.envoy.bootstrap import AdsProtocol
+
+    ports = frozenset(application_port or ())
+    try:
+        by_path = {} if probes is None else read_probes(json.loads(probes.read_text("utf-8")))
+        settings = AgentSettings(
+            credentials=credentials.absolute(),
+            ads=HostPort.parse(ads),
+            run=run_directory.absolute(),
+            envoy=EnvoyOptions(
+                envoy,
+                concurrency,
+                envoy_log_level,
+                drain_seconds,
+                parent_shutdown_seconds,
+                hot_restart,
+            ),
+            admin=HostPort.parse(admin),
+            status=HostPort.parse(status),
+            protocol=AdsProtocol(protocol),
+            restart=RestartSettings(hot_restart=hot_restart),
+            drain=DrainSettings(termination_least_seconds, termination_most_seconds),
+            probes=Probes(application_address, by_path, ports),
+            application_ports=ports,
+            metrics_url=application_metrics,
+            override=None if override is None else override.absolute(),
+        )
+    except (ValueError, OSError) as error:
+        _fail(error)
+    _run(settings, log_level)
+
+
+def _run(settings: "AgentSettings", log_level: str) -> None:
+    import asyncio
+
+    from agent import app
+    from agent.lifecycle import Ending
+    from agent.settings import AgentError
+    from controller import logs
+
+    async def until_told() -> Ending:
+        stop = asyncio.Event()
+        app.stop_on_signals(stop)
+        return await app.run(settings, stop)
+
+    try:
+        logs.configure(logs.LogLevel(log_level), logs.LogFormat.AUTO)
+        ending = asyncio.run(until_told())
+    except (AgentError, ValueError) as error:
+        _fail(error)
+    if ending is Ending.EXHAUSTED:
+        _fail(f"{ending.value}; its own words are above")
+
+
+@agent.command()
+def request(
+    method: Annotated[str, typer.Argument(help="GET or POST.")],
+    path: Annotated[str, typer.Argument(help="Such as /clusters or /config_dump.")],
+    admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+) -> None:
+    """Call Envoy's admin interface and print the answer."""
+    import http.client
+
+    from agent.settings import HostPort
+
+    if not path.startswith("/"):
+        _fail(f"the path is {path!r}: must begin with /")
+    try:
+        address = HostPort.parse(admin)
+        connection = http.client.HTTPConnection(address.host, address.port, timeout=10)
+        connection.request(method.upper(), path)
+        response = connection.getresponse()
+        body = response.read()
+    except ValueError as error:
+        _fail(f"--admin is {error}")
+    except (OSError, http.client.HTTPException) as error:
+        _fail(f"Envoy's admin at {admin} does not answer: {error}")
+    sys.stdout.buffer.write(body)
+    if response.status != 200:
+        _fail(f"{method.upper()} {path}: status {response.status}")

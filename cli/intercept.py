@@ -1,0 +1,155 @@
+"""`meshwright intercept`: from the words of the command line to rules, and what to say of them."""
+
+import sys
+from collections.abc import Callable
+from ipaddress import ip_network
+from typing import Annotated, Final, TypeVar
+
+import typer
+
+from agent.intercepting import Backend, Marked, check, put
+from agent.interception import (
+    INBOUND_PORT,
+    MARK,
+    OUTBOUND_PORT,
+    PROXY_UID,
+    ROUTE_TABLE,
+    STATUS_PORT,
+    Capture,
+    Family,
+    Interception,
+    InterceptionError,
+    Network,
+)
+from agent.ports import PortRange
+from agent.rules import restore_input, routing, rules
+
+_Value = TypeVar("_Value")
+_LIST: Final = "Only these, such as 80,8000-8010; * is all."
+_LESS: Final = "All but these."
+
+
+def listed(option: str, text: str | None, read: Callable[[str], _Value]) -> tuple[_Value, ...] | None:
+    """Read a list with commas; `*` and nothing given are None: all. Raises InterceptionError."""
+    if text is None or text.strip() == "*":
+        return None
+    try:
+        return tuple(read(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InterceptionError(f"{option} is {text!r}: {error}") from error
+
+
+def ports(option: str, text: str | None) -> tuple[PortRange, ...] | None:
+    """Read ports and ranges of ports."""
+    return listed(option, text, PortRange.parse)
+
+
+def ranges(option: str, text: str | None) -> tuple[Network, ...] | None:
+    """Read address ranges of both families."""
+    return listed(option, text, lambda part: ip_network(part.strip()))
+
+
+def excluded(
+    option: str, text: str, read: Callable[[str, str | None], tuple[_Value, ...] | None]
+) -> tuple[_Value, ...]:
+    """Read what is excluded; to exclude everything is refused."""
+    found = read(option, text)
+    if found is None:
+        raise InterceptionError(f"{option} is '*': that is to capture nothing, which is --clean")
+    return found
+
+
+def script(wanted: Interception) -> str:
+    """Return what would be done: inputs of the restore programs, and commands of ip."""
+    lines: list[str] = []
+    for family, program in ((Family.IPV4, "iptables-restore"), (Family.IPV6, "ip6tables-restore")):
+        if given := restore_input(rules(wanted, family)):
+            lines += [f"# {program} --noflush", given.rstrip("\n")]
+        for line in routing(wanted, family):
+            kind, *rest = line.split()
+            lines.append(f"ip -{family.value} {kind} add {' '.join(rest)}")
+    return "\n".join(lines) + "\n"
+
+
+def intercept(
+    uid: Annotated[int, typer.Option(help="The proxy's user: what it sends is not captured.")] = PROXY_UID,
+    capture: Annotated[
+        Capture,
+        typer.Option(help="How inbound connections reach the proxy; tproxy keeps the client's address."),
+    ] = Capture.REDIRECT,
+    inbound: Annotated[bool, typer.Option(help="Capture calls to the workload.")] = True,
+    outbound: Annotated[bool, typer.Option(help="Capture calls of the workload.")] = True,
+    ipv4: Annotated[bool, typer.Option(help="Capture IPv4.")] = True,
+    ipv6: Annotated[bool, typer.Option(help="Capture IPv6: the proxy must listen there too.")] = False,
+    inbound_port: Annotated[int, typer.Option(help="Where the proxy takes calls to it.")] = INBOUND_PORT,
+    outbound_port: Annotated[int, typer.Option(help="Where the proxy takes its calls.")] = OUTBOUND_PORT,
+    include_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
+    exclude_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = str(STATUS_PORT),
+    include_outbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
+    exclude_outbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = "",
+    include_outbound_ranges: Annotated[
+        str, typer.Option(metavar="CIDRS", help="Only these; * is all.")
+    ] = "*",
+    exclude_outbound_ranges: Annotated[str, typer.Option(metavar="CIDRS", help="All but these.")] = "",
+    mark: Annotated[int, typer.Option(help="Packet mark of tproxy; the next is used too.")] = MARK,
+    route_table: Annotated[int, typer.Option(help="Route table of tproxy.")] = ROUTE_TABLE,
+    backend: Annotated[
+        Backend, typer.Option(help="Which of iptables' interfaces to the kernel.")
+    ] = Backend.AUTO,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rules, and do nothing.")] = False,
+    only_check: Annotated[
+        bool, typer.Option("--check", help="Say how what is in force differs; status 1 if it does.")
+    ] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Take the rules away.")] = False,
+) -> None:
+    """Lead the traffic of this network namespace through its proxy; needs root there.
+
+    Included ports and ranges narrow what is captured, together; what is excluded wins.
+    """
+    marked = Marked(mark, route_table)
+    try:
+        if dry_run + only_check + clean > 1:
+            raise InterceptionError("--dry-run, --check and --clean exclude each other")
+        wanted = (
+            None
+            if clean
+            else Interception(
+                uid=uid,
+                capture=capture,
+                inbound=inbound,
+                outbound=outbound,
+                families=frozenset(f for f, on in ((Family.IPV4, ipv4), (Family.IPV6, ipv6)) if on),
+                inbound_port=inbound_port,
+                outbound_port=outbound_port,
+                inbound_included=ports("--include-inbound-ports", include_inbound_ports),
+                inbound_excluded=excluded("--exclude-inbound-ports", exclude_inbound_ports, ports),
+                outbound_included=ports("--include-outbound-ports", include_outbound_ports),
+                outbound_excluded=excluded("--exclude-outbound-ports", exclude_outbound_ports, ports),
+                ranges_included=ranges("--include-outbound-ranges", include_outbound_ranges),
+                ranges_excluded=excluded("--exclude-outbound-ranges", exclude_outbound_ranges, ranges),
+                mark=mark,
+                route_table=route_table,
+            )
+        )
+        if wanted is not None and dry_run:
+            print(script(wanted), end="")
+        elif only_check:
+            _report(check(wanted, backend, marked))
+        else:
+            _say(wanted, changed=put(wanted, backend, marked))
+    except InterceptionError as error:
+        print(f"meshwright: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+
+
+def _report(differences: tuple[str, ...]) -> None:
+    for line in differences:
+        print(line)
+    if differences:
+        raise typer.Exit(1)
+    print("interception is as wanted")
+
+
+def _say(wanted: Interception | None, *, changed: bool) -> None:
+    state = "off" if wanted is None else "on"
+    print(f"interception is {state}" if changed else f"interception was {state} already, just so")

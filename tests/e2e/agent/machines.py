@@ -1,0 +1,184 @@
+"""Machines for tests: network namespaces without names, joined by a cable, and sockets made in them.
+
+A socket belongs to the namespace and the user of the thread that makes it, whoever uses it afterwards. So
+one process can stand on several machines and be several users, which netfilter's owner match believes.
+"""
+
+import ctypes
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+_Result = TypeVar("_Result")
+
+WORKLOAD = {socket.AF_INET: "10.250.0.1", socket.AF_INET6: "fd00:250::1"}
+CLIENT = {socket.AF_INET: "10.250.0.2", socket.AF_INET6: "fd00:250::2"}
+LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
+PROXY_UID, APPLICATION_UID = 1500, 1501
+_IP_TRANSPARENT, _IPV6_TRANSPARENT = 19, 75
+_ORIGINAL_DESTINATION = 80
+
+
+@dataclass
+class Machine:
+    """A network namespace, held by a process that does nothing."""
+
+    holder: subprocess.Popen[bytes]
+
+    @property
+    def enter(self) -> list[str]:
+        """Return what to put before a command to run it here."""
+        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", "--"]
+
+    def run(self, *argv: str, given: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a command here."""
+        return subprocess.run(
+            [*self.enter, *argv], input=given, capture_output=True, text=True, timeout=60, check=check
+        )
+
+    def do(self, work: Callable[[], _Result], uid: int = 0) -> _Result:
+        """Call a function in a thread of its own that stands here, with the sockets of that user."""
+
+        def there() -> _Result:
+            with Path(f"/proc/{self.holder.pid}/ns/net").open("rb") as namespace:
+                assert _libc.setns(namespace.fileno(), _CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+            _libc.setfsuid(uid)
+            return work()
+
+        with ThreadPoolExecutor(1) as executor:
+            return executor.submit(there).result()
+
+    def socket(self, family: socket.AddressFamily, uid: int) -> socket.socket:
+        """Return a TCP socket of this machine and user."""
+        made = self.do(lambda: socket.socket(family, socket.SOCK_STREAM), uid)
+        made.settimeout(3)
+        return made
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client was told: who answered, where it was going, and who the server thinks it is."""
+
+    who: str
+    destination: tuple[str, int]
+    client: str
+
+
+@dataclass
+class Servers:
+    """Listeners of one machine; each answers a connection with one line and closes it."""
+
+    machine: Machine
+    _listening: list[socket.socket] = field(default_factory=list)
+
+    def listen(
+        self, who: str, family: socket.AddressFamily, port: int, uid: int, *, transparent: bool = False
+    ) -> None:
+        """Listen on all addresses of a family."""
+        server = self.machine.socket(family, uid)
+        server.settimeout(None)
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family is socket.AF_INET6:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if transparent:
+            v4 = family is socket.AF_INET
+            level, option = (
+                (socket.SOL_IP, _IP_TRANSPARENT) if v4 else (socket.IPPROTO_IPV6, _IPV6_TRANSPARENT)
+            )
+            server.setsockopt(level, option, 1)
+        server.bind(("", port))
+        server.listen(64)
+        self._listening.append(server)
+        threading.Thread(target=_serve, args=(server, who, transparent), daemon=True).start()
+
+    def close(self) -> None:
+        """Stop listening."""
+        for server in self._listening:
+            server.shutdown(socket.SHUT_RDWR)
+            server.close()
+
+
+def _serve(server: socket.socket, who: str, transparent: bool) -> None:
+    while True:
+        try:
+            connection, client = server.accept()
+        except OSError:
+            return
+        with connection:
+            where = connection.getsockname()[:2] if transparent else _original_destination(connection)
+            connection.sendall(f"{who} {where[0]} {where[1]} {client[0]}\n".encode())
+
+
+def _original_destination(connection: socket.socket) -> tuple[str, int]:
+    """Ask the kernel where a connection was going before it was redirected."""
+    if connection.family is socket.AF_INET:
+        level, size = socket.SOL_IP, 16
+    else:
+        level, size = socket.IPPROTO_IPV6, 28
+    try:
+        raw = connection.getsockopt(level, _ORIGINAL_DESTINATION, size)
+    except OSError:  # it was never redirected
+        name: tuple[Any, ...] = connection.getsockname()
+        return str(name[0]), int(name[1])
+    address = raw[4:8] if connection.family is socket.AF_INET else raw[8:24]
+    return socket.inet_ntop(connection.family, address), int.from_bytes(raw[2:4], "big")
+
+
+def call(machine: Machine, family: socket.AddressFamily, uid: int, host: str, port: int) -> Answer | None:
+    """Connect as a user of a machine and return the answer; None where nobody takes the call."""
+    with machine.socket(family, uid) as client:
+        try:
+            client.connect((host, port))
+            line = client.makefile().readline()
+        except OSError:
+            return None
+    if not line:
+        return None
+    who, address, at, seen = line.split()
+    return Answer(who, (address, int(at)), seen)
+
+
+@contextmanager
+def machine() -> Iterator[Machine]:
+    """Make a machine without a network; it ends with the block."""
+    with subprocess.Popen(["unshare", "--net", "sleep", "infinity"]) as holder:
+        try:
+            made = Machine(holder)
+            _until_apart(holder.pid)
+            made.run("ip", "link", "set", "lo", "up")
+            yield made
+        finally:
+            holder.kill()
+
+
+def _until_apart(pid: int) -> None:
+    limit = time.monotonic() + 10
+    while Path(f"/proc/{pid}/comm").read_text() != "sleep\n":
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+@contextmanager
+def pair() -> Iterator[tuple[Machine, Machine]]:
+    """Make a workload's machine and a client's, joined by a cable, with addresses of both families."""
+    with machine() as workload, machine() as client:
+        cable = f"link add eth0 type veth peer name eth0 netns {client.holder.pid}\n"
+        workload.run("ip", "-batch", "-", given=cable)
+        for each, mine, other in ((workload, WORKLOAD, CLIENT), (client, CLIENT, WORKLOAD)):
+            v4, v6 = socket.AF_INET, socket.AF_INET6
+            lines = (
+                f"address add {mine[v4]}/24 dev eth0\naddress add {mine[v6]}/64 dev eth0 nodad\n"
+                f"link set eth0 up\nroute add default via {other[v4]}\nroute add default via {other[v6]}\n"
+            )
+            each.run("ip", "-batch", "-", given=lines)
+        yield workload, client

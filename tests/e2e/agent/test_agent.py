@@ -1,0 +1,400 @@
+"""The agent with a real Envoy and our ADS server: its life, its certificates, hot restart under load."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import pytest
+import structlog
+
+from agent.runtime import shared_memory
+from certs.proxy import issue_proxy
+from demo.interception import free_port
+from tests.golden.live import LiveMesh, serve, until
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(90)]
+_log = structlog.get_logger(__name__)
+NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"
+SERVER, APPLICATION, CLIENT = f"{NET}.1", f"{NET}.2", f"{NET}.3"
+PORT = 8080
+MESH = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: default}}
+spec: {{selector: {{app: shop}}, ports: [{{name: web, port: 80, targetPort: {PORT}, appProtocol: http}}]}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: shop, namespace: default, labels: {{app: shop}}}}
+spec: {{address: {SERVER}, applicationAddress: {APPLICATION}, serviceAccount: shop, uuid: shop-uuid}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: alice, namespace: default, labels: {{app: alice}}}}
+spec:
+  address: {CLIENT}
+  serviceAccount: alice
+  uuid: alice-uuid
+  upstreams: [{{service: shop, port: 80, address: {CLIENT}, localPort: {PORT}}}]
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: all, namespace: default}}
+spec: {{matches: [{{name: all, pathRegex: .*, methods: ['*']}}]}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: alice-to-shop, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{{kind: ServiceAccount, name: alice, namespace: default}}]
+  rules: [{{kind: HTTPRouteGroup, name: all, matches: [all]}}]
+"""
+
+
+class Agent:
+    """A running `meshwright agent` and what can be asked of it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, admin: str, status: str) -> None:
+        self.process = process
+        self.folder = folder
+        self.admin = f"http://{admin}"
+        self.status = f"http://{status}"
+
+    @property
+    def events(self) -> list[dict[str, object]]:
+        """Return the agent's own log lines, as far as they are complete; Envoy's stand among them."""
+        lines = (self.folder / "agent.log").read_text().splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [each for each in found if "event" in each]
+
+    def started(self) -> list[int]:
+        """Return the process ids of all Envoys so far."""
+        return [int(str(each["pid"])) for each in self.events if each["event"] == "envoy started"]
+
+    async def ready(self) -> bool:
+        """Ask for readiness."""
+        return (await get(f"{self.status}/healthz/ready"))[0] == 200
+
+    async def epoch(self) -> int:
+        """Ask Envoy which epoch answers; -1 while none is live."""
+        status, text = await get(f"{self.admin}/server_info")
+        found = json.loads(text) if status == 200 else {}
+        if found.get("state") != "LIVE":
+            return -1
+        return int(found["command_line_options"].get("restart_epoch", 0))
+
+
+class Scene:
+    """A mesh, and agents for its workloads."""
+
+    def __init__(self, mesh: LiveMesh, envoy: str, meshwright: str, ends: AsyncExitStack) -> None:
+        self.mesh = mesh
+        self._envoy = envoy
+        self._meshwright = meshwright
+        self._ends = ends
+
+    def issue(self, uuid: str, folder: Path) -> str:
+        """Put a new certificate for a workload's proxy into a directory, one file after the other."""
+        name = self.mesh.view.workloads_by_uuid[uuid].proxy_name  # type: ignore[index] # a NewType of str
+        assert name is not None
+        now = datetime.now(UTC)
+        made = issue_proxy(self.mesh.authority, self.mesh.ledger, name, timedelta(days=1), now)
+        (folder / "proxy.key").write_bytes(made.key.reveal())
+        (folder / "proxy.pem").write_bytes(made.chain_pem)
+        (folder / "ca.pem").write_bytes(self.mesh.authority.trust_bundle())
+        return made.serial
+
+    async def agent(self, uuid: str, *more: str) -> Agent:
+        """Start an agent and wait until its proxy is ready."""
+        made = await self.start(uuid, *more)
+        await until(made.ready, 40)
+        return made
+
+    async def start(self, uuid: str, *more: str) -> Agent:
+        """Start an agent."""
+        folder = self.mesh.state / uuid
+        (folder / "credentials").mkdir(parents=True)
+        self.issue(uuid, folder / "credentials")
+        admin, status = (f"{NET}.9:{free_port(f'{NET}.9', 0)}" for _ in range(2))
+        command = [self._meshwright, "agent", "--credentials", str(folder / "credentials")]
+        command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
+        command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]
+        command += ["--termination-least-seconds", "0", "--termination-most-seconds", "2"]
+        command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3", *more]
+        with (folder / "agent.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+        made = Agent(process, folder, admin, status)
+        self._ends.push_async_callback(_end, made)
+        return made
+
+
+async def _end(agent: Agent) -> None:
+    if agent.process.returncode is None:
+        agent.process.terminate()
+        async with asyncio.timeout(10):
+            await agent.process.wait()
+
+
+async def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    """Ask, over a connection of its own; status 0 where nobody answers."""
+    connector = aiohttp.TCPConnector(force_close=True)
+    try:
+        async with aiohttp.ClientSession(connector=connector) as session:
+            answer = await session.request(method, url, headers=headers, timeout=aiohttp.ClientTimeout(5))
+            return answer.status, await answer.text()
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return 0, ""
+
+
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one request, and close."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nok\n")
+    await writer.drain()
+    writer.close()
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process runs and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def when(condition: Callable[[], bool]) -> Awaitable[None]:
+    """Wait for what can be seen without asking."""
+
+    async def holds() -> bool:
+        return condition()
+
+    return until(holds, 30)
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """End what a test started."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, envoy: str, meshwright: str, ends: AsyncExitStack) -> Scene:
+    """A mesh of a shop and its customer; the shop's application runs."""
+    await serve(ends, APPLICATION, PORT, _answer)
+    return Scene(await LiveMesh.start(tmp_path, MESH, ends), envoy, meshwright, ends)
+
+
+async def test_envoy_is_kept_and_ends_with_the_agent_and_the_agent_with_it(scene: Scene) -> None:
+    """Killed, it comes back; told to quit, it takes the agent along; without the agent, it is gone."""
+    agent = await scene.agent("alice-uuid")
+    (first,) = agent.started()
+    os.kill(first, signal.SIGKILL)
+    await when(lambda: len(agent.started()) == 2)
+    await until(agent.ready)
+    base_id = int((agent.folder / "run" / "base-id").read_text())
+    assert shared_memory(base_id).exists()
+
+    await get(f"{agent.admin}/quitquitquit", "POST")
+    async with asyncio.timeout(10):
+        assert await agent.process.wait() == 0
+    assert not shared_memory(base_id).exists()
+
+    other = await scene.agent("shop-uuid", "--application-port", str(PORT))
+    (envoy,) = other.started()
+    other.process.kill()
+    await other.process.wait()
+    await when(lambda: not is_alive(envoy))
+    shared_memory(int((other.folder / "run" / "base-id").read_text())).unlink()
+
+
+async def test_a_renewed_certificate_is_shown_without_a_restart(scene: Scene) -> None:
+    """New files, one by one, are taken as a pair; the next stream is claimed with the new serial."""
+    agent = await scene.agent("alice-uuid")
+    serial = scene.issue("alice-uuid", agent.folder / "credentials")
+    await when(lambda: any(each.get("serial") == serial for each in agent.events))
+    seen: list[str] = []
+    old = scene.mesh.server
+    await _reconnected(scene, seen)
+    await until(lambda: _has(seen, serial))
+    assert scene.mesh.server is not old
+    assert len(agent.started()) == 1
+    assert await agent.epoch() == 0
+
+
+async def _has(seen: list[str], serial: str) -> bool:
+    return serial in seen
+
+
+async def _reconnected(scene: Scene, seen: list[str]) -> None:
+    """Replace the ADS server at its port by one that notes the serials that proxies show."""
+    from certs.peer import read_peer
+    from certs.server import ads_server_certificate
+    from tests.golden.live import ByCommonName
+    from xds.access import Peer
+    from xds.cache import NodeKey
+    from xds.server import AdsServer, TlsIdentity
+
+    class Noting(ByCommonName):
+        def authenticate(self, peer: Peer) -> NodeKey:
+            assert peer.certificate is not None
+            seen.append(read_peer(peer.certificate).serial)
+            return super().authenticate(peer)
+
+    mesh = scene.mesh
+    await mesh.server.stop(0)
+    shown = ads_server_certificate(mesh.authority, mesh.state, datetime.now(UTC))
+    identity = TlsIdentity(shown.chain_pem, shown.key.reveal(), mesh.authority.trust_bundle())
+    mesh.server = AdsServer(mesh.cache, Noting(), lambda: identity)
+    await mesh.server.start(f"127.0.0.1:{mesh.ads_port}")
+    mesh.ends.push_async_callback(mesh.server.stop, 0)
+
+
+async def test_a_pair_that_does_not_fit_is_not_used(scene: Scene) -> None:
+    """The old certificate stays in use, the reason is said, and the next good pair is taken."""
+    agent = await scene.agent("alice-uuid")
+    folder = agent.folder / "credentials"
+    good = (agent.folder / "run" / "certificates" / "current").readlink()
+    other = agent.folder / "other"
+    other.mkdir()
+    scene.issue("alice-uuid", other)
+    (folder / "proxy.pem").write_bytes((other / "proxy.pem").read_bytes())
+    await when(lambda: any("are no pair" in str(each.get("reason")) for each in agent.events))
+    assert (agent.folder / "run" / "certificates" / "current").readlink() == good
+    assert "BEGIN" not in (agent.folder / "agent.log").read_text()
+    (folder / "proxy.key").write_bytes((other / "proxy.key").read_bytes())
+    await when(lambda: (agent.folder / "run" / "certificates" / "current").readlink() != good)
+
+
+async def test_a_hot_restart_under_load_loses_no_request(scene: Scene, tmp_path: Path) -> None:
+    """New connections all the while, through two restarts of each side's Envoy: every one is answered."""
+    overrides = {uuid: tmp_path / f"{uuid}.json" for uuid in ("alice-uuid", "shop-uuid")}
+    for path in overrides.values():
+        path.write_text("{}")
+    agents = {uuid: await scene.agent(uuid, "--override", str(path)) for uuid, path in overrides.items()}
+    await until(_answered)
+    outcomes: Counter[int] = Counter()
+    enough = asyncio.Event()
+
+    async def load() -> None:
+        while not enough.is_set():
+            outcomes[(await get(f"http://{CLIENT}:{PORT}/"))[0]] += 1
+
+    loads = [asyncio.create_task(load()) for _ in range(4)]
+    for epoch in (1, 2):
+        for uuid, agent in agents.items():
+            before = outcomes.total()
+            overrides[uuid].write_text(json.dumps({"node": {"metadata": {"epoch": epoch}}}))
+            await until(lambda agent=agent, epoch=epoch: _is_at(agent, epoch), 40)  # type: ignore[misc]
+            await when(lambda before=before: outcomes.total() > before + 50)  # type: ignore[misc]
+    enough.set()
+    await asyncio.gather(*loads)
+    _log.info("hot restarts under load", epochs=4, outcomes=dict(outcomes))
+    assert outcomes == {200: outcomes.total()}
+
+
+async def _is_at(agent: Agent, epoch: int) -> bool:
+    return await agent.epoch() == epoch
+
+
+async def _answered() -> bool:
+    return (await get(f"http://{CLIENT}:{PORT}/"))[0] == 200
+
+
+async def test_what_envoy_refuses_is_not_used(scene: Scene, tmp_path: Path) -> None:
+    """A bootstrap that Envoy does not accept leaves the running one alone; at the start it is the end."""
+    override = tmp_path / "override.json"
+    override.write_text("{}")
+    agent = await scene.agent("alice-uuid", "--override", str(override))
+    override.write_text('{"admin": {"address": {"socketAddress": {"address": "nowhere"}}}}')
+    await when(lambda: any("does not accept" in str(each.get("reason")) for each in agent.events))
+    assert (await agent.epoch(), len(agent.started())) == (0, 1)
+    failed = await scene.start("shop-uuid", "--override", str(override))
+    async with asyncio.timeout(30):
+        assert await failed.process.wait() == 1
+    assert "meshwright: Envoy does not accept" in (failed.folder / "agent.log").read_text()
+
+
+async def test_the_status_server(scene: Scene, meshwright: str) -> None:
+    """Readiness, metrics, guarded ends, `request`; SIGTERM drains, and readiness says so at once."""
+    agent = await scene.agent(
+        "shop-uuid", "--application-port", str(PORT), "--application-address", APPLICATION
+    )
+    assert (await get(f"{agent.status}/healthz/live"))[0] == 200
+    header = {"istio-app-probe-port": str(PORT)}
+    assert (await get(f"{agent.status}/any", **header))[0] == 200
+    assert (await get(f"{agent.status}/any", **{"istio-app-probe-port": "1"}))[0] == 400
+    text = (await get(f"{agent.status}/stats/prometheus"))[1]
+    assert "meshwright_agent_envoys 1" in text
+    assert "envoy_server_live" in text
+    assert (await get(f"{agent.status}/quitquitquit", "POST", Host="evil.example"))[0] == 403
+    assert (await get(f"{agent.status}/quitquitquit"))[0] == 404
+    host = agent.admin.removeprefix("http://")
+    asked = await asyncio.to_thread(
+        subprocess.run,
+        [meshwright, "agent", "request", "GET", "/clusters", "--admin", host],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "meshwright-ads::" in asked.stdout
+    assert (await get(f"{agent.status}/drain", "POST"))[0] == 200
+    assert (await get(f"{agent.status}/healthz/ready"))[0] == 503
+    assert (await get(f"{agent.status}/quitquitquit", "POST"))[0] == 200
+    async with asyncio.timeout(10):
+        assert await agent.process.wait() == 0
+
+
+async def test_a_killed_envoy_is_back_before_its_second_try(scene: Scene) -> None:
+    """Requests fail only while there is no Envoy; the new one serves on, and the load goes on through it."""
+    agents = [await scene.agent(uuid) for uuid in ("alice-uuid", "shop-uuid")]
+    await until(_answered)
+    outcomes: Counter[int] = Counter()
+    enough = asyncio.Event()
+
+    async def load() -> None:
+        while not enough.is_set():
+            outcomes[(await get(f"http://{CLIENT}:{PORT}/"))[0]] += 1
+            await asyncio.sleep(0.01)
+
+    loads = [asyncio.create_task(load()) for _ in range(4)]
+    for agent in agents:
+        os.kill(agent.started()[0], signal.SIGKILL)
+        await when(lambda agent=agent: len(agent.started()) == 2)  # type: ignore[misc]
+        await until(agent.ready, 30)
+        await until(_answered)
+    before = outcomes.copy()
+    await when(lambda: outcomes.total() > before.total() + 100)
+    enough.set()
+    await asyncio.gather(*loads)
+    after = outcomes - before
+    _log.info("two Envoys killed under load", until_both_were_back=dict(before), after=dict(after))
+    assert after == {200: after.total()}
+    assert [len(agent.started()) for agent in agents] == [2, 2]
+
+
+async def test_an_epoch_that_fails_takes_the_draining_one_along(scene: Scene, tmp_path: Path) -> None:
+    """While two live, the newer is killed: the older goes too; one begins anew, with the new bootstrap."""
+    override = tmp_path / "override.json"
+    override.write_text("{}")
+    agent = await scene.agent("alice-uuid", "--override", str(override), "--parent-shutdown-seconds", "30")
+    override.write_text('{"node": {"metadata": {"new": true}}}')
+    await until(lambda: _is_at(agent, 1), 40)
+    first, second = agent.started()
+    assert is_alive(first)
+    os.kill(second, signal.SIGKILL)
+    await when(lambda: len(agent.started()) == 3)
+    assert not is_alive(first)
+    await until(lambda: _is_at(agent, 0), 40)
+    assert "new" in (await get(f"{agent.admin}/server_info"))[1]
+    ended = [(each["epoch"], each["status"]) for each in agent.events if each["event"] == "envoy ended"]
+    assert ended == [(1, -9), (0, -9)]

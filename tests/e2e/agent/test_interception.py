@@ -1,0 +1,330 @@
+"""The rules in real network namespaces: what is captured, what passes, and what servers are told of it."""
+
+import shutil
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_network
+from socket import AF_INET, AF_INET6, AddressFamily
+
+import pytest
+
+from agent.intercepting import Backend, check, put
+from agent.interception import Capture, Family, Interception
+from agent.ports import PortRange
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import (
+    APPLICATION_UID,
+    CLIENT,
+    LOOPBACK,
+    PROXY_UID,
+    WORKLOAD,
+    Answer,
+    Machine,
+    Servers,
+    call,
+    pair,
+)
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+BOTH = Interception(families=frozenset(Family))
+TPROXY = replace(BOTH, capture=Capture.TPROXY)
+FAMILIES = pytest.mark.parametrize("family", [AF_INET, AF_INET6])
+BACKENDS = pytest.mark.parametrize(
+    "backend",
+    [
+        Backend.NFT,
+        pytest.param(
+            Backend.LEGACY,
+            marks=pytest.mark.skipif(
+                shutil.which("iptables-legacy-restore") is None, reason="there is no iptables-legacy"
+            ),
+        ),
+    ],
+)
+APPLICATION, EXCLUDED = 8080, 15020
+
+
+class Scene:
+    """A workload with an application and a proxy, and a client outside with servers."""
+
+    def __init__(self, workload: Machine, client: Machine) -> None:
+        self.workload = workload
+        self.client = client
+        self.servers = Servers(workload)
+        self.outside = Servers(client)
+
+    def open(self, *, transparent: bool = False) -> None:
+        """Start every server, for both families."""
+        for family in (AF_INET, AF_INET6):
+            for port in (APPLICATION, EXCLUDED):
+                self.servers.listen("application", family, port, APPLICATION_UID)
+            self.servers.listen("outbound", family, 15001, PROXY_UID)
+            self.servers.listen("inbound", family, 15003, PROXY_UID, transparent=transparent)
+            for port in (80, 5432):
+                self.outside.listen("outside", family, port, APPLICATION_UID)
+
+    def intercept(self, wanted: Interception | None, backend: Backend = Backend.AUTO) -> bool:
+        """Put rules in force in the workload's namespace."""
+        return self.workload.do(lambda: put(wanted, backend))
+
+    def differs(self, wanted: Interception | None, backend: Backend = Backend.AUTO) -> tuple[str, ...]:
+        """Compare there."""
+        return self.workload.do(lambda: check(wanted, backend))
+
+    def from_client(self, family: AddressFamily, port: int) -> Answer | None:
+        """Call the workload from outside."""
+        return call(self.client, family, 0, WORKLOAD[family], port)
+
+    def from_workload(self, family: AddressFamily, host: str, port: int, uid: int) -> Answer | None:
+        """Call from the workload's machine."""
+        return call(self.workload, family, uid, host, port)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """Two machines; what was started on them ends with the test."""
+    with pair() as (workload, client):
+        made = Scene(workload, client)
+        yield made
+        made.servers.close()
+        made.outside.close()
+
+
+@FAMILIES
+@BACKENDS
+def test_redirect_captures_and_lets_pass(scene: Scene, family: AddressFamily, backend: Backend) -> None:
+    """In and out through the proxy, told where it was going; own traffic, loopback and exclusions pass."""
+    scene.open()
+    scene.intercept(BOTH, backend)
+    mine, other, client = WORKLOAD[family], CLIENT[family], CLIENT[family]
+    application, proxy = APPLICATION_UID, PROXY_UID
+
+    found = {
+        "in": scene.from_client(family, APPLICATION),
+        "in, excluded": scene.from_client(family, EXCLUDED),
+        "out": scene.from_workload(family, other, 80, application),
+        "out, root": scene.from_workload(family, other, 80, 0),
+        "out, to no one": scene.from_workload(family, other, 81, application),
+        "out, proxy": scene.from_workload(family, other, 80, proxy),
+        "loopback": scene.from_workload(family, LOOPBACK[family], APPLICATION, application),
+        "loopback, proxy": scene.from_workload(family, LOOPBACK[family], APPLICATION, proxy),
+        "itself by address": scene.from_workload(family, mine, APPLICATION, application),
+        "itself by its proxy": scene.from_workload(family, mine, APPLICATION, proxy),
+        "itself by its proxy, excluded": scene.from_workload(family, mine, EXCLUDED, proxy),
+    }
+
+    loopback = LOOPBACK[family]
+    assert found == {
+        "in": Answer("inbound", (mine, APPLICATION), client),
+        "in, excluded": Answer("application", (mine, EXCLUDED), client),
+        "out": Answer("outbound", (other, 80), mine),
+        "out, root": Answer("outbound", (other, 80), mine),
+        "out, to no one": Answer("outbound", (other, 81), mine),
+        "out, proxy": Answer("outside", (other, 80), mine),
+        "loopback": Answer("application", (loopback, APPLICATION), loopback),
+        "loopback, proxy": Answer("application", (loopback, APPLICATION), loopback),
+        "itself by address": Answer("application", (mine, APPLICATION), mine),
+        "itself by its proxy": Answer("inbound", (mine, APPLICATION), mine),
+        "itself by its proxy, excluded": Answer("application", (mine, EXCLUDED), mine),
+    }
+
+
+@FAMILIES
+@BACKENDS
+def test_tproxy_keeps_the_client_and_lets_pass(scene: Scene, family: AddressFamily, backend: Backend) -> None:
+    """The inbound listener's own address is the destination; what passed by REDIRECT passes here too."""
+    scene.open(transparent=True)
+    scene.intercept(TPROXY, backend)
+    mine, other = WORKLOAD[family], CLIENT[family]
+
+    found = {
+        "in": scene.from_client(family, APPLICATION),
+        "in, excluded": scene.from_client(family, EXCLUDED),
+        "out": scene.from_workload(family, other, 80, APPLICATION_UID),
+        "out, proxy": scene.from_workload(family, other, 80, PROXY_UID),
+        "loopback, proxy": scene.from_workload(family, LOOPBACK[family], APPLICATION, PROXY_UID),
+        "itself by address": scene.from_workload(family, mine, APPLICATION, APPLICATION_UID),
+        "itself by its proxy": scene.from_workload(family, mine, APPLICATION, PROXY_UID),
+        "itself by its proxy, excluded": scene.from_workload(family, mine, EXCLUDED, PROXY_UID),
+    }
+
+    loopback = LOOPBACK[family]
+    assert found == {
+        "in": Answer("inbound", (mine, APPLICATION), other),
+        "in, excluded": Answer("application", (mine, EXCLUDED), other),
+        "out": Answer("outbound", (other, 80), mine),
+        "out, proxy": Answer("outside", (other, 80), mine),
+        "loopback, proxy": Answer("application", (loopback, APPLICATION), loopback),
+        "itself by address": Answer("application", (mine, APPLICATION), mine),
+        "itself by its proxy": Answer("inbound", (mine, APPLICATION), mine),
+        "itself by its proxy, excluded": Answer("application", (mine, EXCLUDED), mine),
+    }
+
+
+@FAMILIES
+def test_lists_narrow_and_exclude(scene: Scene, family: AddressFamily) -> None:
+    """Ports and ranges, included and excluded, each seen from both sides of its edge."""
+    scene.open()
+    other = CLIENT[family]
+    near, far = (
+        ip_network(f"{other}/{24 if family is AF_INET else 64}", strict=False),
+        ip_network("192.0.2.0/24" if family is AF_INET else "2001:db8::/32"),
+    )
+    only = replace(BOTH, families=frozenset({Family.IPV4 if family is AF_INET else Family.IPV6}))
+
+    def who(wanted: Interception, port: int = 80) -> str:
+        scene.intercept(wanted)
+        found = scene.from_workload(family, other, port, APPLICATION_UID)
+        return found.who if found else "nobody"
+
+    port = (PortRange(5432, 5432),)
+    outbound = [
+        (replace(only, outbound_excluded=port), "outbound", "outside"),
+        (replace(only, outbound_included=port), "outside", "outbound"),
+        (replace(only, ranges_excluded=(near,)), "outside", "outside"),
+        (replace(only, ranges_excluded=(far,)), "outbound", "outbound"),
+        (replace(only, ranges_included=(near,)), "outbound", "outbound"),
+        (replace(only, ranges_included=(far,)), "outside", "outside"),
+        (replace(only, ranges_included=(near,), outbound_included=port), "outside", "outbound"),
+    ]
+    assert [(who(wanted), who(wanted, 5432)) for wanted, *_ in outbound] == [
+        (at_80, at_5432) for _, at_80, at_5432 in outbound
+    ]
+    many = tuple(PortRange(each, each) for each in range(EXCLUDED - 20, EXCLUDED + 1, 2))
+    for wanted, expected in (
+        (replace(only, inbound_included=(PortRange(8000, 8999),)), ("inbound", "application")),
+        (replace(only, inbound_included=(PortRange(8081, 8999),)), ("application", "application")),
+        (
+            replace(only, inbound_excluded=(*many, *(PortRange(p, p) for p in range(1, 41, 2)))),
+            ("inbound", "application"),
+        ),
+        (replace(only, inbound_excluded=()), ("inbound", "inbound")),
+        (replace(only, inbound=False), ("application", "application")),
+    ):
+        scene.intercept(wanted)
+        answers = [scene.from_client(family, each) for each in (APPLICATION, EXCLUDED)]
+        assert tuple(each.who if each else "" for each in answers) == expected, wanted
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    "wanted", [BOTH, TPROXY, replace(BOTH, inbound=False), replace(BOTH, outbound=False)]
+)
+def test_rules_are_put_once_compared_and_taken_away(
+    scene: Scene, wanted: Interception, backend: Backend
+) -> None:
+    """Again changes nothing; a rule lost, added or moved is seen and mended; nothing of ours stays."""
+    before = scene.differs(None, backend)
+    put_first, put_again = scene.intercept(wanted, backend), scene.intercept(wanted, backend)
+    assert (before, put_first, put_again, scene.differs(wanted, backend)) == ((), True, False, ())
+
+    program = f"iptables-{backend}"
+    for spoiling in (
+        ("-t", "nat", "-I", "MESH_OUTBOUND", "-p", "tcp", "-j", "RETURN"),
+        ("-t", "nat", "-F", "MESH_OUTBOUND"),
+        ("-t", "nat", "-A", "OUTPUT", "-p", "tcp", "-j", "MESH_OUTBOUND"),
+    ):
+        if scene.workload.run(program, *spoiling, check=False).returncode:
+            continue  # this case has no such chain
+        assert scene.differs(wanted, backend) != ()
+        assert scene.intercept(wanted, backend)
+        assert scene.differs(wanted, backend) == ()
+
+    assert scene.intercept(None, backend)
+    assert not scene.intercept(None, backend)
+    rest = [scene.workload.run(f"{ip}-{backend}-save").stdout for ip in ("iptables", "ip6tables")]
+    rest += [scene.workload.run("ip", version, "rule").stdout for version in ("-4", "-6")]
+    assert not any("MESH" in text or "fwmark" in text for text in rest)
+
+
+def test_another_s_rules_stay(scene: Scene) -> None:
+    """What was there before is there after, in front of ours and after we have gone."""
+    foreign = ("-t", "nat", "-A", "OUTPUT", "-p", "tcp", "--dport", "81", "-j", "RETURN")
+    scene.workload.run("iptables", *foreign)
+    scene.intercept(BOTH)
+    scene.intercept(replace(BOTH, uid=7))
+    scene.intercept(None)
+    assert scene.workload.run("iptables", "-t", "nat", "-S", "OUTPUT").stdout.splitlines() == [
+        "-P OUTPUT ACCEPT",
+        "-A OUTPUT -p tcp -m tcp --dport 81 -j RETURN",
+    ]
+
+
+@pytest.mark.parametrize("wanted", [BOTH, TPROXY])
+def test_on_off_and_on_again_under_load_loses_no_connection(scene: Scene, wanted: Interception) -> None:
+    """New connections all the while, and one that is older than the rules: none fails."""
+    scene.open(transparent=wanted.capture is Capture.TPROXY)
+    outcomes: Counter[str] = Counter()
+    enough = threading.Event()
+
+    def load() -> None:
+        while not enough.is_set():
+            for family in (AF_INET, AF_INET6):
+                found = scene.from_client(family, APPLICATION)
+                outcomes[found.who if found else "failed"] += 1
+
+    with ThreadPoolExecutor(2) as executor, _old_connection(scene) as old:
+        loads = [executor.submit(load) for _ in range(2)]
+        try:
+            for state in (wanted, None, wanted, replace(wanted, uid=7), wanted, None):
+                seen = outcomes.total()
+                while outcomes.total() < seen + 40:
+                    time.sleep(0.005)
+                scene.intercept(state)
+                assert _talk(*old)
+        finally:
+            enough.set()
+        for each in loads:
+            each.result()
+    assert set(outcomes) == {"application", "inbound"}
+
+
+@contextmanager
+def _old_connection(scene: Scene) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Connect the two machines by a connection that stays."""
+    with scene.workload.socket(AF_INET, APPLICATION_UID) as server:
+        server.bind(("", 9999))
+        server.listen()
+        client = scene.client.socket(AF_INET, 0)
+        client.connect((WORKLOAD[AF_INET], 9999))
+        accepted, _ = server.accept()
+        accepted.settimeout(3)
+    with client, accepted:
+        yield client, accepted
+
+
+def _talk(one: socket.socket, other: socket.socket) -> bool:
+    """Send a word in each direction."""
+    one.sendall(b"ping")
+    heard = other.recv(4)
+    other.sendall(heard)
+    return one.recv(4) == b"ping"
+
+
+def test_the_command(scene: Scene, meshwright: str) -> None:
+    """On, on again, checked, off; a dry run does nothing, and what cannot be had is refused in a sentence."""
+    run = scene.workload.run
+    outcomes = [
+        run(meshwright, "intercept", *flags, check=False)
+        for flags in ((), (), ("--check",), ("--check", "--uid", "7"), ("--clean",), ("--check",))
+    ]
+    assert [each.returncode for each in outcomes] == [0, 0, 0, 1, 0, 1]
+    assert outcomes[0].stdout == "interception is on\n"
+    assert outcomes[1].stdout == "interception was on already, just so\n"
+    dry = run(meshwright, "intercept", "--dry-run", "--ipv6")
+    assert "*nat" in dry.stdout
+    assert "MESH" not in run("iptables-save").stdout
+    refused = run(meshwright, "intercept", "--exclude-outbound-ranges", "10.0.0.1/8", check=False)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "meshwright: --exclude-outbound-ranges is '10.0.0.1/8': 10.0.0.1/8 has host bits set\n"
+    )

@@ -1,0 +1,49 @@
+"""Machines as network namespaces, an agent in each, traffic intercepted: an Envoy is killed under load."""
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import structlog
+
+from demo.bookstore import Bookstore
+from demo.topology import BOOKBUYER, Mode
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.test_control_plane import all_connected, running, under_load, until_bought
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+_log = structlog.get_logger(__name__)
+
+
+def envoys(bookstore: Bookstore, name: str) -> list[int]:
+    """Return the children of a place's agent."""
+    agent = bookstore.supervisor.pid(f"sidecar of {name}")
+    return [int(each) for each in Path(f"/proc/{agent}/task/{agent}/children").read_text().split()]
+
+
+async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(envoy: str, tmp_path: Path) -> None:
+    """Calls fail while the caller has no Envoy, none goes around it, and all is well with the next one."""
+    async with running(tmp_path, Mode.TRANSPARENT) as bookstore:
+        await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+        (first,) = envoys(bookstore, BOOKBUYER.name)
+        async with under_load(bookstore) as outcomes:
+            await until_bought(bookstore, outcomes, 100)
+            os.kill(first, signal.SIGKILL)
+            await bookstore.supervisor.until(
+                "another Envoy", lambda: envoys(bookstore, BOOKBUYER.name) not in ([], [first])
+            )
+            await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
+            until_back = outcomes.copy()
+            await until_bought(bookstore, outcomes, 200)
+            since: Counter[str] = outcomes - until_back
+        _log.info("the buyer's Envoy killed under load", all=dict(outcomes), since_it_is_back=dict(since))
+    assert set(outcomes) - {"200"} != set()
+    # The batch of purchases that was under way when it came back may still hold failures.
+    assert since["200"] >= 180

@@ -1,0 +1,43 @@
+"""Envoy's command lines, whole."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.command import EnvoyOptions, serve, validate
+
+BOOTSTRAP, BASE_ID = Path("/run/bootstrap.json"), Path("/run/base-id")
+
+
+def test_the_first_epoch_chooses_a_base_id_and_the_next_is_given_it() -> None:
+    """All epochs of a proxy share one; Envoy finds one that no other on the host has."""
+    options = EnvoyOptions("envoy", drain_seconds=2, parent_shutdown_seconds=3)
+    common = ["envoy", "--config-path", "/run/bootstrap.json", "--log-level", "warning"]
+    common += ["--drain-time-s", "2", "--drain-strategy", "immediate", "--parent-shutdown-time-s", "3"]
+    first = ["--restart-epoch", "0", "--use-dynamic-base-id", "--base-id-path", "/run/base-id"]
+    assert serve(options, BOOTSTRAP, 0, None, BASE_ID) == [*common, *first]
+    assert serve(options, BOOTSTRAP, 1, 7, BASE_ID) == [*common, "--restart-epoch", "1", "--base-id", "7"]
+
+
+def test_without_hot_restart_there_is_nothing_of_it() -> None:
+    """No epochs, no shared memory; times that would be impossible with it do not matter."""
+    options = EnvoyOptions("envoy", 2, "info", 60, 5, hot_restart=False, extra=("--x",))
+    assert serve(options, BOOTSTRAP, 0, None, BASE_ID) == [
+        *("envoy", "--config-path", "/run/bootstrap.json", "--log-level", "info"),
+        *("--drain-time-s", "60", "--drain-strategy", "immediate"),
+        *("--concurrency", "2", "--disable-hot-restart", "--x"),
+    ]
+
+
+def test_validation_touches_no_running_envoy() -> None:
+    """It binds no socket of hot restart."""
+    assert validate(EnvoyOptions("envoy"), BOOTSTRAP) == [
+        *("envoy", "--mode", "validate", "--disable-hot-restart"),
+        *("--config-path", "/run/bootstrap.json", "--log-level", "warning"),
+    ]
+
+
+def test_a_parent_is_not_shut_down_while_it_drains() -> None:
+    """The two times are compared."""
+    with pytest.raises(ValueError, match="must be later than its drain time of 60 s"):
+        EnvoyOptions("envoy", drain_seconds=60, parent_shutdown_seconds=60)

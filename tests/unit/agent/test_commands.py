@@ -1,0 +1,48 @@
+"""`meshwright agent` and `intercept` as they are typed, as far as nothing runs."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+
+CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("agent",), "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"),
+        (("agent", "--credentials", "x", "--ads", "y"), "'y' must be HOST:PORT, such as 127.0.0.1:15000"),
+        ((*CREDENTIALS, "--admin", "::1:1"), "'::1:1': an IPv6 host must be in brackets"),
+        ((*CREDENTIALS, "--drain-seconds", "60"), "must be later than its drain time of 60 s"),
+        ((*CREDENTIALS, "--termination-least-seconds", "50"), "is impossible"),
+        ((*CREDENTIALS, "--protocol", "x"), "'x' is not a valid AdsProtocol"),
+        (("agent", "request", "GET", "clusters"), "the path is 'clusters': must begin with /"),
+        (("agent", "request", "GET", "/", "--admin", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
+        (("intercept", "--dry-run", "--check"), "exclude each other"),
+        (("intercept", "--include-inbound-ports", "http"), "'http' is no port"),
+        (("intercept", "--exclude-outbound-ports", "*"), "that is to capture nothing, which is --clean"),
+        (("intercept", "--no-inbound", "--no-outbound"), "neither inbound nor outbound"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(
+    arguments: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error, with status 1, and without a traceback."""
+    for name in ("MESHWRIGHT_CREDENTIALS", "MESHWRIGHT_ADS"):
+        monkeypatch.delenv(name, raising=False)
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("meshwright: ")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_missing_credentials_end_the_agent(tmp_path: Path) -> None:
+    """It does not wait for what nobody will bring."""
+    run = ("--run", str(tmp_path / "run"), "--status", "127.0.0.1:0", "--log-level", "error")
+    done = CliRunner().invoke(app, ("agent", "--credentials", str(tmp_path), "--ads", "127.0.0.1:1", *run))
+    assert done.exit_code == 1
+    assert f"cannot read {tmp_path}/proxy.key: No such file or directory" in done.stderr

@@ -1,0 +1,106 @@
+"""The three files: read and judged, put where Envoy reads them, watched."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.credentials import CredentialsError, digest, read
+from agent.runtime import RuntimeDirectory, merged
+from agent.watching import changes
+from tests.unit.agent.credentials_of import write_credentials
+
+
+def test_what_fits_is_read(tmp_path: Path) -> None:
+    """Name, trust domain and serial are what the certificates say; the key does not show."""
+    serial = write_credentials(tmp_path, tmp_path / "out")
+    found = read(tmp_path / "out")
+    assert (str(found.name), found.trust_domain, found.serial) == ("u.s.n", "cluster.local", serial)
+    assert found.digest == digest(tmp_path / "out")
+    assert "PRIVATE" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words"),
+    [
+        ("proxy.key", None, "cannot read .*proxy.key: No such file"),
+        ("proxy.key", "other", "are no pair: the private key does not belong to the certificate"),
+        ("proxy.pem", "", "are no pair: there is no certificate that can be read"),
+        ("ca.pem", "", "ca.pem is no certificate in PEM"),
+        ("ca.pem", "foreign", "was not issued by an authority in"),
+        ("proxy.pem", "server", "no pair"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, file: str, content: str | None, words: str) -> None:
+    """The message says which file and why, and holds nothing of a key."""
+    out = tmp_path / "out"
+    write_credentials(tmp_path, out)
+    write_credentials(tmp_path, tmp_path / "other")
+    (tmp_path / "elsewhere").mkdir()
+    write_credentials(tmp_path / "elsewhere", tmp_path / "foreign")
+    match content:
+        case None:
+            (out / file).unlink()
+        case "other" | "foreign":
+            (out / file).write_bytes((tmp_path / content / file).read_bytes())
+        case _:
+            (out / file).write_text(content)
+    with pytest.raises(CredentialsError, match=words) as refused:
+        read(out)
+    assert "BEGIN" not in str(refused.value)
+
+
+def test_certificates_change_by_one_rename(tmp_path: Path) -> None:
+    """A link leads to a directory of the new ones; the old directory is gone, and all of it is private."""
+    runtime = RuntimeDirectory(tmp_path / "run")
+    runtime.prepare()
+    serials = []
+    for _ in range(2):
+        serials.append(write_credentials(tmp_path, tmp_path / "out"))
+        runtime.put_credentials(read(tmp_path / "out"))
+        assert read(runtime.credential("")).serial == serials[-1]
+    assert serials[0] != serials[1]
+    (current,) = [each for each in runtime.certificates.iterdir() if not each.is_symlink()]
+    assert {oct(each.stat().st_mode & 0o777) for each in (runtime.root, runtime.certificates, current)} == {
+        "0o700"
+    }
+    assert {oct(each.stat().st_mode & 0o777) for each in current.iterdir()} == {"0o600"}
+    assert {each.name for each in runtime.certificates.iterdir()} == {"current", current.name}
+
+
+def test_an_override_is_laid_over_a_bootstrap() -> None:
+    """Objects are merged, all else is replaced; what is no object is refused."""
+    text = json.dumps({"node": {"id": "u", "cluster": "c"}, "list": [1]})
+    assert json.loads(merged(text, '{"node": {"id": "v", "locality": {"zone": "z"}}, "list": [2]}')) == {
+        "node": {"id": "v", "cluster": "c", "locality": {"zone": "z"}},
+        "list": [2],
+    }
+    assert merged(text, None) == text
+    with pytest.raises(ValueError, match="must be a JSON object"):
+        merged(text, "[]")
+
+
+async def test_changes_are_noticed_by_event_by_link_and_by_looking(tmp_path: Path) -> None:
+    """A file written, a directory's link swapped as Kubernetes does it, and a link into a place unwatched."""
+    watched, elsewhere = tmp_path / "watched", tmp_path / "elsewhere"
+    for number in (1, 2):
+        (watched / f"..{number}").mkdir(parents=True)
+        (watched / f"..{number}" / "file").write_text(str(number))
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("3")
+    (watched / "..data").symlink_to("..1")
+    (watched / "file").symlink_to("..data/file")
+    found = changes([watched], (watched / "file").read_text, look_seconds=0.05, quiet_seconds=0.02)
+    async with asyncio.timeout(10):
+        assert await anext(found) == "1"
+        (watched / ".new").symlink_to("..2")
+        (watched / ".new").replace(watched / "..data")
+        assert await anext(found) == "2"
+        (watched / ".new").symlink_to(elsewhere)
+        (watched / ".new").replace(watched / "..data")
+        assert await anext(found) == "3"
+        (elsewhere / "new").write_text("4")
+        (elsewhere / "new").replace(elsewhere / "file")  # no event: nobody watches there
+        assert await anext(found) == "4"
+    await found.aclose()

@@ -1,0 +1,111 @@
+"""What is read from Envoy's answers, and what follows."""
+
+from dataclasses import replace
+
+import pytest
+
+from agent import draining, scraping
+from agent.draining import DrainSettings, connections, is_over
+from agent.readiness import ProxyState, missing, read_state
+
+STATS = """\
+cluster_manager.cds.update_rejected: 1
+cluster_manager.cds.update_success: 2
+listener_manager.lds.update_success: 3
+listener_manager.lds.update_rejected: 0
+listener_manager.workers_started: 1
+"""
+LISTENERS = {
+    "configs": [
+        {
+            "name": "inbound-listener",
+            "active_state": {
+                "listener": {
+                    "address": {"socket_address": {"address": "0.0.0.0", "port_value": 15003}},
+                    "filter_chains": [
+                        {"filter_chain_match": {"destination_port": 8080}},
+                        {"filter_chain_match": {"transport_protocol": "tls"}},
+                    ],
+                }
+            },
+        },
+        {"name": "still-warming", "warming_state": {"listener": {"address": {}}}},
+    ]
+}
+READY = ProxyState("LIVE", 2, 3, 1, workers_started=True, ports=frozenset({8080, 15003}))
+
+
+def test_a_state_is_read() -> None:
+    """Counters by name, ports of active listeners and of their chains."""
+    assert read_state({"state": "LIVE"}, STATS, LISTENERS) == READY
+    nothing = ProxyState("unknown", 0, 0, 0, workers_started=False, ports=frozenset())
+    assert read_state({}, "", {"configs": "?"}) == nothing
+
+
+@pytest.mark.parametrize(
+    ("state", "ports", "updated", "reasons"),
+    [
+        (READY, (8080,), False, ()),
+        (READY, (8080, 9090), False, ("no listener serves port 9090",)),
+        (replace(READY, state="DRAINING"), (), False, ("Envoy is DRAINING",)),
+        (replace(READY, workers_started=False), (), True, ("Envoy has not started its workers",)),
+        (
+            replace(READY, accepted_clusters=0),
+            (),
+            False,
+            ("no clusters have been received (1 were rejected)",),
+        ),
+        (replace(READY, accepted_listeners=0, rejected=0), (), False, ("no listeners have been received",)),
+        (replace(READY, accepted_clusters=0, accepted_listeners=0), (), True, ()),
+    ],
+)
+def test_what_is_missing(
+    state: ProxyState, ports: tuple[int, ...], updated: bool, reasons: tuple[str, ...]
+) -> None:
+    """Each lack has its sentence; a proxy that was updated once stays so through a hot restart."""
+    assert missing(state, ports, updated=updated) == reasons
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "left", "over"),
+    [
+        (0, 0, False),
+        (4.9, 0, False),
+        (5, 0, True),
+        (5, 3, False),
+        (44, None, False),
+        (45, 3, True),
+        (45, None, True),
+    ],
+)
+def test_draining_takes_at_least_and_at_most(elapsed: float, left: int | None, over: bool) -> None:
+    """The least whatever happens, then until nobody is left or it cannot be told, at most the most."""
+    assert is_over(DrainSettings(5, 45), elapsed, left) is over
+
+
+def test_impossible_times_are_refused() -> None:
+    """The least is not more than the most."""
+    with pytest.raises(ValueError, match="impossible"):
+        DrainSettings(10, 5)
+
+
+def test_only_traffic_counts_as_connections() -> None:
+    """Listeners' own gauges once: neither the admin's, nor a worker's share, nor a connection manager's."""
+    assert draining.CONNECTIONS_PATH.endswith("downstream_cx_active$")
+    text = """\
+http.admin.downstream_cx_active: 1
+http.outbound.downstream_cx_active: 2
+listener.0.0.0.0_15001.downstream_cx_active: 2
+listener.0.0.0.0_15001.worker_0.downstream_cx_active: 2
+listener.[__1]_15003.downstream_cx_active: 3
+listener.admin.downstream_cx_active: 1
+listener.admin.main_thread.downstream_cx_active: 1
+"""
+    assert connections(text) == 5
+
+
+def test_metrics_are_merged_into_one_page() -> None:
+    """Families that two pages have are declared once; OpenMetrics' end does not stand in the middle."""
+    first = "# HELP a A.\n# TYPE a counter\na 1\n# EOF\n"
+    second = '# TYPE a counter\na{x="1"} 2\n\n# UNIT b s\nb 3'
+    assert scraping.merged((first, second, "")) == ('# HELP a A.\n# TYPE a counter\na 1\na{x="1"} 2\nb 3\n')

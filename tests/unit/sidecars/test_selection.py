@@ -1,0 +1,83 @@
+"""Which driver, which images, which port: the precedence as a table."""
+
+import pytest
+
+from mesh.config import SidecarDriverSettings, SidecarSettings
+from sidecars.registry import DuplicateDriverError, UnknownDriverError
+from sidecars.selection import Selection, select
+
+PORTS = {"envoy": 15128, "pipy": 6060}
+ENTRY = SidecarDriverSettings("envoy", "entry", "entry-w", "entry-i", 16000, disabled_mtls=True)
+PIPY = SidecarDriverSettings("pipy", "pipy-entry")
+ENVIRONMENT = {
+    "MESHWRIGHT_SIDECAR_CLASS": "pipy",
+    "MESHWRIGHT_SIDECAR_IMAGE": "env",
+    "MESHWRIGHT_SIDECAR_WINDOWS_IMAGE": "env-w",
+    "MESHWRIGHT_INIT_IMAGE": "env-i",
+}
+
+
+def mesh(
+    *drivers: SidecarDriverSettings, name: str = "envoy", linux: str = "", windows: str = "", init: str = ""
+) -> SidecarSettings:
+    """Make the mesh-wide settings."""
+    return SidecarSettings(name, drivers, linux_image=linux, windows_image=windows, init_image=init)
+
+
+@pytest.mark.parametrize(
+    ("config", "environment", "named", "expected"),
+    [
+        (mesh(), {}, {}, Selection("envoy", "", "", "", 15128, disabled_mtls=False)),
+        (mesh(), ENVIRONMENT, {}, Selection("envoy", "env", "env-w", "env-i", 15128, disabled_mtls=False)),
+        (
+            mesh(ENTRY),
+            ENVIRONMENT,
+            {},
+            Selection("envoy", "entry", "entry-w", "entry-i", 16000, disabled_mtls=True),
+        ),
+        (
+            mesh(ENTRY, linux="mesh", windows="mesh-w", init="mesh-i"),
+            ENVIRONMENT,
+            {},
+            Selection("envoy", "mesh", "mesh-w", "mesh-i", 16000, disabled_mtls=True),
+        ),
+        (
+            mesh(ENTRY, windows="mesh-w"),
+            {},
+            {},
+            Selection("envoy", "entry", "mesh-w", "entry-i", 16000, disabled_mtls=True),
+        ),
+        (
+            mesh(name=""),
+            ENVIRONMENT,
+            {},
+            Selection("pipy", "env", "env-w", "env-i", 6060, disabled_mtls=False),
+        ),
+        (mesh(name=""), {}, {}, Selection("envoy", "", "", "", 15128, disabled_mtls=False)),
+        (
+            mesh(ENTRY, PIPY, linux="mesh"),
+            {},
+            {"namespace": "pipy"},
+            Selection("pipy", "pipy-entry", "", "", 6060, disabled_mtls=False),
+        ),
+        (
+            mesh(ENTRY, PIPY, linux="mesh"),
+            {},
+            {"namespace": "pipy", "workload": "envoy"},
+            Selection("envoy", "mesh", "entry-w", "entry-i", 16000, disabled_mtls=True),
+        ),
+    ],
+)
+def test_the_nearest_word_wins(
+    config: SidecarSettings, environment: dict[str, str], named: dict[str, str], expected: Selection
+) -> None:
+    """Workload, namespace, mesh, environment; images mesh-wide, the entry's, the environment's."""
+    assert select(config, environment, PORTS, **named) == expected
+
+
+def test_what_cannot_be_selected_is_said() -> None:
+    """An unknown driver with those that are known; two entries for one."""
+    with pytest.raises(UnknownDriverError, match="'x' is unknown; known: envoy, pipy"):
+        select(mesh(), {}, PORTS, workload="x")
+    with pytest.raises(DuplicateDriverError, match="name 'envoy' 2 times"):
+        select(mesh(ENTRY, ENTRY), {}, PORTS)
