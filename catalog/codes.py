@@ -1,20 +1,10 @@
 """The stable codes of what can be wrong between objects, each of which is right by itself."""
 
-import enum
-from typing import Self
+from mesh.codes import ProblemCode
 
 
-class Code(enum.StrEnum):
+class Code(ProblemCode):
     """A problem's stable code and, in `doc`, what it means in one line. MW20xx come from the catalog."""
-
-    doc: str
-
-    def __new__(cls, value: str, doc: str) -> Self:
-        """Make a member that is its code and carries its meaning."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.doc = doc
-        return member
 
     UNKNOWN_ROUTE = "MW2001", "A TrafficTarget's rule names a route object that does not exist."
     UNKNOWN_MATCH = "MW2002", "A TrafficTarget's rule names a match that its HTTPRouteGroup does not have."

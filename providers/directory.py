@@ -1,6 +1,7 @@
 """A directory of manifests, watched: the mesh specification and an endpoint provider at once."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -159,11 +160,9 @@ class DirectorySource:
         freshness = self._answer.freshness
         full = (freshness.last_full_read or now) + self._reread
         due = now + RETRY if freshness.error else min(full, self._answer.belief.due or full)
-        try:
+        with contextlib.suppress(TimeoutError):  # it is due, event or none
             async with asyncio.timeout(max((due - now).total_seconds(), 0.001)):
                 await wake.wait()
-        except TimeoutError:
-            pass
         wake.clear()
         return bool(freshness.error) or self._clock() >= full
 

@@ -1,24 +1,14 @@
 """The stable codes of everything that can be wrong with what users write: readers and sources."""
 
-import enum
-from typing import Self
+from mesh.codes import ProblemCode
 
 
-class Code(enum.StrEnum):
+class Code(ProblemCode):
     """A problem's stable code and what it means in one line (`doc`).
 
     MW10xx come from reading one manifest, MW11xx from the source that holds the manifests. A code is
     never used again for something else.
     """
-
-    doc: str
-
-    def __new__(cls, value: str, doc: str) -> Self:
-        """Make a member that is its code and carries its meaning."""
-        member = str.__new__(cls, value)
-        member._value_ = value
-        member.doc = doc
-        return member
 
     NOT_A_MAPPING = "MW1001", "The document is not a mapping, so it cannot be a manifest."
     NO_KIND = "MW1002", "apiVersion or kind is missing or is not text."
