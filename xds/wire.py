@@ -4,6 +4,7 @@ Responses are put together from bodies that are encoded already, without parsing
 appended as the last field, so that the bytes before it can be shared by every stream.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,7 +14,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import Resource, ResourceName, TypeUrl, Version
+from xds.resource import SECRET, Resource, ResourceName, TypeUrl, Version
 
 Nonce = NewType("Nonce", str)
 
@@ -22,6 +23,11 @@ NO_NONCE = Nonce("")
 
 ERROR_LIMIT = 1024
 """Characters kept of an error: Envoy may put a dump of the whole response into it (rule N2)."""
+
+WITHHELD = "(withheld: the client's words hold a dump of the response, and a secret may be in it)"
+
+_DUMP = re.compile(r"-----BEGIN|inline_(?:bytes|string)|private_key|goo\.gle/debug|\[type\.googleapis\.com")
+"""What shows that a client has put more than its reason into an error: a message in text, or PEM."""
 
 _VERSION, _RESOURCES, _TYPE_URL, _NONCE, _REMOVED = 1, 2, 4, 5, 6
 _SOTW_CONTROL_PLANE, _DELTA_CONTROL_PLANE = 6, 7
@@ -159,7 +165,10 @@ def _rejection(
 ) -> Rejection | None:
     if not message.HasField("error_detail"):
         return None
-    return Rejection(message.error_detail.code, message.error_detail.message[:ERROR_LIMIT])
+    said = message.error_detail.message
+    if message.type_url in (SECRET, "") and _DUMP.search(said):  # a stream for one type need not name it
+        said = WITHHELD
+    return Rejection(message.error_detail.code, said[:ERROR_LIMIT])
 
 
 def _node(message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest) -> Node | None:

@@ -1,6 +1,7 @@
 """The bytes we put together are the messages that the generated protos read."""
 
 from collections.abc import Callable
+from typing import Any as Any_
 
 import pytest
 from google.protobuf.any_pb2 import Any
@@ -8,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
+from xds.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.wire import (
     ERROR_LIMIT,
+    WITHHELD,
     DeltaRequest,
     Node,
     Nonce,
@@ -124,3 +126,21 @@ def test_any_text_survives_the_wire(version: str, nonce: str, removed: list[str]
         nonce,
         names,
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Failed to load certificate chain from <inline>", "Failed to load certificate chain from <inline>"),
+        ("type mismatch: goo.gle/debugstr [type.googleapis.com/x] { private_key { } }", WITHHELD),
+        ("bad: -----BEGIN PRIVATE KEY-----", WITHHELD),
+    ],
+)
+@pytest.mark.parametrize("kind", [discovery_pb2.DiscoveryRequest, discovery_pb2.DeltaDiscoveryRequest])
+def test_n2_words_about_a_secret_hold_nothing_of_it(kind: Any_, said: str, kept: str) -> None:
+    """A reason is kept; a dump is not, for what is kept goes to logs and debug pages."""
+    request = kind(type_url=SECRET, response_nonce="1")
+    request.error_detail.code, request.error_detail.message = 13, said
+    read = read_request if kind is discovery_pb2.DiscoveryRequest else read_delta_request
+
+    assert read(request.SerializeToString()).rejection == Rejection(13, kept)
