@@ -128,7 +128,7 @@ class LiveMesh:
             process = await asyncio.create_subprocess_exec(
                 program,
                 *("--config-path", str(folder / "bootstrap.json"), "--concurrency", "1"),
-                *("--use-dynamic-base-id", "--log-level", "warning", "--log-path", str(self.logs[uuid])),
+                *("--disable-hot-restart", "--log-level", "warning", "--log-path", str(self.logs[uuid])),
                 *("--admin-address-path", str(folder / "admin")),
                 stdout=output,
                 stderr=output,
