@@ -145,7 +145,7 @@ def limits(settings: Settings) -> Limits:
     """Return the bounds of the ADS server."""
     return Limits(
         streams=settings.max_streams,
-        streams_per_node=settings.streams_per_certificate,
+        streams_per_certificate=settings.streams_per_certificate,
         streams_per_second=settings.streams_per_second,
         admission_seconds=settings.admission_seconds,
         age_seconds=settings.stream_age_seconds,

@@ -51,7 +51,7 @@ class SnapshotCache:
         Raises as `publish` does.
         """
         old = self._groups.get(group, Snapshot.of(()))
-        return self.publish({**self._groups, group: old.changed(put, removed)}, self._members)
+        return self.publish_changes({group: old.changed(put, removed)}, {})
 
     def publish_changes(
         self,

@@ -21,7 +21,7 @@ class Limits:
     names_per_type: int = 100_000
     types: int = 64
     streams: int | None = 20_000
-    streams_per_node: int | None = 8
+    streams_per_certificate: int | None = 8
     streams_per_second: float | None = 1000.0
     admission_seconds: float = 10.0
     unsent_responses: int = 8
@@ -48,16 +48,19 @@ class Admission:
         self._limits = limits
         self._next = 0.0
 
-    def wait(self, now: float, streams: int, streams_of_node: int) -> float | None:
+    def wait(self, now: float, streams: int, streams_of_certificate: int) -> float | None:
         """Return the seconds until the stream may begin, or None if it must be turned away.
 
-        `streams` are those open in all, `streams_of_node` those of the same client. Who is turned away
-        takes nobody's turn.
+        `streams` are those open in all, `streams_of_certificate` those with the same certificate. Who is
+        turned away takes nobody's turn.
         """
         limits = self._limits
         if limits.streams is not None and streams >= limits.streams:
             return None
-        if limits.streams_per_node is not None and streams_of_node >= limits.streams_per_node:
+        if (
+            limits.streams_per_certificate is not None
+            and streams_of_certificate >= limits.streams_per_certificate
+        ):
             return None
         if limits.streams_per_second is None:
             return 0.0

@@ -92,7 +92,7 @@ class AdsServer:
         self._admission = Admission(self._limits)
         self._numbers = itertools.count(1)
         self._conversations: dict[int, Conversation] = {}
-        self._per_node: Counter[NodeKey] = Counter()
+        self._per_certificate: Counter[bytes | None] = Counter()
         self._streams = 0
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
@@ -161,7 +161,7 @@ class AdsServer:
             # Eagerly: a client may wait for the headers before its first request.
             await context.send_initial_metadata(())
             node_key = await self._authenticated(context)
-            async with self._admitted(node_key, context):
+            async with self._admitted(context):
                 ending, detail = await self._converse(discovery, node_key, context)
             await _end(context, ending, detail)
 
@@ -184,22 +184,24 @@ class AdsServer:
         return client_status(own, self._cache.snapshot, contents=not request.exclude_resource_contents)
 
     @contextlib.asynccontextmanager
-    async def _admitted(self, node_key: NodeKey, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
+    async def _admitted(self, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
         """Wait for the stream's turn and count it, or turn it away."""
-        wait = self._admission.wait(time.monotonic(), self._streams, self._per_node[node_key])
+        peer = _peer(context)
+        same = self._per_certificate[peer.certificate]
+        wait = self._admission.wait(time.monotonic(), self._streams, same)
         if wait is None:
-            self._observer.refused(_peer(context), Ending.TOO_MANY)
+            self._observer.refused(peer, Ending.TOO_MANY)
             await context.abort(*_STATUS[Ending.TOO_MANY])
         self._streams += 1
-        self._per_node[node_key] += 1
+        self._per_certificate[peer.certificate] += 1
         try:
             await asyncio.sleep(wait or 0)
             yield
         finally:
             self._streams -= 1
-            self._per_node[node_key] -= 1
-            if not self._per_node[node_key]:
-                del self._per_node[node_key]
+            self._per_certificate[peer.certificate] -= 1
+            if not self._per_certificate[peer.certificate]:
+                del self._per_certificate[peer.certificate]
 
     async def _converse(
         self, discovery: Discovery, node_key: NodeKey, context: grpc.aio.ServicerContext

@@ -1,6 +1,7 @@
 """The example of docs/xds.md, as its reader would run it: our server alone, and a real Envoy."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
@@ -51,12 +52,10 @@ async def until_answered_by(name: str, port: int) -> None:
     """Ask until that server answers."""
     async with asyncio.timeout(30), aiohttp.ClientSession() as session:
         while True:
-            try:
+            with contextlib.suppress(aiohttp.ClientError):  # not listening yet
                 async with session.get(f"http://127.0.0.1:{port}/") as response:
                     if await response.text() == name:
                         return
-            except aiohttp.ClientError:
-                pass
             await asyncio.sleep(0.02)
 
 

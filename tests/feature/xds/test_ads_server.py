@@ -189,7 +189,7 @@ async def test_s9_streams_of_one_node_are_bounded_and_independent(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:
     """Each has state of its own, one too many is told so, and the end of one leaves the other."""
-    served = await serve(limits=Limits(streams_per_node=2))
+    served = await serve(limits=Limits(streams_per_certificate=2))
     publish(served.cache, endpoints("a"))
     clients = [connect(served.port) for _ in range(2)]
     for client in clients:
