@@ -23,14 +23,6 @@ def spread() -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """The certificates in force."""
-
-    certificates: Mapping[ServiceIdentity, ServiceCertificate]
-    trust_bundle: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Update:
     """What became of a change: certificates that are other ones now (None: gone), the roots, and problems."""
 
@@ -66,14 +58,6 @@ class CertificateKeeper:
     def needs_work(self, now: datetime) -> bool:
         """Say whether a certificate is due, or could not be issued when it was needed."""
         return bool(self._problems) or (self._manager is not None and not self._all_good(now))
-
-    def ensure(
-        self, needed: Mapping[ServiceIdentity, tuple[str, ...]], validity: timedelta, now: datetime
-    ) -> tuple[Material, tuple[Problem, ...]]:
-        """Return a certificate for each identity (the one before where none can be issued), and problems."""
-        gone = dict.fromkeys(self._needed.keys() - needed.keys())
-        update = self.update({**needed, **gone}, validity, now)
-        return Material(self.certificates, update.trust_bundle), update.problems
 
     def update(
         self,

@@ -1,5 +1,6 @@
 """Service certificates follow what the catalog needs."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import pytest
 from certs.authority import CertificateAuthority
 from certs.errors import IssuerError
 from certs.issuer import CertificateRequest
+from certs.material import ServiceCertificate
 from controller.issuing import CertificateKeeper
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from mesh.objects import Problem
 
 DAY = timedelta(days=1)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
@@ -51,17 +54,28 @@ def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> CertificateKeepe
     return CertificateKeeper(issuer, state, issued.append, lambda: 0.0)
 
 
+def _needed(
+    keeper: CertificateKeeper,
+    needed: Mapping[ServiceIdentity, tuple[str, ...]],
+    validity: timedelta,
+    now: datetime,
+) -> tuple[Mapping[ServiceIdentity, ServiceCertificate], tuple[Problem, ...]]:
+    """Tell the keeper what is needed; return the certificates in force, and the problems."""
+    problems = keeper.update(needed, validity, now).problems
+    return keeper.certificates, problems
+
+
 def test_certificates_are_kept_and_renewed_when_due(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """The same one until two thirds of its life are over."""
     issued: list[int] = []
     keeper = _keeper(issuer, tmp_path, issued)
-    first, _ = keeper.ensure({STORE: NAMES}, DAY, now)
-    again, _ = keeper.ensure({STORE: NAMES}, DAY, now + timedelta(hours=15))
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    again, _ = _needed(keeper, {STORE: NAMES}, DAY, now + timedelta(hours=15))
     assert again == first
     assert not keeper.needs_work(now + timedelta(hours=15))
     assert keeper.needs_work(now + timedelta(hours=17))
-    renewed, _ = keeper.ensure({STORE: NAMES}, DAY, now + timedelta(hours=17))
-    assert renewed.certificates[STORE].serial != first.certificates[STORE].serial
+    renewed, _ = _needed(keeper, {STORE: NAMES}, DAY, now + timedelta(hours=17))
+    assert renewed[STORE].serial != first[STORE].serial
     assert issued == [1, 0, 1]
 
 
@@ -70,16 +84,16 @@ def test_an_issuer_that_is_down_leaves_the_old_certificate_in_force(
 ) -> None:
     """The problem names the identity, and it is tried again."""
     keeper = _keeper(issuer, tmp_path, [])
-    first, _ = keeper.ensure({STORE: NAMES}, DAY, now)
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     issuer.down = True
     later = now + timedelta(hours=17)
-    kept, (problem,) = keeper.ensure({STORE: NAMES}, DAY, later)
+    kept, (problem,) = _needed(keeper, {STORE: NAMES}, DAY, later)
     assert kept == first
     assert (str(problem.key), problem.expected) == ("ServiceAccount shop/store", "the issuer is down")
     issuer.down = False
     assert keeper.needs_work(now)
-    renewed, problems = keeper.ensure({STORE: NAMES}, DAY, later)
-    assert renewed.certificates[STORE].serial != first.certificates[STORE].serial
+    renewed, problems = _needed(keeper, {STORE: NAMES}, DAY, later)
+    assert renewed[STORE].serial != first[STORE].serial
     assert problems == ()
     assert not keeper.needs_work(later)
 
@@ -88,8 +102,8 @@ def test_one_identity_that_cannot_be_certified_stops_no_other(
     issuer: _Issuer, tmp_path: Path, now: datetime
 ) -> None:
     """The good rest is issued."""
-    made, problems = _keeper(issuer, tmp_path, []).ensure({BAD: (), STORE: NAMES}, DAY, now)
-    assert list(made.certificates) == [STORE]
+    made, problems = _needed(_keeper(issuer, tmp_path, []), {BAD: (), STORE: NAMES}, DAY, now)
+    assert list(made) == [STORE]
     assert [each.code for each in problems] == ["certificate-not-issued"]
 
 
@@ -99,18 +113,18 @@ def test_another_validity_begins_with_the_stored_certificates(
     """MeshConfig may change at any time; nothing is re-keyed at once for it."""
     issued: list[int] = []
     keeper = _keeper(issuer, tmp_path, issued)
-    first, _ = keeper.ensure({STORE: NAMES}, DAY, now)
-    second, _ = keeper.ensure({STORE: NAMES}, DAY / 2, now)
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    second, _ = _needed(keeper, {STORE: NAMES}, DAY / 2, now)
     assert second == first
-    renewed, _ = keeper.ensure({STORE: NAMES}, DAY / 2, now + timedelta(hours=17))
-    certificate = renewed.certificates[STORE]
+    renewed, _ = _needed(keeper, {STORE: NAMES}, DAY / 2, now + timedelta(hours=17))
+    certificate = renewed[STORE]
     assert certificate.not_after == now.replace(microsecond=0) + timedelta(hours=17) + DAY / 2
 
 
 def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
     """Nobody asks for it any more."""
     keeper = _keeper(issuer, tmp_path, [])
-    keeper.ensure({STORE: NAMES}, DAY, now)
-    keeper.ensure({}, DAY, now)
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    keeper.update({STORE: None}, DAY, now)
     assert not keeper.needs_work(now + timedelta(days=2))
     assert dict(keeper.certificates) == {}
