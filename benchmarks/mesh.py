@@ -27,8 +27,8 @@ from catalog.view import MeshSettings
 from certs.authority import CertificateAuthority
 from controller.following import Following, Inputs
 from controller.issuing import CertificateKeeper
+from controller.published import Published
 from controller.translation import translation
-from controller.wave import Published
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Sourced

@@ -12,7 +12,7 @@ from catalog.problems import problems
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from controller.issuing import Update
-from controller.wave import Serving, Translate
+from controller.serving import Serving, Translate
 from incremental.derived import Pins
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity

@@ -14,8 +14,9 @@ from catalog.view import MeshSettings, View
 from controller.debounce import Changes, Pace
 from controller.following import Following, Inputs, in_slices
 from controller.issuing import CertificateKeeper
+from controller.published import Failure, Published, Step
+from controller.serving import Translate
 from controller.verifying import verify
-from controller.wave import Failure, Published, Step, Translate
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.contract import EndpointProvider

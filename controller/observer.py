@@ -8,7 +8,6 @@ from admin.metrics import Metrics, short_type
 from controller.registry import ProxyRegistry
 from xds.access import Ending, Peer
 from xds.cache import NodeKey
-from xds.resource import TypeUrl
 from xds.status import Variant
 from xds.wire import Rejection, Response
 
@@ -71,16 +70,16 @@ class MeshObserver:
             bytes=size,
         )
 
-    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
         if rejection is None:
-            self._metrics.acked(type_url)
+            self._metrics.acked(response.type_url)
             return
-        self._metrics.nacked(type_url)
+        self._metrics.nacked(response.type_url)
         _log.error(
             "response rejected",
             proxy=node_key,
-            type=short_type(type_url),
+            type=short_type(response.type_url),
             code=rejection.code,
             said=rejection.message,
         )

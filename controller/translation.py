@@ -1,6 +1,6 @@
 """What a group needs, as pieces of resources: the step from the mesh's words to the driver's."""
 
-from controller.wave import Need, Translate
+from controller.serving import Need, Translate
 from sidecars.driver import Piece, SidecarDriver
 from sidecars.envoy.secrets import service_certificate, trust_root
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from catalog.edits import Known
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.wave import Published, Serving, Translate
+from controller.published import Published
+from controller.serving import Serving, Translate
 from mesh.identity import ServiceIdentity
 from xds.snapshot import Snapshot
 

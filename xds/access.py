@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from xds.cache import NodeKey
-from xds.resource import TypeUrl
 from xds.status import Variant
 from xds.wire import Node, Rejection, Response
 
@@ -81,8 +80,8 @@ class Observer(Protocol):
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """A response of `size` bytes was handed to the transport."""
 
-    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
-        """A response was accepted, or rejected with these words."""
+    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+        """A response was accepted, or rejected with these words (`xds.channel.blamed`: what it is about)."""
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
         """A stream ended."""
@@ -103,7 +102,7 @@ class Unobserved:
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Do nothing."""
 
-    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Do nothing."""
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:

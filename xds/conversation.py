@@ -217,8 +217,8 @@ class Conversation:
             raise WireError("a request on an aggregated stream has no type_url")
         if self._only_type is not None and self._only_type != request.type_url:
             raise WireError(f"a stream for {self._only_type} was asked for {request.type_url[:200]}")
-        if self._stream.awaits(request.type_url, request.nonce):
-            self._observer.answered(self.node_key, request.type_url, request.rejection)
+        if (response := self._stream.awaiting(request.type_url, request.nonce)) is not None:
+            self._observer.answered(self.node_key, response, request.rejection)
         return request
 
     def _send(self, responses: Iterable[Response]) -> None:

@@ -62,10 +62,12 @@ class Stream(abc.ABC):
             removals and self._is_closed((CLUSTER, LISTENER, ROUTE))
         )
 
-    def awaits(self, type_url: TypeUrl, nonce: Nonce) -> bool:
-        """Say whether a request with that nonce would answer a response."""
+    def awaiting(self, type_url: TypeUrl, nonce: Nonce) -> Response | None:
+        """Return the response that a request with that nonce would answer, None if it answers none."""
         channel = self._channels.get(type_url)
-        return channel is not None and (nonce in channel.unanswered or nonce in channel.overtaken)
+        if channel is None:
+            return None
+        return channel.unanswered.get(nonce) or channel.overtaken.get(nonce)
 
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
         """Take what the client should have from now on; return what can be said at once (O8)."""

@@ -21,7 +21,6 @@ from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.access import AnyNode, Authenticator, Ending, Peer
 from xds.cache import NodeKey, SnapshotCache
 from xds.limits import Limits
-from xds.resource import TypeUrl
 from xds.server import SERVICE, AdsServer, TlsIdentity
 from xds.status import Variant
 from xds.wire import Rejection, Response
@@ -97,7 +96,7 @@ class Seen:
         """Count the bytes."""
         self.sent_bytes += size
 
-    def answered(self, node_key: NodeKey, type_url: TypeUrl, rejection: Rejection | None) -> None:
+    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Remember the answer."""
         self.answers.append(rejection)
 

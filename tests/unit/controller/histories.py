@@ -10,9 +10,10 @@ from catalog.edits import Known
 from catalog.problems import problems
 from catalog.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
+from controller.published import Published
+from controller.serving import Serving
 from controller.translation import translation
 from controller.verifying import verify
-from controller.wave import Published, Serving
 from incremental.derived import Pin, derived
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.identity import ServiceIdentity

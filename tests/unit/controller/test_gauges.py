@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from admin.metrics import Gauges
 from controller.gauges import Gauging, resource_counts
 from controller.mesh import MeshState
-from controller.wave import Published
+from controller.published import Published
 from mesh.endpoints import Inventory
 from mesh.objects import Origin, Problem, Severity
 from providers.contract import Freshness

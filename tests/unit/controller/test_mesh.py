@@ -15,8 +15,8 @@ from certs.authority import CertificateAuthority
 from controller.debounce import Pace
 from controller.issuing import CertificateKeeper
 from controller.mesh import MeshLoop, MeshState
+from controller.serving import Need, Translate
 from controller.translation import translation
-from controller.wave import Need, Translate
 from incremental.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory import DirectorySource

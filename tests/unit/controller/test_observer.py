@@ -50,8 +50,8 @@ def test_responses_and_answers_are_counted_by_type() -> None:
     observer, _, metrics = _observer()
     observer.handshake()
     observer.sent(NODE, Response(CLUSTER, Version("1"), Nonce("1")), 10)
-    observer.answered(NODE, CLUSTER, None)
-    observer.answered(NODE, LISTENER, Rejection(3, "bad"))
+    observer.answered(NODE, Response(CLUSTER, Version("1"), Nonce("1")), None)
+    observer.answered(NODE, Response(LISTENER, Version("1"), Nonce("2")), Rejection(3, "bad"))
     text = metrics.text()
     for line in (
         b"meshwright_xds_handshakes_total 1.0",

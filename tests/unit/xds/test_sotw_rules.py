@@ -107,7 +107,7 @@ def test_w4_w6_a_rejection_that_comes_late_is_not_lost(make: Make) -> None:
     first = ask(stream, ENDPOINT, "a", "b")[0]
     second = stream.on_snapshot(Snapshot.of((make(ENDPOINT, "a"), make(ENDPOINT, "b", 1))))[0]
 
-    assert stream.awaits(ENDPOINT, first.nonce)
+    assert stream.awaiting(ENDPOINT, first.nonce) is first
     assert nack(stream, first, "a", "b") == []
     assert stream.channels[0].rejection == Rejection(13, "no")
     assert said(ack(stream, second, "a", "b")) == [("ClusterLoadAssignment", ["a"])]

@@ -6,16 +6,9 @@ import pytest
 
 from catalog.groups import groups
 from catalog.view import View
-from controller.wave import (
-    Failure,
-    InconsistentSnapshot,
-    Need,
-    Published,
-    Serving,
-    Translate,
-    consistent,
-    group_name,
-)
+from controller.consistency import InconsistentSnapshot, consistent
+from controller.published import Failure, Published
+from controller.serving import Need, Serving, Translate, group_name
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, Version

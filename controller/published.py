@@ -1,0 +1,137 @@
+"""What is served, and the steps by which it changes.
+
+A group whose computation fails leaves its proxies with what they had; the others go on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeVar
+
+from xds.cache import GroupKey, NodeKey
+from xds.snapshot import Snapshot
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A group that could not be computed, why, and how many of its proxies go on with what they had."""
+
+    group: str
+    error: str
+    proxies: int
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What is served: snapshots by group, the group of each proxy, and the groups that failed."""
+
+    snapshots: Mapping[GroupKey, Snapshot] = field(default_factory=lambda: MappingProxyType({}))
+    members: Mapping[NodeKey, GroupKey] = field(default_factory=lambda: MappingProxyType({}))
+    failed: Mapping[GroupKey, Failure] = field(default_factory=lambda: MappingProxyType({}))
+
+    def snapshot(self, node: NodeKey) -> Snapshot | None:
+        """Return a proxy's snapshot, or None while it has none."""
+        group = self.members.get(node)
+        return None if group is None else self.snapshots[group]
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The groups that failed, sorted by name."""
+        return tuple(self.failed[name] for name in sorted(self.failed))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How what is served differs from what was before: new values, None for what is gone.
+
+    `moved`: proxies came, went, or are in another group.
+    """
+
+    snapshots: Mapping[GroupKey, Snapshot | None] = field(default_factory=dict)
+    members: Mapping[NodeKey, GroupKey | None] = field(default_factory=dict)
+    failed: Mapping[GroupKey, Failure | None] = field(default_factory=dict)
+    moved: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.snapshots or self.members)
+
+    def after(self, before: Published) -> Published:
+        """Return what is served after this step."""
+        return Published(
+            _replaced(before.snapshots, self.snapshots),
+            _replaced(before.members, self.members),
+            _replaced(before.failed, self.failed),
+        )
+
+
+class Result:
+    """Collects how the groups that were touched change."""
+
+    def __init__(self, before: Published) -> None:
+        self.before = before
+        self._snapshots: dict[GroupKey, Snapshot | None] = {}
+        self._members: dict[NodeKey, GroupKey | None] = {}
+        self._failed: dict[GroupKey, Failure | None] = {}
+        self.moved = False
+
+    def left(self, name: GroupKey | None, nodes: Iterable[NodeKey]) -> None:
+        """Take the nodes that a group had out of it, unless another one, or itself, has them now.
+
+        Without a name: take everything away that was served before and is not served again.
+        """
+        for node in nodes:
+            self._members.setdefault(node, None)
+            self._snapshots.setdefault(_kept(node), None)
+        for each in self.before.snapshots if name is None else (name,):
+            self._snapshots.setdefault(each, None)
+        for each in self.before.failed if name is None else (name,):
+            self._failed.setdefault(each, None)
+
+    def add(self, name: GroupKey, nodes: Iterable[NodeKey], snapshot: Snapshot) -> None:
+        """Serve a group's nodes with its snapshot."""
+        self._snapshots[name] = snapshot
+        self._members.update(dict.fromkeys(nodes, name))
+
+    def fail(self, name: GroupKey, nodes: tuple[NodeKey, ...], error: Exception) -> None:
+        """Leave each proxy with its last snapshot, under a name of its own: groups may have changed."""
+        self._snapshots[name] = None
+        kept = 0
+        for node in nodes:
+            if (last := self.before.snapshot(node)) is not None:
+                self._members[node] = _kept(node)
+                self._snapshots[_kept(node)] = last
+                kept += 1
+        self._failed[name] = Failure(name, f"{type(error).__name__}: {error}", len(nodes), kept)
+
+    def step(self) -> Step:
+        """Return what differs from before."""
+        return Step(
+            {
+                name: snapshot
+                for name, snapshot in self._snapshots.items()
+                if self.before.snapshots.get(name) is not snapshot
+            },
+            {node: group for node, group in self._members.items() if self.before.members.get(node) != group},
+            self._failed,
+            self.moved,
+        )
+
+
+def _kept(node: NodeKey) -> GroupKey:
+    return GroupKey(f"kept:{node}")
+
+
+def _replaced(before: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
+    if not changes:
+        return before
+    after = dict(before)
+    for key, value in changes.items():
+        if value is None:
+            after.pop(key, None)
+        else:
+            after[key] = value
+    return MappingProxyType(after)

@@ -1,0 +1,153 @@
+"""From what the catalog wants to snapshots, group by group: only what a change concerns is made again."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import catalog.groups
+from catalog.policy import proxy_policy
+from catalog.proxy import ProxyPolicy
+from catalog.view import View
+from certs.material import ServiceCertificate
+from controller.consistency import consistent
+from controller.published import Published, Result, Step
+from incremental.derived import Pins, derived
+from incremental.node import Source
+from incremental.table import Table
+from mesh.identity import ServiceIdentity
+from sidecars.driver import Piece
+from xds.cache import GroupKey, NodeKey
+from xds.resource import Resource
+
+_ROOTS: Final = "roots"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """All that a group's snapshot is made from; equal needs make equal snapshots."""
+
+    policy: ProxyPolicy
+    certificate: ServiceCertificate | None
+    trust_bundle: bytes = field(repr=False)
+
+
+Translate = Callable[[Need], Iterable[Piece]]
+
+
+def group_name(group: catalog.groups.GroupKey) -> GroupKey:
+    """Return a short name of a group for caches and pages: equal for equal keys, in every process."""
+    digest = hashlib.sha256(repr(group).encode()).hexdigest()[:8]
+    where = f"|{group.workload.name}" if group.workload is not None else ""
+    return GroupKey(f"{group.primary}|{group.identity.service_account}{where}|{digest}")
+
+
+class Serving:
+    """Keeps every group's resources current; `encoded` counts the pieces that were made."""
+
+    def __init__(self, view: View, translate: Translate) -> None:
+        self.view = view
+        self.graph = view.graph
+        self.translate = translate
+        self.certificates: Table[ServiceIdentity, ServiceCertificate] = Table(self.graph, "certificates")
+        self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
+        self.encoded = 0
+        self._fresh = True
+        self._pins: Pins[catalog.groups.GroupKey, tuple[Resource, ...]] = Pins(resources, self)
+        self._nodes: Pins[catalog.groups.GroupKey, tuple[NodeKey, ...]] = Pins(nodes_of, self)
+        self._groups: dict[catalog.groups.GroupKey, _Group] = {}
+        view.members.watch()
+
+    def certify(
+        self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
+    ) -> None:
+        """Take over certificates that are other ones now (None: gone), and the roots."""
+        edits = [
+            self.certificates.remove(identity) if held is None else self.certificates.set(identity, held)
+            for identity, held in changed.items()
+        ]
+        self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
+
+    def touched(self) -> tuple[catalog.groups.GroupKey, ...]:
+        """Return the groups that changes may concern since the last time, and those that come or go."""
+        found = dict.fromkeys(self.view.members.take_changed())
+        for key in found:
+            if key in self.view.members and key not in self._groups:
+                self._groups[key] = _Group(group_name(key))
+                self._pins.add(key)
+                self._nodes.add(key)
+        found.update(dict.fromkeys((*self._pins.take_touched(), *self._nodes.take_touched())))
+        return tuple(found)
+
+    def behind(self, key: catalog.groups.GroupKey) -> tuple[Source, ...]:
+        """Return the inputs that a group's resources were made from."""
+        return self._pins.sources(key)
+
+    def steps(self, before: Published, touched: Iterable[catalog.groups.GroupKey]) -> Iterator[Step | None]:
+        """Compute the touched groups; yield None after each of them, and in the end the step.
+
+        A proxy in no group is not in it: the cache leaves its streams with what they have.
+        """
+        result = Result(before)
+        if self._fresh:  # whatever was served before is not known here
+            result.left(None, before.members)
+            self._fresh = False
+        for key in touched:
+            self._compute(key, result)
+            yield None
+        yield result.step()
+
+    def _compute(self, key: catalog.groups.GroupKey, result: Result) -> None:
+        group = self._groups.get(key)
+        if group is None:
+            return
+        nodes = self._nodes.value(key)
+        result.left(group.name, group.nodes)
+        if nodes != group.nodes:
+            result.moved = True
+            group.nodes = nodes
+        if not nodes:
+            self._pins.discard(key)
+            self._nodes.discard(key)
+            del self._groups[key]
+            return
+        try:
+            snapshot = consistent(self._pins.value(key), result.before.snapshots.get(group.name))
+        except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
+            result.fail(group.name, nodes, error)
+        else:
+            result.add(group.name, nodes, snapshot)
+
+
+@derived
+def nodes_of(serving: Serving, group: catalog.groups.GroupKey) -> tuple[NodeKey, ...]:
+    """Return the proxies of a group by their certificates' common names."""
+    view = serving.view
+    names = (view.workloads[each].proxy_name for each in view.members.get(group, ()))
+    return tuple(NodeKey(str(name)) for name in names if name is not None)
+
+
+@derived
+def resources(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Resource, ...]:
+    """Return all that the proxies of a group are sent."""
+    need = Need(
+        proxy_policy(serving.view, group),
+        serving.certificates.get(group.identity),
+        serving.roots.get(_ROOTS, b""),
+    )
+    return tuple(each for piece in serving.translate(need) for each in made(serving, piece))
+
+
+@derived
+def made(serving: Serving, piece: Piece) -> tuple[Resource, ...]:
+    """Return a piece's resources, made once for all groups that have it."""
+    serving.encoded += 1
+    return piece.resources()
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group that is kept current: its name, and the nodes it had when it was last computed."""
+
+    name: GroupKey
+    nodes: tuple[NodeKey, ...] = ()
