@@ -15,11 +15,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-import aiohttp
-
+import tests.golden.forking  # noqa: F401 - imported for what it says before gRPC is imported
+from agent.lifecycle import Ending
 from catalog.groups import groups
 from catalog.identities import service_identities
+from catalog.inbound import LOOPBACK
 from catalog.policy import proxy_policy
+from catalog.proxy import ProxyPolicy
 from catalog.view import MeshSettings, View
 from certs.authority import CertificateAuthority
 from certs.ledger import Ledger
@@ -28,19 +30,24 @@ from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import TrustDomain
+from mesh.names import IpAddress, TrustDomain
+from mesh.workload import Explicit
 from providers.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.envoy.secrets import secrets
 from sidecars.envoy.translate import resources
+from tests.golden.beacon import beacon
+from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from xds.access import Peer
 from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import Resource
 from xds.server import AdsServer, TlsIdentity
 from xds.snapshot import Snapshot
 from xds.wire import Node
 
 TRUST_DOMAIN = TrustDomain("cluster.local")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Translate = Callable[[ProxyPolicy], tuple[Resource, ...]]
 
 
 def envoy_program() -> str | None:
@@ -74,7 +81,12 @@ class LiveMesh:
     server: AdsServer
     ads_port: int
     ends: AsyncExitStack
+    translate: Translate = resources
     logs: dict[str, Path] = field(default_factory=dict)
+    envoys: dict[str, RunningEnvoy] = field(default_factory=dict)
+    loopback: IpAddress | None = None
+    """Where a proxy in transparent interception shows its beacon: on a loopback of its own, if it has one."""
+    _round: int = 0
 
     @classmethod
     async def start(cls, state: Path, manifests: str, ends: AsyncExitStack) -> Self:
@@ -90,13 +102,18 @@ class LiveMesh:
         port = await server.start("127.0.0.1:0")
         ends.push_async_callback(server.stop, 1)
         manager = CertificateManager(authority, state, timedelta(hours=24), lambda: 0.0)
-        mesh = cls(state, _view(manifests), authority, manager, ledger, cache, server, port, ends)
+        mesh = cls(state, view_of(manifests), authority, manager, ledger, cache, server, port, ends)
         mesh.apply(manifests)
         return mesh
 
-    def apply(self, manifests: str) -> None:
-        """Publish what these manifests come to."""
-        self.view = _view(manifests)
+    def apply(self, manifests: str, said: tuple[str, ...] = ()) -> None:
+        """Publish what these manifests come to, of which their reader says these codes."""
+        self.publish(view_of(manifests, said))
+
+    def publish(self, view: View) -> None:
+        """Publish what a view comes to."""
+        self.view = view
+        self._round += 1
         now = datetime.now(UTC)
         snapshots: dict[GroupKey, Snapshot] = {}
         members: dict[NodeKey, GroupKey] = {}
@@ -106,35 +123,57 @@ class LiveMesh:
             certificate = self.manager.ensure(key.identity, names[key.identity], now)
             secret = secrets(certificate, self.manager.trust_bundle(), TRUST_DOMAIN)
             group = GroupKey(str(number))
-            snapshots[group] = Snapshot.of((*resources(policy), *secret))
+            where = key.address or self.loopback
+            shining = beacon(where, self._round) if where else ()
+            snapshots[group] = Snapshot.of((*self.translate(policy), *secret, *shining))
             assert snapshots[group].missing() == ()
             for uuid in uuids:
                 name = self.view.workloads_by_uuid[uuid].proxy_name
                 members[NodeKey(str(name))] = group
         self.cache.publish(snapshots, members)
 
-    async def envoy(self, uuid: str, protocol: AdsProtocol = AdsProtocol.DELTA) -> None:
-        """Start a workload's Envoy and wait until it is live."""
-        name = next(each.proxy_name for key, each in self.view.workloads_by_uuid.items() if key == uuid)
-        assert name is not None
+    async def in_force(self) -> None:
+        """Wait until every Envoy has what was published last, and nothing of it is warming."""
+        for envoy in self.envoys.values():
+            await until(lambda envoy=envoy: self._has_it(envoy))  # type: ignore[misc] # bound early
+
+    async def complaints(self) -> str:
+        """Return what the Envoys logged or rejected, and which of them were sent deprecated fields."""
+        logged = [f"{uuid}: {text}" for uuid, log in self.logs.items() if (text := log.read_text())]
+        rejected = [uuid for uuid in self.envoys if await self.stat(uuid, "update_rejected")]
+        outdated = [uuid for uuid in self.envoys if await self.stat(uuid, "runtime.deprecated_feature_use")]
+        counted = (f"{uuid} rejected an update" for uuid in rejected)
+        return "\n".join((*logged, *counted, *(f"{uuid} was sent deprecated fields" for uuid in outdated)))
+
+    async def _has_it(self, envoy: RunningEnvoy) -> bool:
+        if await envoy.round() != str(self._round):
+            return False
+        lines = (await envoy.text("/stats?filter=warming")).splitlines()
+        return bool(lines) and all(line.endswith(": 0") for line in lines)
+
+    async def envoy(
+        self,
+        uuid: str,
+        protocol: AdsProtocol = AdsProtocol.DELTA,
+        place: Place = HERE,
+        drain_seconds: int = 45,
+    ) -> None:
+        """Start a workload's Envoy as the agent does, and wait until it is live."""
+        workload = next(each for key, each in self.view.workloads_by_uuid.items() if key == uuid)
+        assert workload.proxy_name is not None
         folder = self.state / uuid
         folder.mkdir()
-        settings = self._credentials(name, folder, protocol)
+        settings = self._credentials(workload.proxy_name, folder, protocol)
         (folder / "bootstrap.json").write_text(bootstrap(settings))
+        explicit = isinstance(workload.interception, Explicit)
+        session = await self.ends.enter_async_context(place.session())
+        running = RunningEnvoy(folder, workload.address if explicit else LOOPBACK, session)
         program = envoy_program()
         assert program is not None
-        self.logs[uuid] = folder / "envoy.log"
-        with (folder / "access.log").open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *("--config-path", str(folder / "bootstrap.json"), "--concurrency", "1"),
-                *("--disable-hot-restart", "--log-level", "warning", "--log-path", str(self.logs[uuid])),
-                *("--admin-address-path", str(folder / "admin")),
-                stdout=output,
-                stderr=output,
-            )
-        self.ends.push_async_callback(_end, process)
-        await until(lambda: self._live(folder))
+        keeping = await keep(program, running, place, drain_seconds, self.ends)
+        self.logs[uuid] = running.log
+        self.envoys[uuid] = running
+        await until(lambda: self._live(running, keeping))
 
     def client(self, namespace: str, account: str) -> ssl.SSLContext:
         """Return a TLS client with the service certificate of an identity, which trusts the mesh's root."""
@@ -145,10 +184,7 @@ class LiveMesh:
 
     async def stat(self, uuid: str, name: str) -> int:
         """Return one of an Envoy's counters."""
-        admin = (self.state / uuid / "admin").read_text()
-        async with aiohttp.ClientSession() as session:
-            answer = await session.get(f"http://{admin}/stats?filter={name}&format=json")
-            found = json.loads(await answer.text())["stats"]
+        found = json.loads(await self.envoys[uuid].text(f"/stats?filter={name}&format=json"))["stats"]
         return sum(each["value"] for each in found if "value" in each)
 
     def _context(self, identity: ServiceIdentity) -> ssl.SSLContext:
@@ -182,19 +218,16 @@ class LiveMesh:
             protocol=protocol,
         )
 
-    async def _live(self, folder: Path) -> bool:
-        if not (folder / "admin").is_file():
-            return False
-        async with aiohttp.ClientSession() as session:
-            answer = await session.get(f"http://{(folder / 'admin').read_text()}/ready")
-            return answer.status == 200
+    async def _live(self, running: RunningEnvoy, keeping: "asyncio.Task[Ending]") -> bool:
+        assert not keeping.done(), f"Envoy has ended: {keeping.result()}"
+        return await running.live_epoch() == 0
 
 
 async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
     """Wait until something holds, asking often; fail after a while."""
     async with asyncio.timeout(seconds):
         while not await holds():
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.01)
 
 
 async def serve(ends: AsyncExitStack, address: str, port: int, handle: Serve) -> None:
@@ -203,16 +236,11 @@ async def serve(ends: AsyncExitStack, address: str, port: int, handle: Serve) ->
     ends.push_async_callback(_close, server)
 
 
-def _view(manifests: str) -> View:
+def view_of(manifests: str, said: tuple[str, ...] = ()) -> View:
+    """Read manifests into a view; their reader must say these codes, by default nothing."""
     read = Manifests().apply("mesh.yaml", manifests)
-    assert read.problems() == ()
+    assert tuple(str(each.code) for each in read.problems()) == said, read.problems()
     return View.build(read.objects(), read.inventory(), MeshSettings(trust_domain=TRUST_DOMAIN))
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
 
 
 async def _close(server: asyncio.Server) -> None:

@@ -1,11 +1,16 @@
-"""Where the programs are."""
+"""Where the programs are, and the scene that they play in."""
 
 import os
 import shutil
 import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+
+from tests.e2e.agent.scenes import APPLICATION, MESH, PORT, Scene, answer
+from tests.golden.live import LiveMesh, serve
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +32,17 @@ def missing_for_namespaces() -> str:
     needed = ("ip", "iptables-restore", "ip6tables-restore", "nsenter", "unshare")
     lacking = [name for name in needed if shutil.which(name) is None]
     return f"it needs {', '.join(lacking)}" if lacking else ""
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """End what a test started."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, envoy: str, meshwright: str, ends: AsyncExitStack) -> Scene:
+    """A mesh of a shop and its customer; the shop's application runs."""
+    await serve(ends, APPLICATION, PORT, answer)
+    return Scene(await LiveMesh.start(tmp_path, MESH, ends), envoy, meshwright, ends)

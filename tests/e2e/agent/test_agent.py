@@ -6,192 +6,18 @@ import os
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
-import aiohttp
 import pytest
 import structlog
 
 from agent.runtime import shared_memory
-from certs.proxy import issue_proxy
-from demo.interception import free_port
-from tests.golden.live import LiveMesh, serve, until
+from tests.e2e.agent.scenes import APPLICATION, CLIENT, PORT, Agent, Scene, answered, get, is_alive, when
+from tests.golden.live import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(90)]
 _log = structlog.get_logger(__name__)
-NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"
-SERVER, APPLICATION, CLIENT = f"{NET}.1", f"{NET}.2", f"{NET}.3"
-PORT = 8080
-MESH = f"""
-apiVersion: v1
-kind: Service
-metadata: {{name: shop, namespace: default}}
-spec: {{selector: {{app: shop}}, ports: [{{name: web, port: 80, targetPort: {PORT}, appProtocol: http}}]}}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: shop, namespace: default, labels: {{app: shop}}}}
-spec: {{address: {SERVER}, applicationAddress: {APPLICATION}, serviceAccount: shop, uuid: shop-uuid}}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: alice, namespace: default, labels: {{app: alice}}}}
-spec:
-  address: {CLIENT}
-  serviceAccount: alice
-  uuid: alice-uuid
-  upstreams: [{{service: shop, port: 80, address: {CLIENT}, localPort: {PORT}}}]
----
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {{name: all, namespace: default}}
-spec: {{matches: [{{name: all, pathRegex: .*, methods: ['*']}}]}}
----
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {{name: alice-to-shop, namespace: default}}
-spec:
-  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
-  sources: [{{kind: ServiceAccount, name: alice, namespace: default}}]
-  rules: [{{kind: HTTPRouteGroup, name: all, matches: [all]}}]
-"""
-
-
-class Agent:
-    """A running `meshwright agent` and what can be asked of it."""
-
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path, admin: str, status: str) -> None:
-        self.process = process
-        self.folder = folder
-        self.admin = f"http://{admin}"
-        self.status = f"http://{status}"
-
-    @property
-    def events(self) -> list[dict[str, object]]:
-        """Return the agent's own log lines, as far as they are complete; Envoy's stand among them."""
-        lines = (self.folder / "agent.log").read_text().splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-        return [each for each in found if "event" in each]
-
-    def started(self) -> list[int]:
-        """Return the process ids of all Envoys so far."""
-        return [int(str(each["pid"])) for each in self.events if each["event"] == "envoy started"]
-
-    async def ready(self) -> bool:
-        """Ask for readiness."""
-        return (await get(f"{self.status}/healthz/ready"))[0] == 200
-
-    async def epoch(self) -> int:
-        """Ask Envoy which epoch answers; -1 while none is live."""
-        status, text = await get(f"{self.admin}/server_info")
-        found = json.loads(text) if status == 200 else {}
-        if found.get("state") != "LIVE":
-            return -1
-        return int(found["command_line_options"].get("restart_epoch", 0))
-
-
-class Scene:
-    """A mesh, and agents for its workloads."""
-
-    def __init__(self, mesh: LiveMesh, envoy: str, meshwright: str, ends: AsyncExitStack) -> None:
-        self.mesh = mesh
-        self._envoy = envoy
-        self._meshwright = meshwright
-        self._ends = ends
-
-    def issue(self, uuid: str, folder: Path) -> str:
-        """Put a new certificate for a workload's proxy into a directory, one file after the other."""
-        name = self.mesh.view.workloads_by_uuid[uuid].proxy_name  # type: ignore[index] # a NewType of str
-        assert name is not None
-        now = datetime.now(UTC)
-        made = issue_proxy(self.mesh.authority, self.mesh.ledger, name, timedelta(days=1), now)
-        (folder / "proxy.key").write_bytes(made.key.reveal())
-        (folder / "proxy.pem").write_bytes(made.chain_pem)
-        (folder / "ca.pem").write_bytes(self.mesh.authority.trust_bundle())
-        return made.serial
-
-    async def agent(self, uuid: str, *more: str) -> Agent:
-        """Start an agent and wait until its proxy is ready."""
-        made = await self.start(uuid, *more)
-        await until(made.ready, 40)
-        return made
-
-    async def start(self, uuid: str, *more: str) -> Agent:
-        """Start an agent."""
-        folder = self.mesh.state / uuid
-        (folder / "credentials").mkdir(parents=True)
-        self.issue(uuid, folder / "credentials")
-        admin, status = (f"{NET}.9:{free_port(f'{NET}.9', 0)}" for _ in range(2))
-        command = [self._meshwright, "agent", "--credentials", str(folder / "credentials")]
-        command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
-        command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]
-        command += ["--termination-least-seconds", "0", "--termination-most-seconds", "2"]
-        command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3", *more]
-        with (folder / "agent.log").open("wb") as log:
-            process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
-        made = Agent(process, folder, admin, status)
-        self._ends.push_async_callback(_end, made)
-        return made
-
-
-async def _end(agent: Agent) -> None:
-    if agent.process.returncode is None:
-        agent.process.terminate()
-        async with asyncio.timeout(10):
-            await agent.process.wait()
-
-
-async def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
-    """Ask, over a connection of its own; status 0 where nobody answers."""
-    connector = aiohttp.TCPConnector(force_close=True)
-    try:
-        async with aiohttp.ClientSession(connector=connector) as session:
-            answer = await session.request(method, url, headers=headers, timeout=aiohttp.ClientTimeout(5))
-            return answer.status, await answer.text()
-    except (aiohttp.ClientError, OSError, TimeoutError):
-        return 0, ""
-
-
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer one request, and close."""
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nok\n")
-    await writer.drain()
-    writer.close()
-
-
-def is_alive(pid: int) -> bool:
-    """Say whether a process runs and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def when(condition: Callable[[], bool]) -> Awaitable[None]:
-    """Wait for what can be seen without asking."""
-
-    async def holds() -> bool:
-        return condition()
-
-    return until(holds, 30)
-
-
-@pytest.fixture
-async def ends() -> AsyncIterator[AsyncExitStack]:
-    """End what a test started."""
-    async with AsyncExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-async def scene(tmp_path: Path, envoy: str, meshwright: str, ends: AsyncExitStack) -> Scene:
-    """A mesh of a shop and its customer; the shop's application runs."""
-    await serve(ends, APPLICATION, PORT, _answer)
-    return Scene(await LiveMesh.start(tmp_path, MESH, ends), envoy, meshwright, ends)
 
 
 async def test_envoy_is_kept_and_ends_with_the_agent_and_the_agent_with_it(scene: Scene) -> None:
@@ -281,7 +107,7 @@ async def test_a_hot_restart_under_load_loses_no_request(scene: Scene, tmp_path:
     for path in overrides.values():
         path.write_text("{}")
     agents = {uuid: await scene.agent(uuid, "--override", str(path)) for uuid, path in overrides.items()}
-    await until(_answered)
+    await until(answered)
     outcomes: Counter[int] = Counter()
     enough = asyncio.Event()
 
@@ -304,10 +130,6 @@ async def test_a_hot_restart_under_load_loses_no_request(scene: Scene, tmp_path:
 
 async def _is_at(agent: Agent, epoch: int) -> bool:
     return await agent.epoch() == epoch
-
-
-async def _answered() -> bool:
-    return (await get(f"http://{CLIENT}:{PORT}/"))[0] == 200
 
 
 async def test_what_envoy_refuses_is_not_used(scene: Scene, tmp_path: Path) -> None:
@@ -357,7 +179,7 @@ async def test_the_status_server(scene: Scene, meshwright: str) -> None:
 async def test_a_killed_envoy_is_back_before_its_second_try(scene: Scene) -> None:
     """Requests fail only while there is no Envoy; the new one serves on, and the load goes on through it."""
     agents = [await scene.agent(uuid) for uuid in ("alice-uuid", "shop-uuid")]
-    await until(_answered)
+    await until(answered)
     outcomes: Counter[int] = Counter()
     enough = asyncio.Event()
 
@@ -371,7 +193,7 @@ async def test_a_killed_envoy_is_back_before_its_second_try(scene: Scene) -> Non
         os.kill(agent.started()[0], signal.SIGKILL)
         await when(lambda agent=agent: len(agent.started()) == 2)  # type: ignore[misc]
         await until(agent.ready, 30)
-        await until(_answered)
+        await until(answered)
     before = outcomes.copy()
     await when(lambda: outcomes.total() > before.total() + 100)
     enough.set()

@@ -15,8 +15,10 @@ from socket import AF_INET, AF_INET6, AddressFamily
 import pytest
 
 from agent.intercepting import Backend, check, put
-from agent.interception import Capture, Family, Interception
+from agent.interception import Family, Interception
 from agent.ports import PortRange
+from mesh.workload import Capture
+from sidecars.layout import INBOUND_PORT, TPROXY_PORT
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.agent.machines import (
     APPLICATION_UID,
@@ -68,7 +70,8 @@ class Scene:
             for port in (APPLICATION, EXCLUDED):
                 self.servers.listen("application", family, port, APPLICATION_UID)
             self.servers.listen("outbound", family, 15001, PROXY_UID)
-            self.servers.listen("inbound", family, 15003, PROXY_UID, transparent=transparent)
+            port = TPROXY_PORT if transparent else INBOUND_PORT
+            self.servers.listen("inbound", family, port, PROXY_UID, transparent=transparent)
             for port in (80, 5432):
                 self.outside.listen("outside", family, port, APPLICATION_UID)
 

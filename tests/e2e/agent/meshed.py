@@ -1,0 +1,254 @@
+"""Two machines in the mesh: `meshwright serve` on a switch, agent, Envoy and rules on each machine.
+
+Everything but the applications and their callers is a process, started as docs/vm.md has it; machines are
+network namespaces.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from demo.plane import COMMAND, ControlPlane, PlaneAddresses
+from demo.transparent import as_user
+from mesh.workload import Capture, Transparent
+from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Machine, machine
+from tests.e2e.agent.scenes import Agent, end, get_from
+from tests.e2e.policy import applications
+from tests.e2e.policy.applications import GREETER, HTTP
+from tests.golden.envoys import Place
+from tests.golden.live import until
+
+V4, V6 = socket.AF_INET, socket.AF_INET6
+SWITCH = {V4: "10.78.0.250", V6: "fd00:78::fa"}
+ADDRESSES = {
+    "alice": {V4: "10.78.0.1", V6: "fd00:78::1"},
+    "shop": {V4: "10.78.0.2", V6: "fd00:78::2"},
+}
+CALLED_AT = {V4: "10.96.0.1", V6: "fd00:96::1"}
+"""The shop's services: `shop` has an IPv4 address of its own, `shop6` one of IPv6."""
+PLANE = PlaneAddresses(f"{SWITCH[V4]}:15128", "127.0.0.1:9091", "127.0.0.1:9092")
+ADMIN, STATUS = "127.0.0.1:15000", "127.0.0.1:15020"
+POLICY = """
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: default}}
+spec:
+  clusterIP: {v4}
+  selector: {{app: shop}}
+  ports:
+  - {{name: web, port: 80, targetPort: {http}, appProtocol: http}}
+  - {{name: greeter, port: {greeter}, appProtocol: tcp-server-first}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: shop6, namespace: default}}
+spec:
+  clusterIP: '{v6}'
+  selector: {{app: shop}}
+  ports: [{{name: web, port: 80, targetPort: {http}, appProtocol: http}}]
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: books, namespace: default}}
+spec: {{matches: [{{name: books, pathRegex: /books.*, methods: ['*']}}]}}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: TCPRoute
+metadata: {{name: greeter, namespace: default}}
+spec: {{matches: {{ports: [{greeter}]}}}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: to-the-shop, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{sources}]
+  rules: [{{kind: HTTPRouteGroup, name: books}}, {{kind: TCPRoute, name: greeter}}]
+"""
+
+
+def policy(*clients: str) -> str:
+    """Return services and rules: these ServiceAccounts may ask the shop for books, and be greeted."""
+    sources = ", ".join(f"{{kind: ServiceAccount, name: {each}, namespace: default}}" for each in clients)
+    at = {"v4": CALLED_AT[V4], "v6": CALLED_AT[V6]}
+    return POLICY.format(**at, http=HTTP, greeter=GREETER, sources=sources)
+
+
+def _workload(name: str, family: socket.AddressFamily, how: Transparent) -> str:
+    return (
+        "---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
+        f"metadata: {{name: {name}, namespace: default, labels: {{app: {name}}}}}\n"
+        f"spec: {{address: '{ADDRESSES[name][family]}', serviceAccount: {name}, uuid: {name}-uuid, "
+        f"interception: {{capture: {how.capture}, ipv6: {json.dumps(how.ipv6)}}}}}\n"
+    )
+
+
+@dataclass
+class Meshed:
+    """The machines, the control plane on the switch, and an agent on each machine."""
+
+    state: Path
+    how: Transparent
+    envoy: str
+    ends: AsyncExitStack
+    machines: dict[str, Machine]
+    agents: dict[str, Agent] = field(default_factory=dict)
+    serving: asyncio.subprocess.Process | None = None
+
+    @classmethod
+    async def start(
+        cls, state: Path, family: socket.AddressFamily, how: Transparent, envoy: str, ends: AsyncExitStack
+    ) -> "Meshed":
+        """Start all, where peers reach the workloads by this family; return when both proxies are ready."""
+        machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
+        _join(machines)
+        made = cls(state, how, envoy, ends, machines)
+        (state / "mesh").mkdir()
+        workloads = "".join(_workload(name, family, how) for name in ADDRESSES)
+        (state / "mesh" / "workloads.yaml").write_text(workloads)
+        made.apply(policy("alice", "shop"))
+        await made.serve()
+        await applications.start("shop", partial(_bound, machines["shop"]), ends)
+        await asyncio.gather(*(made._equip(name) for name in ADDRESSES))
+        return made
+
+    def apply(self, text: str) -> None:
+        """Change the policy's file, as an editor does."""
+        new = self.state / "mesh" / ".policy.new"
+        new.write_text(text)
+        new.replace(self.state / "mesh" / "policy.yaml")
+
+    async def serve(self) -> None:
+        """Start the control plane, and wait until it answers."""
+        command = [*self.machines["switch"].enter, str(COMMAND), "serve"]
+        command += ["--mesh", str(self.state / "mesh"), "--state", str(self.state / "control")]
+        command += ["--ads-address", PLANE.ads, "--http-address", PLANE.http, "--debug-address", PLANE.debug]
+        with (self.state / "serve.log").open("ab") as log:
+            self.serving = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+        self.ends.push_async_callback(_gone, self.serving)
+        await until(self._answers, 40)
+
+    async def _answers(self) -> bool:
+        assert self.serving is not None
+        assert self.serving.returncode is None, (self.state / "serve.log").read_text()[-2000:]
+        with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+            return bool(await self.ask("/debug/proxy"))
+        return False
+
+    async def crash(self) -> None:
+        """Kill the control plane."""
+        assert self.serving is not None
+        self.serving.kill()
+        await self.serving.wait()
+
+    async def ask(self, path: str) -> Any:
+        """Ask the control plane on its socket."""
+        plane = ControlPlane(self.state / "mesh", self.state / "control", PLANE)
+        return await plane.ask(path)
+
+    async def synced(self) -> bool:
+        """Say whether both proxies are connected, and have accepted what they were sent."""
+        try:
+            streams = (await self.ask("/debug/xds"))["streams"]
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return False
+        states = {kind["state"] for stream in streams for kind in stream["types"].values()}
+        return len(streams) == len(self.agents) and states == {"synced"}
+
+    def place(self, name: str, family: socket.AddressFamily = V4) -> Place:
+        """Return where an application of a machine stands."""
+        return Place(open_socket=partial(self.machines[name].socket, family, APPLICATION_UID))
+
+    async def get(self, caller: str, url: str, family: socket.AddressFamily = V4) -> tuple[int, str]:
+        """Have a machine's application send a request on a connection of its own."""
+        return await get_from(self.place(caller, family), url)
+
+    async def books(self, caller: str, family: socket.AddressFamily) -> tuple[int, str]:
+        """Have a machine's application ask the shop for books at the address of a family."""
+        host = CALLED_AT[family]
+        at = f"[{host}]" if family == V6 else host
+        return await self.get(caller, f"http://{at}/books", family)
+
+    def log(self, name: str, caller: str) -> list[dict[str, Any]]:
+        """Return a proxy's access log of calls that came in from that identity."""
+        lines = (self.state / name / "agent.log").read_text().splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [each for each in found if str(each.get("caller")).endswith(f"/sa/{caller}")]
+
+    async def stat(self, name: str, pattern: str) -> int:
+        """Return the sum of a proxy's counters and gauges of that pattern."""
+        _, text = await self.agents[name].get(f"http://{ADMIN}/stats?filter={pattern}")
+        return sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
+
+    async def _equip(self, name: str) -> None:
+        await self.agent(name, ["net_admin"] if self.how.capture is Capture.TPROXY else [])
+        flags = ["--capture", self.how.capture.value, *(["--ipv6"] if self.how.ipv6 else [])]
+        await asyncio.to_thread(self.machines[name].run, str(COMMAND), "intercept", *flags)
+
+    async def agent(self, name: str, capabilities: list[str]) -> Agent:
+        """Give a machine its certificate and start its agent; return when its proxy is ready."""
+        folder = self.state / name
+        (folder / "run").mkdir(parents=True)
+        (folder / "override.json").write_text("{}")
+        issue = [str(COMMAND), "certs", "issue-proxy", "--state", str(self.state / "control")]
+        issue += ["--uuid", f"{name}-uuid", "--service", name, "--namespace", "default"]
+        issue += ["--out", str(folder / "credentials")]
+        await asyncio.to_thread(self.machines["switch"].run, *issue)
+        (folder / "hosts").touch()
+        for each in (folder, *folder.rglob("*")):
+            os.chown(each, PROXY_UID, PROXY_UID)
+        command = [str(COMMAND), "agent", "--credentials", str(folder / "credentials"), "--ads", PLANE.ads]
+        command += ["--run", str(folder / "run"), "--envoy", self.envoy, "--concurrency", "1"]
+        command += ["--hosts-file", str(folder / "hosts"), "--override", str(folder / "override.json")]
+        command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3"]
+        command += ["--termination-least-seconds", "0", "--termination-most-seconds", "1"]
+        user = as_user(PROXY_UID, command, [COMMAND, Path(self.envoy), self.state], capabilities)
+        with (folder / "agent.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *self.machines[name].enter, *user, stdout=log, stderr=log
+            )
+        get = partial(get_from, Place(open_socket=partial(self.machines[name].socket, V4, PROXY_UID)))
+        made = Agent(process, folder, ADMIN, STATUS, get)
+        self.agents[name] = made
+        self.ends.push_async_callback(end, made)
+        await until(made.ready, 40)
+        return made
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.terminate()
+        await process.wait()
+
+
+def _join(machines: dict[str, Machine]) -> None:
+    """Cable every machine to the switch."""
+    switch = machines["switch"]
+    lines = ["link add bridge0 type bridge", f"address add {SWITCH[V4]}/24 dev bridge0"]
+    lines += [f"address add {SWITCH[V6]}/64 dev bridge0 nodad", "link set bridge0 up"]
+    for number, name in enumerate(ADDRESSES):
+        cable = f"link add port{number} type veth peer name eth0 netns {machines[name].holder.pid}"
+        lines += [cable, f"link set port{number} master bridge0", f"link set port{number} up"]
+    switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+    for name, address in ADDRESSES.items():
+        lines = [f"address add {address[V4]}/24 dev eth0", f"address add {address[V6]}/64 dev eth0 nodad"]
+        lines += ["link set eth0 up", "route add default dev eth0"]
+        machines[name].run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+        machines[name].run("ip", "-6", "route", "add", "default", "dev", "eth0")
+
+
+def _bound(at: Machine, port: int) -> socket.socket:
+    made = at.socket(V4, APPLICATION_UID)
+    made.settimeout(None)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(("", port))
+    return made

@@ -1,0 +1,194 @@
+"""A shop and its customer in a live mesh, and agents for their workloads."""
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import aiohttp
+
+from certs.proxy import issue_proxy
+from demo.interception import free_port
+from tests.golden.envoys import HERE, Place
+from tests.golden.live import LiveMesh, until
+
+NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"
+SERVER, APPLICATION, CLIENT = f"{NET}.1", f"{NET}.2", f"{NET}.3"
+PORT = 8080
+MESH = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: default}}
+spec: {{selector: {{app: shop}}, ports: [{{name: web, port: 80, targetPort: {PORT}, appProtocol: http}}]}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: shop, namespace: default, labels: {{app: shop}}}}
+spec: {{address: {SERVER}, applicationAddress: {APPLICATION}, serviceAccount: shop, uuid: shop-uuid}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: alice, namespace: default, labels: {{app: alice}}}}
+spec:
+  address: {CLIENT}
+  serviceAccount: alice
+  uuid: alice-uuid
+  upstreams: [{{service: shop, port: 80, address: {CLIENT}, localPort: {PORT}}}]
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: all, namespace: default}}
+spec: {{matches: [{{name: all, pathRegex: .*, methods: ['*']}}]}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: alice-to-shop, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{{kind: ServiceAccount, name: alice, namespace: default}}]
+  rules: [{{kind: HTTPRouteGroup, name: all, matches: [all]}}]
+"""
+
+
+class Agent:
+    """A running `meshwright agent` and what can be asked of it."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, folder: Path, admin: str, status: str, get: "Get"
+    ) -> None:
+        self.process = process
+        self.get = get
+        self.folder = folder
+        self.admin = f"http://{admin}"
+        self.status = f"http://{status}"
+
+    @property
+    def events(self) -> list[dict[str, object]]:
+        """Return the agent's own log lines, as far as they are complete; Envoy's stand among them."""
+        lines = (self.folder / "agent.log").read_text().splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [each for each in found if "event" in each]
+
+    def started(self) -> list[int]:
+        """Return the process ids of all Envoys so far."""
+        return [int(str(each["pid"])) for each in self.events if each["event"] == "envoy started"]
+
+    async def ready(self) -> bool:
+        """Ask for readiness."""
+        return (await self.get(f"{self.status}/healthz/ready"))[0] == 200
+
+    async def epoch(self) -> int:
+        """Ask Envoy which epoch answers; -1 while none is live."""
+        status, text = await self.get(f"{self.admin}/server_info")
+        found = json.loads(text) if status == 200 else {}
+        if found.get("state") != "LIVE":
+            return -1
+        return int(found["command_line_options"].get("restart_epoch", 0))
+
+
+class Scene:
+    """A mesh, and agents for its workloads."""
+
+    def __init__(self, mesh: LiveMesh, envoy: str, meshwright: str, ends: AsyncExitStack) -> None:
+        self.mesh = mesh
+        self._envoy = envoy
+        self._meshwright = meshwright
+        self._ends = ends
+
+    def issue(self, uuid: str, folder: Path) -> str:
+        """Put a new certificate for a workload's proxy into a directory, one file after the other."""
+        name = self.mesh.view.workloads_by_uuid[uuid].proxy_name  # type: ignore[index] # a NewType of str
+        assert name is not None
+        now = datetime.now(UTC)
+        made = issue_proxy(self.mesh.authority, self.mesh.ledger, name, timedelta(days=1), now)
+        (folder / "proxy.key").write_bytes(made.key.reveal())
+        (folder / "proxy.pem").write_bytes(made.chain_pem)
+        (folder / "ca.pem").write_bytes(self.mesh.authority.trust_bundle())
+        return made.serial
+
+    async def agent(self, uuid: str, *more: str) -> Agent:
+        """Start an agent and wait until its proxy is ready."""
+        made = await self.start(uuid, *more)
+        await until(made.ready, 40)
+        return made
+
+    async def start(self, uuid: str, *more: str) -> Agent:
+        """Start an agent."""
+        folder = self.mesh.state / uuid
+        (folder / "credentials").mkdir(parents=True)
+        self.issue(uuid, folder / "credentials")
+        admin, status = (f"{NET}.9:{free_port(f'{NET}.9', 0)}" for _ in range(2))
+        command = [self._meshwright, "agent", "--credentials", str(folder / "credentials")]
+        command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
+        command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]
+        command += ["--termination-least-seconds", "0", "--termination-most-seconds", "2"]
+        command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3", *more]
+        with (folder / "agent.log").open("wb") as log:
+            process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+        made = Agent(process, folder, admin, status, get)
+        self._ends.push_async_callback(end, made)
+        return made
+
+
+async def end(agent: Agent) -> None:
+    """End an agent, if it runs."""
+    if agent.process.returncode is None:
+        agent.process.terminate()
+        async with asyncio.timeout(10):
+            await agent.process.wait()
+
+
+class Get(Protocol):
+    """Asks, and returns status and text; status 0 where nobody answers."""
+
+    async def __call__(self, url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+        """Ask."""
+
+
+async def get(url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    """Ask, over a connection of its own; status 0 where nobody answers."""
+    return await get_from(HERE, url, method, **headers)
+
+
+async def get_from(place: Place, url: str, method: str = "GET", **headers: str) -> tuple[int, str]:
+    """Ask from a place."""
+    try:
+        async with place.session() as session:
+            answer = await session.request(method, url, headers=headers, timeout=aiohttp.ClientTimeout(5))
+            return answer.status, await answer.text()
+    except (aiohttp.ClientError, OSError, TimeoutError):
+        return 0, ""
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer one request, and close."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\nconnection: close\r\n\r\nok\n")
+    await writer.drain()
+    writer.close()
+
+
+def is_alive(pid: int) -> bool:
+    """Say whether a process runs and is no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def when(condition: Callable[[], bool]) -> Awaitable[None]:
+    """Wait for what can be seen without asking."""
+
+    async def holds() -> bool:
+        return condition()
+
+    return until(holds, 30)
+
+
+async def answered() -> bool:
+    """Say whether the customer gets an answer from the shop."""
+    return (await get(f"http://{CLIENT}:{PORT}/"))[0] == 200

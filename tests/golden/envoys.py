@@ -1,0 +1,122 @@
+"""Envoys as the agent runs them: its keeper starts and ends them, here on a bootstrap that never changes."""
+
+import asyncio
+import contextlib
+import os
+import shlex
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from agent.command import EnvoyOptions
+from agent.keeper import Keeper
+from agent.lifecycle import Ending, Lifecycle, RestartSettings
+from agent.runtime import RuntimeDirectory
+from tests.golden.beacon import BEACON_PORT
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an Envoy runs: what stands before its command, how sockets are made there, and as which user."""
+
+    enter: tuple[str, ...] = ()
+    open_socket: Callable[[], socket.socket] = lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    uid: int | None = None
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return a client that stands there; every request has a connection of its own."""
+        connector = aiohttp.TCPConnector(socket_factory=lambda _: self._quiet(), force_close=True)
+        return aiohttp.ClientSession(connector=connector)
+
+    def _quiet(self) -> socket.socket:
+        made = self.open_socket()
+        made.setblocking(False)
+        return made
+
+
+HERE = Place()
+
+
+@dataclass(frozen=True)
+class RunningEnvoy:
+    """An Envoy that was started: its files, where it is, and where its beacon shines."""
+
+    folder: Path
+    beacon: str
+    session: aiohttp.ClientSession
+
+    @property
+    def log(self) -> Path:
+        """Return where it logs, from warnings on."""
+        return self.folder / "envoy.log"
+
+    @property
+    def admin(self) -> str:
+        """Return HOST:PORT of its admin interface, empty until it has said so."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.folder / "admin").read_text()
+        return ""
+
+    async def text(self, path: str) -> str:
+        """Return what its admin interface answers, empty where it does not with 200."""
+        return await self._get(f"http://{self.admin}{path}") if self.admin else ""
+
+    async def round(self) -> str:
+        """Return what its beacon shows."""
+        return await self._get(f"http://{self.beacon}:{BEACON_PORT}/")
+
+    async def live_epoch(self) -> int | None:
+        """Return 0 when it is live: what the agent's keeper asks."""
+        return 0 if await self.text("/ready") else None
+
+    async def _get(self, url: str) -> str:
+        try:
+            async with self.session.get(url) as answer:
+                return await answer.text() if answer.status == 200 else ""
+        except (aiohttp.ClientError, OSError):
+            return ""
+
+
+async def keep(
+    program: str, running: RunningEnvoy, place: Place, drain_seconds: int, ends: AsyncExitStack
+) -> "asyncio.Task[Ending]":
+    """Start an Envoy on the bootstrap in its folder; it ends with the exit stack, or by itself by a fault."""
+    folder = running.folder
+    options = EnvoyOptions(
+        _command(program, folder, place),
+        concurrency=1,
+        drain_seconds=drain_seconds,
+        hot_restart=False,
+        extra=(
+            *("--log-path", str(running.log), "--admin-address-path", str(folder / "admin")),
+            # Else a line may stay in a buffer for ten seconds, and a test see an empty log.
+            *("--file-flush-interval-msec", "20"),
+        ),
+    )
+    if place.uid is not None:
+        for each in (folder, *folder.iterdir()):
+            os.chown(each, place.uid, -1)
+    lifecycle = Lifecycle(RestartSettings(tries=0, hot_restart=False))
+    keeper = Keeper(options, RuntimeDirectory(folder), lifecycle, running)
+    keeping = asyncio.create_task(keeper.run(), name=f"keeper of {folder.name}")
+    ends.push_async_callback(_end, keeper, keeping)
+    await keeper.configured("only")
+    return keeping
+
+
+def _command(program: str, folder: Path, place: Place) -> str:
+    """Return the program to run: a script of one line that goes to Envoy's place and keeps its access log."""
+    script = folder / "envoy"
+    command = shlex.join([*place.enter, program])
+    script.write_text(f'#!/bin/sh\nexec {command} "$@" >{shlex.quote(str(folder))}/access.log 2>&1\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+async def _end(keeper: Keeper, keeping: "asyncio.Task[Ending]") -> None:
+    await keeper.stop()
+    await keeping
