@@ -2,12 +2,15 @@
 
 import argparse
 import asyncio
+import logging
 import secrets
 import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+
+import structlog
 
 from tests.differential import first_match
 from tests.differential.comparing import Counts, run, shrunk
@@ -30,6 +33,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="seed [a fresh one]")
     parser.add_argument("--first-match", action="store_true", help="translate wrongly, to see it found")
     given = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     seed = secrets.randbits(32) if given.seed is None else given.seed
     began = time.monotonic()
     counts = asyncio.run(_run(seed, given.cases, given.requests, mutant=given.first_match))

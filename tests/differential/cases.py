@@ -7,7 +7,8 @@ from typing import Any, Final
 from catalog.decide import Request
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName
-from tests.differential.topology import SERVICES, TCP, WORKLOADS, Offers, Runs, is_http
+from tests.differential.topology import GRPC, SERVICES, TCP, WORKLOADS, Offers, Runs, is_http
+from tests.differential.wire import Asked
 
 Document = dict[str, Any]
 
@@ -59,15 +60,10 @@ CREATED: Final = ("", "", "2023-01-01T00:00:00Z", "2024-06-01T12:00:00Z", "2024-
 
 @dataclass(frozen=True)
 class Case:
-    """A policy with what is asked under it, and how the path of each request is written (default: plain)."""
+    """A policy with what is asked under it."""
 
     documents: tuple[Document, ...]
-    requests: tuple[Request, ...]
-    written: tuple[str, ...] = ()
-
-    def sent(self) -> tuple[tuple[Request, str], ...]:
-        """Return the requests with their paths as they are written."""
-        return tuple(zip(self.requests, self.written or [each.path for each in self.requests], strict=True))
+    requests: tuple[Asked, ...]
 
 
 def case(random: Random, requests: int) -> Case:
@@ -83,12 +79,18 @@ def case(random: Random, requests: int) -> Case:
     found.extend(_split(random, number, kinds) for number in range(random.choice((0, 1, 2, 2, 3))))
     if random.random() < 0.12:
         found.append(_permissive())
-    asked = tuple(_request(random, found, favoured) for _ in range(requests))
-    return Case(tuple(found), asked, tuple(_written(random, each.path) for each in asked))
+    found.extend(_namespace(random, each) for each in ("shop", "bank") if random.random() < 0.15)
+    return Case(tuple(found), tuple(_asked(random, found, favoured) for _ in range(requests)))
 
 
-def _written(random: Random, path: str) -> str:
-    return random.choice(DRESSED[path]) if path in DRESSED and random.random() < 0.2 else path
+def _asked(random: Random, policy: list[Document], favoured: Runs) -> Asked:
+    request = _request(random, policy, favoured)
+    path = request.path
+    if path in DRESSED and random.random() < 0.2:
+        path = random.choice(DRESSED[path])
+    if request.port == GRPC or random.random() < 0.2:
+        return Asked.over_http2(request, path)
+    return Asked(request, path)
 
 
 def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:
@@ -110,7 +112,7 @@ def _routes(random: Random, namespace: str) -> list[Document]:
             _object("specs.smi-spec.io/v1alpha4", "HTTPRouteGroup", namespace, name, {"matches": matches})
         )
     for number in range(random.randint(1, 2)):
-        ports = random.choice(([], [8080], [TCP], [8081], [8080, TCP], [8080, 8081]))
+        ports = random.choice(([], [8080], [TCP], [8081], [8080, TCP], [8080, 8081, GRPC]))
         spec = {"matches": {"ports": ports} if ports else {}}
         found.append(_object("specs.smi-spec.io/v1alpha4", "TCPRoute", namespace, f"t.{number}", spec))
     return found
@@ -145,7 +147,7 @@ def _target(
     destination: Document = {"kind": "ServiceAccount", "name": server.account, "namespace": server.namespace}
     version = "v1alpha3"
     if random.random() < 0.05:
-        version, destination["port"] = "v1alpha2", random.choice((8080, 8081, TCP))
+        version, destination["port"] = "v1alpha2", random.choice((8080, 8081, GRPC, TCP))
     spec = {
         "destination": destination,
         "sources": [{"kind": "ServiceAccount", "namespace": ns, "name": name} for ns, name in sources],
@@ -189,6 +191,11 @@ def _permissive() -> Document:
     return _object("config.openservicemesh.io/v1alpha2", "MeshConfig", "osm-system", "osm-mesh-config", spec)
 
 
+def _namespace(random: Random, name: str) -> Document:
+    annotations = {"meshwright.dev/permissive": random.choice(("true", "false", "false"))}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
+
+
 def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
     """Make a request; mostly one that some target, or some split, has to do with."""
     targets = [each for each in policy if each["kind"] == "TrafficTarget"]
@@ -201,7 +208,7 @@ def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
         client = random.choice(meant or CLIENTS)
     service = random.choice(_services(random, policy, server))
     port = random.choices(
-        [each[0] for each in service.ports], [10, 2, 2] if len(service.ports) == 3 else [5, 1]
+        [each[0] for each in service.ports], [10, 2, 3, 2] if len(service.ports) == 4 else [5, 1]
     )[0]
     who = ServiceIdentity(Namespace(client.namespace), ServiceAccountName(client.account))
     if not is_http(port):

@@ -10,8 +10,9 @@ from catalog.decide import Answer, Decision, Place, Request, admitting, decide
 from catalog.view import View
 from mesh.names import Port
 from tests.differential.cases import SERVERS, Case, case
-from tests.differential.running import Answered, DifferentialMesh
-from tests.differential.topology import HTTP_A, HTTP_B, TCP, is_http
+from tests.differential.running import DifferentialMesh
+from tests.differential.topology import GRPC, HTTP_A, HTTP_B, TCP, is_http
+from tests.differential.wire import Answered, Asked
 
 REPEATS = 3
 """How often a request is sent that several workloads may answer."""
@@ -22,18 +23,17 @@ class Disagreement:
     """A request of which the oracle and the Envoys think differently."""
 
     case: Case
-    request: Request
-    path: str
+    asked: Asked
     expected: str
     seen: Answered
     directly: str = ""
 
     def __str__(self) -> str:
-        asked = self.request
+        asked, version = self.asked.request, 2 if self.asked.http2 else 1
         policy = yaml.safe_dump_all(self.case.documents, sort_keys=False)
         way = f"straight to {self.directly}" if self.directly else "through both sidecars"
         return (
-            f"{asked.client} to {asked.service}:{asked.port} {asked.method} {self.path} "
+            f"{asked.client} to {asked.service}:{asked.port} {asked.method} {self.asked.path} HTTP/{version} "
             f"{asked.headers} {way}: the oracle says {self.expected}, seen was {self.seen}, under\n{policy}"
         )
 
@@ -101,7 +101,8 @@ async def compare(mesh: DifferentialMesh, made: Case, counts: Counts) -> None:
     """Put one policy in force, send its requests, and count what they come to."""
     view = await mesh.apply(made.documents)
     counts.policies += 1
-    for request, path in made.sent():
+    for asked in made.requests:
+        request = asked.request
         decision = decide(view, request)
         counts.count(view, decision)
         expected, holds = expectation(decision, request)
@@ -109,13 +110,11 @@ async def compare(mesh: DifferentialMesh, made: Case, counts: Counts) -> None:
             sum(bool(share.weight) for share in decision.shares) > 1 or decision.answer is Answer.DEPENDS
         )
         for _ in range(REPEATS if several else 1):
-            seen = await mesh.send(request, path)
+            seen = await mesh.send(asked)
             if not holds(seen):
-                counts.disagreements.append(Disagreement(made, request, path, expected, seen))
+                counts.disagreements.append(Disagreement(made, asked, expected, seen))
                 break
-        counts.disagreements.extend(
-            [found async for found in _directly(mesh, view, made, request, path, counts)]
-        )
+        counts.disagreements.extend([found async for found in _directly(mesh, view, made, asked, counts)])
 
 
 async def shrunk(mesh: DifferentialMesh, found: Disagreement) -> Disagreement:
@@ -124,22 +123,24 @@ async def shrunk(mesh: DifferentialMesh, found: Disagreement) -> Disagreement:
     for document in found.case.documents:
         fewer = tuple(each for each in kept.case.documents if each is not document)
         counts = Counts()
-        await compare(mesh, Case(fewer, (found.request,) * REPEATS, (found.path,) * REPEATS), counts)
+        await compare(mesh, Case(fewer, (found.asked,) * REPEATS), counts)
         if counts.disagreements:
             kept = counts.disagreements[0]
     return kept
 
 
 async def _directly(
-    mesh: DifferentialMesh, view: View, made: Case, request: Request, path: str, counts: Counts
+    mesh: DifferentialMesh, view: View, made: Case, asked: Asked, counts: Counts
 ) -> AsyncIterator[Disagreement]:
     """Send the request past the client's sidecar, to one server that may have to do with it."""
-    server = SERVERS[counts.requests % len(SERVERS)]
-    port = (HTTP_A, HTTP_B)[counts.requests % 2] if is_http(request.port) else TCP
+    server, request = SERVERS[counts.requests % len(SERVERS)], asked.request
+    port = TCP
+    if is_http(request.port):
+        port = GRPC if asked.http2 else (HTTP_A, HTTP_B)[counts.requests % 2]
     place = Place(server.identity, Port(port)), is_http(request.port)
     yes = admitting(view, request, place) is not None
-    seen = await mesh.send_directly(request, path, server, port)
+    seen = await mesh.send_directly(asked, server, port)
     counts.direct += 1
     wanted = Answered(200, server.account) if yes else Answered(403 if is_http(request.port) else 0)
     if seen != wanted:
-        yield Disagreement(made, request, path, str(wanted), seen, f"{server.identity}:{port}")
+        yield Disagreement(made, asked, str(wanted), seen, f"{server.identity}:{port}")

@@ -21,6 +21,7 @@ from tests.differential import first_match
 from tests.differential.cases import Case, Document
 from tests.differential.comparing import Counts, compare, run
 from tests.differential.running import DifferentialMesh
+from tests.differential.wire import Asked
 from tests.golden.live import envoy_program
 
 pytestmark = [
@@ -43,9 +44,13 @@ async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Differ
 def regression(path: Path) -> Case:
     """Read a regression: the first document holds requests, the others the policy."""
     first, *policy = yaml.safe_load_all(path.read_text())
-    asked = first["requests"]
-    written = tuple(each.get("written", each.get("path", "/")) for each in asked)
-    return Case(tuple(policy), tuple(map(_request, asked)), written)
+    return Case(tuple(policy), tuple(map(_asked, first["requests"])))
+
+
+def _asked(given: Document) -> Asked:
+    request = _request(given)
+    path = given.get("written", request.path)
+    return Asked.over_http2(request, path) if given.get("http2") else Asked(request, path)
 
 
 def _request(asked: Document) -> Request:
@@ -123,7 +128,7 @@ async def test_headers_are_as_the_oracle_has_them(mesh: DifferentialMesh) -> Non
         for values in (["good"], ["good", "bad"], ["bad", "good"], ["good,bad"])
     ]
     counts = Counts()
-    await compare(mesh, Case((group, target), tuple(map(_request, asked))), counts)
+    await compare(mesh, Case((group, target), tuple(map(_asked, asked))), counts)
     assert list(map(str, counts.disagreements)) == []
     assert counts.answers[Answer.ALLOWED] > 30
     assert counts.answers[Answer.REFUSED] > 90
@@ -146,7 +151,7 @@ async def test_shares_are_as_weights_say(mesh: DifferentialMesh) -> None:
     }
     await mesh.apply((split, permissive))
     for port in (80, 3306):
-        asked = _request({"from": "bank/bob", "to": "shop/root", "port": port})
+        asked = _asked({"from": "bank/bob", "to": "shop/root", "port": port})
         seen = [(await mesh.send(asked)).by for _ in range(SHARE)]
         # Five standard deviations (sqrt(400 * 1/4 * 3/4) is 8.7) on either side.
         assert abs(seen.count("v1") - SHARE // 4) < 44

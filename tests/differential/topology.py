@@ -12,9 +12,8 @@ from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceNa
 from mesh.service import ServiceKey
 
 NET: Final = f"127.{10 + os.getpid() % 80}.{os.getpid() // 80 % 250}"
-BEACON_PORT: Final = 15999
 
-HTTP_A, HTTP_B, TCP = 8080, 8081, 3306
+HTTP_A, HTTP_B, GRPC, TCP = 8080, 8081, 50051, 3306
 RENUMBERED = 8000
 
 
@@ -51,12 +50,16 @@ class Runs:
 
 @dataclass(frozen=True)
 class Offers:
-    """A service: the label it selects, and its ports as (port, target port, appProtocol, name)."""
+    """A service: the label it selects, and its ports as (port, target port, appProtocol, name).
+
+    A headless one has no address of its own; in explicit interception it is called like any other.
+    """
 
     namespace: str
     name: str
     selects: str
     ports: tuple[tuple[int, int | str, str, str], ...]
+    headless: bool = False
 
     @property
     def key(self) -> ServiceKey:
@@ -64,7 +67,12 @@ class Offers:
         return ServiceKey(Namespace(self.namespace), ServiceName(self.name))
 
 
-_WEB = ((80, HTTP_A, "http", "web"), (81, HTTP_B, "http", "admin"), (TCP, TCP, "tcp-server-first", "db"))
+_WEB = (
+    (80, HTTP_A, "http", "web"),
+    (81, HTTP_B, "http", "admin"),
+    (GRPC, GRPC, "grpc", "api"),
+    (TCP, TCP, "tcp-server-first", "db"),
+)
 _NAMED = ((80, "alt", "http", "web"), (TCP, TCP, "tcp-server-first", "db"))
 _RENUMBERED = ((RENUMBERED, HTTP_A, "http", "web"), (TCP, TCP, "tcp-server-first", "db"))
 """As a backend it answers for `web` of the others by its port's name alone."""
@@ -82,6 +90,7 @@ SERVICES: Final = (
     Offers("shop", "web-v2", "v2", _WEB),
     Offers("shop", "named", "web", _NAMED),
     Offers("shop", "renumbered", "v2", _RENUMBERED),
+    Offers("shop", "pods", "web", _WEB, headless=True),
     Offers("shop", "root", "nobody", _WEB),
     Offers("bank", "vault", "vault", _WEB),
     Offers("bank", "gate", "nobody", _WEB),
@@ -93,7 +102,7 @@ ALT: Final = {"v1": HTTP_A, "v2": HTTP_B, "vault": HTTP_A}
 def local_port(service: ServiceKey, port: int) -> Port:
     """Return at which port of its own address a client's sidecar offers a service's port."""
     index = next(number for number, each in enumerate(SERVICES) if each.key == service)
-    return Port(20000 + index * 10 + [80, 81, TCP, RENUMBERED].index(port))
+    return Port(20000 + index * 10 + [80, 81, GRPC, TCP, RENUMBERED].index(port))
 
 
 def is_http(port: int) -> bool:
@@ -115,7 +124,11 @@ def _service(offers: Offers) -> dict[str, object]:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": offers.name, "namespace": offers.namespace},
-        "spec": {"selector": {offers.selects: "yes"}, "ports": ports},
+        "spec": {
+            "selector": {offers.selects: "yes"},
+            "ports": ports,
+            **({"clusterIP": "None"} if offers.headless else {}),
+        },
     }
 
 

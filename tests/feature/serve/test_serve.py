@@ -23,6 +23,12 @@ kind: Workload
 metadata: {name: w, namespace: shop}
 spec: {address: 10.0.0.1, uuid: one, serviceAccount: store}
 """
+ENVIRONMENT = {
+    name: value
+    for name, value in (os.environ | {"PYTHONPATH": str(ROOT)}).items()
+    if name in ("PATH", "PYTHONPATH", "MESHWRIGHT_VERIFY")
+}
+DIFFERS = "what is served is not what its inputs come to"
 Process = subprocess.Popen[str]
 Start = Callable[..., Process]
 
@@ -47,7 +53,7 @@ def start(state: Path) -> Iterator[Start]:
         arguments = [part for name, value in given.items() for part in (f"--{name}", value)]
         process = subprocess.Popen(
             [*COMMAND, "serve", *arguments],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+            env=ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -58,13 +64,15 @@ def start(state: Path) -> Iterator[Start]:
     yield started
     for process in running:
         process.kill()
-        process.communicate()
+        _, err = process.communicate()
+        assert DIFFERS not in err
 
 
 def _serving(process: Process) -> dict[str, Any]:
     """Read the log until the server says where it listens."""
     assert process.stderr is not None
     for line in process.stderr:
+        assert DIFFERS not in line
         if line.startswith("{") and (said := json.loads(line))["event"] == "serving":
             return dict(said)
     raise AssertionError(f"it ended: {process.wait()}")
@@ -203,6 +211,10 @@ def test_the_commands_ask_the_running_server(start: Start, state: Path, tmp_path
     assert (entry["serial"], entry["state"]) == (serial, "revoked")
     assert "revoked" in _run("certs", "list", *at)
     assert _run("hosts", *at, "--namespace", "shop") == ""
+    sources = {each["name"]: each for each in json.loads(_run("sources", *at, "--json"))["sources"]}
+    assert sources["directory"]["objects"] == {"good": 1, "stale": 0, "refused": 0}
+    assert sources["dns"]["error"] is None
+    assert "directory" in _run("sources", *at)
 
 
 def test_no_log_line_holds_a_key(start: Start) -> None:

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from admin.pushes import Answer, Push, Trigger
 from admin.reading import ProxyStanding, ProxyState
+from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
 from certs.ledger import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ProxyUuid, ServiceAccountName
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
-from providers.contract import Freshness
+from providers.contract import Counts, Freshness
 from providers.directory import DirectorySource
 from xds.cache import NodeKey
-from xds.resource import CLUSTER, ResourceName, Version
+from xds.resource import CLUSTER, ROUTE, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.status import StreamStatus, SyncState, TypeStatus, Variant
 from xds.wire import Node, Nonce, Rejection
@@ -77,6 +79,11 @@ class FakeReading:
     the_certificates: Mapping[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
     the_ledger: tuple[LedgerEntry, ...] = ()
     the_freshness: Mapping[str, Freshness] = field(default_factory=dict)
+    the_pushes: tuple[Push, ...] = ()
+    the_replaced: tuple[Resource, ...] = ()
+    the_failure: str = ""
+    the_trust_bundle: bytes = b""
+    the_rejected: tuple[Reference, ...] = ()
 
     def streams(self) -> tuple[StreamStatus, ...]:
         """Answer as told."""
@@ -89,6 +96,30 @@ class FakeReading:
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Answer as told, for the one proxy."""
         return self.the_snapshot if name == NAME else None
+
+    def pushes(self, name: ProxyName) -> tuple[Push, ...]:
+        """Answer as told, for the one proxy."""
+        return self.the_pushes if name == NAME else ()
+
+    def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
+        """Answer as told."""
+        wanted = (type_url, resource, version)
+        return next((r for r in self.the_replaced if (r.type_url, r.name, r.version) == wanted), None)
+
+    def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
+        """Answer as told, for the one proxy."""
+        return self.the_rejected if name == NAME else ()
+
+    def objects_behind(
+        self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
+    ) -> tuple[MadeFrom, ...]:
+        """Answer one TrafficTarget for every resource of the one proxy."""
+        key = ObjectKey("TrafficTarget", Namespace("shop"), "buyers")
+        return (MadeFrom(key, Origin("mesh.yaml", 5, 31)),) if name == NAME else ()
+
+    def failure(self, name: ProxyName) -> str:
+        """Answer as told."""
+        return self.the_failure
 
     def view(self) -> View | None:
         """Answer as told."""
@@ -110,9 +141,17 @@ class FakeReading:
         """Answer as told."""
         return self.the_certificates
 
+    def trust_bundle(self) -> bytes:
+        """Answer as told."""
+        return self.the_trust_bundle
+
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Answer as told."""
         return self.the_ledger
+
+    def counts(self) -> Mapping[str, Counts]:
+        """Answer one of each for the directory."""
+        return {"directory": Counts(3, 2, 1)}
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Answer as told."""
@@ -136,6 +175,48 @@ def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeSta
         (ResourceName("a"),) if rejection else (),
         True,
         (ResourceName("a"),),
+    )
+
+
+@dataclass(frozen=True)
+class CauseStub:
+    """An object that changed."""
+
+    kind: str = "TrafficTarget"
+    name: str = "shop/buyers"
+    origin: str = "mesh.yaml:31 (document 5)"
+    change: str = "changed"
+
+
+@dataclass(frozen=True)
+class WaveStub:
+    """A wave with one cause."""
+
+    number: int = 7
+    causes: tuple[CauseStub, ...] = (CauseStub(),)
+    more: int = 0
+    at: datetime = NOW
+
+
+def push() -> Push:
+    """Return the push of a changed route, acknowledged."""
+    return Push(
+        at=NOW,
+        trigger=Trigger.CHANGE,
+        waves=(WaveStub(),),
+        type_url=ROUTE,
+        protocol=Variant.DELTA,
+        nonce=Nonce("3"),
+        version=Version("v2"),
+        added=(),
+        changed=((ResourceName("rds-inbound.8080"), Version("old"), Version("new")),),
+        removed=(),
+        again=0,
+        size=321,
+        answer=Answer.ACK,
+        seconds=0.0123456,
+        since_event=0.1,
+        rejection=None,
     )
 
 
@@ -201,6 +282,7 @@ def reading(source: DirectorySource, view: View) -> FakeReading:
         the_ledger=(
             LedgerEntry("ab", str(NAME), ProxyUuid("uuid-1"), NOW, NOW + timedelta(days=1), claimed_at=NOW),
         ),
+        the_pushes=(push(),),
         the_freshness={"directory": Freshness(NOW, NOW - timedelta(seconds=3))},
     )
 

@@ -9,8 +9,15 @@ from aiohttp.test_utils import TestClient, TestServer
 from admin import pages
 from xds.snapshot import Snapshot
 
-PATHS = ["/debug/proxy", "/debug/xds", "/debug/published", "/debug/policies", "/debug/access"]
-PATHS += ["/debug/explain", "/debug/certs", "/debug/config", "/debug/sources"]
+PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
+PATHS += [
+    "/debug/policies",
+    "/debug/access",
+    "/debug/explain",
+    "/debug/certs",
+    "/debug/config",
+    "/debug/sources",
+]
 
 
 @pytest.fixture
@@ -64,10 +71,43 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
     assert await response.json() == {"error": "from is 'x': must be <namespace>/<service account>"}
 
 
-async def test_an_unknown_proxy_is_said(client: TestClient[Any, Any]) -> None:
-    """404, in JSON."""
-    response = await client.get("/debug/proxy", params={"proxy": "nobody"})
-    assert (response.status, await response.json()) == (404, {"error": "no such proxy"})
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        (
+            "/debug/proxy?proxy=nobody",
+            "there is no proxy 'nobody'; there is shop/store-1 (uuid-1.store.shop)",
+        ),
+        ("/debug/proxy/show?section=routes", "proxy is missing: ?proxy="),
+        (
+            "/debug/proxy/show?proxy=uuid-1&section=x",
+            "there is no section 'x': it is one of listeners, routes",
+        ),
+        ("/debug/xds?proxy=uuid-1&resource=x", "resource is 'x': must be <type>/<name>"),
+        ("/debug/xds/diff?proxy=uuid-1", "type is missing: ?proxy="),
+        (
+            "/debug/xds/diff?proxy=uuid-1&type=x&name=y",
+            "there is no type 'x': it is one of cluster, endpoint",
+        ),
+    ],
+)
+async def test_what_is_not_there_is_said(client: TestClient[Any, Any], path: str, sentence: str) -> None:
+    """404, one sentence, in JSON."""
+    response = await client.get(path)
+    assert response.status == 404
+    assert (await response.json())["error"].startswith(sentence)
+
+
+async def test_the_pushes_of_one_proxy_are_shown_with_the_objects_behind_a_resource(
+    client: TestClient[Any, Any],
+) -> None:
+    """Its streams and pushes; the objects where a resource is named."""
+    asked = {"proxy": "store-1", "resource": "route/rds-inbound.8080"}
+    shown = await (await client.get("/debug/xds", params=asked)).json()
+    assert (shown["proxy"], len(shown["streams"]), len(shown["pushes"])) == ("uuid-1.store.shop", 1, 1)
+    assert shown["objects"] == [
+        {"object": "TrafficTarget shop/buyers", "origin": "mesh.yaml:31 (document 5)"}
+    ]
 
 
 @pytest.mark.parametrize(

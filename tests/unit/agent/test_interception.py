@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from agent.interception import (
-    INBOUND_PORT,
-    OUTBOUND_PORT,
-    Capture,
     Family,
     Interception,
     InterceptionError,
@@ -18,7 +15,9 @@ from agent.netfilter import change, differences, saved
 from agent.ports import PortRange, batches, merged
 from agent.rules import rules
 from cli.intercept import script
+from mesh.workload import Capture
 from sidecars.envoy import names
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT
 
 RULES = Path(__file__).parent / "rules"
 BOTH = frozenset(Family)

@@ -7,7 +7,7 @@ from mesh.config import MeshConfig
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Origin, Sourced
+from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Origin, Sourced
 from mesh.policy import (
     Backend,
     HeaderMatch,
@@ -20,8 +20,9 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.service import Egress, Protocol, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from smi.annotations import PERMISSIVE
 
 DEFAULT = Namespace("default")
 HTTP, TCP = Protocol.HTTP, Protocol.TCP
@@ -80,6 +81,7 @@ def workload(
     sidecar: bool = True,
     interception: Interception = TRANSPARENT,
     weight: int = 1,
+    egress: Egress = None,
 ) -> Workload:
     """Make a workload with label `app`, ServiceAccount and primary service, all by default its name."""
     return Workload(
@@ -92,6 +94,22 @@ def workload(
         labels=(("app", app or name),),
         interception=interception,
         weight=weight,
+        egress=egress,
+    )
+
+
+def namespace(name: str, *, permissive: bool | None = None, egress: Egress = None) -> NamespaceObject:
+    """Make a Namespace with what its annotations would say."""
+    said = () if permissive is None else ((PERMISSIVE, "true" if permissive else "false"),)
+    return NamespaceObject(Namespace(name), (), said, permissive, egress)
+
+
+def narrowed(*services: str) -> Egress:
+    """Make a narrowing of patterns as `namespace/name`, either of which may be `*`."""
+    pairs = (each.split("/") for each in services)
+    return tuple(
+        ServicePattern(None if space == "*" else Namespace(space), None if name == "*" else ServiceName(name))
+        for space, name in pairs
     )
 
 
@@ -158,15 +176,17 @@ def view(*things: object, settings: MeshSettings | None = None) -> View:
 def inventory(things: Iterable[object]) -> Inventory:
     """Take the workloads and slices out."""
     found = list(things)
-    return Inventory(
-        tuple(each for each in found if isinstance(each, Workload)),
-        tuple(each for each in found if isinstance(each, EndpointSlice)),
+    return Inventory.of(
+        (each for each in found if isinstance(each, Workload)),
+        (each for each in found if isinstance(each, EndpointSlice)),
     )
 
 
 def object_key(thing: object) -> ObjectKey:
     """Return the key of an object of the tests."""
     match thing:
+        case NamespaceObject(name=of):
+            return ObjectKey("Namespace", Namespace(""), of)
         case MeshConfig():
             return ObjectKey("MeshConfig", Namespace("osm-system"), "osm-mesh-config")
         case Service(key=key):
@@ -181,6 +201,14 @@ def object_key(thing: object) -> ObjectKey:
 
 def _value(thing: object) -> MeshObject:
     assert isinstance(
-        thing, MeshConfig | Service | Workload | HTTPRouteGroup | TCPRoute | TrafficSplit | TrafficTarget
+        thing,
+        MeshConfig
+        | NamespaceObject
+        | Service
+        | Workload
+        | HTTPRouteGroup
+        | TCPRoute
+        | TrafficSplit
+        | TrafficTarget,
     )
     return thing

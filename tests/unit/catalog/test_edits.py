@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.edits import Known, difference
+from mesh.endpoints import Inventory
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice
 
@@ -11,7 +12,7 @@ ONE = [EndpointSlice("s", Namespace("n"), name, (), ()) for name in "abcdefg"]
 
 
 def _known(chosen: list[EndpointSlice]) -> Known:
-    return Known((), (), tuple(chosen))
+    return Known.of({}, Inventory.of(slices=chosen))
 
 
 @given(st.lists(st.sampled_from(ONE), unique=True), st.lists(st.sampled_from(ONE), unique=True))

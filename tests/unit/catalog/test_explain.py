@@ -54,7 +54,7 @@ def test_what_is_missing_makes_it_a_yes() -> None:
     for seed in range(30):
         made = case(Random(seed), 8)  # noqa: S311 - test data
         mesh = read(*made.documents)
-        for request in made.requests:
+        for request in (each.request for each in made.requests):
             missing = remedy(mesh, request)
             answer = decide(mesh, request).answer
             if not missing:

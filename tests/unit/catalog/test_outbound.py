@@ -14,6 +14,7 @@ from catalog.proxy import (
 from catalog.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
+from mesh.workload import WorkloadPort
 from tests.unit.catalog.build import (
     HTTP,
     TCP,
@@ -188,8 +189,51 @@ def test_headless_services_are_called_at_their_endpoints() -> None:
         ANY,
         target("t", "client", "node", tcp("any")),
     )
+    found = policy(mesh, "client")
+    assert [(each.service.name, each.port, each.addresses) for each in found.outbound] == [
+        ("a-nodes", 7000, ("10.0.0.1", "10.0.0.2"))
+    ]
+    (place,) = found.destinations
+    assert (place.as_called, place.identities, place.endpoints) == (True, (identity("node"),), ())
+
+
+def test_the_ports_of_a_headless_service_are_its_endpoints() -> None:
+    """Nothing translates ports on the way to an endpoint; where a port has a name, numbers may differ."""
+    mesh = view(
+        service("nodes", port(80, "web"), port(7000, 7001), app="node", headless=True),
+        workload("node-1", "10.0.0.1", WorkloadPort(Port(8080), "web"), app="node", account="node"),
+        workload("node-2", "10.0.0.2", WorkloadPort(Port(8081), "web"), app="node", account="node"),
+        workload("node-3", "10.0.0.3", WorkloadPort(Port(7001), "web"), app="node", account="node"),
+        workload("client", "10.0.0.9"),
+        ANY,
+        target("t", "client", "node", tcp("any")),
+    )
     found = policy(mesh, "client").outbound
-    assert [(each.service.name, each.addresses) for each in found] == [("a-nodes", ("10.0.0.1", "10.0.0.2"))]
+    assert [(each.port, each.addresses) for each in found] == [
+        (7001, ("10.0.0.3",)),
+        (8080, ("10.0.0.1",)),
+        (8081, ("10.0.0.2",)),
+    ]
+
+
+def test_a_split_says_who_answers_for_a_headless_service() -> None:
+    """Its backends are balanced as ever; what the split is not for goes to the endpoint that was called."""
+    mesh = view(
+        service("nodes", app="node", headless=True),
+        service("spare", app="spare"),
+        workload("node-1", "10.0.0.1", app="node", account="node"),
+        workload("spare-1", "10.0.0.2", app="spare", account="node"),
+        workload("client", "10.0.0.9"),
+        ALL,
+        route_group("gets", match("get", "/gets")),
+        split("s", "nodes", ("nodes", 1), ("spare", 1), matches=("gets",)),
+        target("t", "client", "node", http("all")),
+    )
+    nodes, _ = policy(mesh, "client").outbound
+    assert [[(each.service.name, each.as_called) for each in way.backends] for way in nodes.routes] == [
+        [("nodes", False), ("spare", False)],
+        [("nodes", True)],
+    ]
 
 
 def test_explicit_interception_offers_upstreams_that_policy_admits() -> None:

@@ -15,7 +15,7 @@ from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
 from mesh.objects import EndpointSlice
 from mesh.service import Protocol
-from mesh.workload import Endpoint, WorkloadPort
+from mesh.workload import Endpoint, WorkloadKey, WorkloadPort
 from tests.unit.catalog.build import (
     DEFAULT,
     explicit,
@@ -67,8 +67,10 @@ def test_endpoints_come_from_workloads_and_slices_once_each() -> None:
         slice_of("shop", 8080, "10.0.0.1", "10.0.0.3", "10.9.9.9", port_name="web"),
     )
     key, here = shop.key, Port(80)
+    name = mesh.workloads[WorkloadKey(DEFAULT, "shop-1")].proxy_name
+    assert name is not None
     assert endpoints(mesh, key, shop.ports[0]) == (
-        Endpoint(key, here, IpAddress("10.0.0.1"), Port(8080), identity("shop-1"), weight=3),
+        Endpoint(key, here, IpAddress("10.0.0.1"), Port(8080), identity("shop-1"), weight=3, proxies=(name,)),
         Endpoint(key, here, IpAddress("10.0.0.2"), Port(9090), None),
         Endpoint(key, here, IpAddress("10.9.9.9"), Port(8080), None),
     )
@@ -110,7 +112,7 @@ def test_virtual_addresses_probe_and_end() -> None:
 
 
 def test_hosts_are_what_dns_would_say() -> None:
-    """Cluster addresses, a line per endpoint of a headless service, short names in the own namespace."""
+    """Cluster addresses, short names in the own namespace; headless, a line per endpoint."""
     mesh = view(
         service("fixed", address="10.96.0.1"),
         service("nodes", headless=True),
@@ -122,8 +124,8 @@ def test_hosts_are_what_dns_would_say() -> None:
     short = ("nodes", "nodes.default", "nodes.default.svc", "nodes.default.svc.mesh.example")
     assert hosts(mesh, DEFAULT) == (
         ("10.96.0.1", ("fixed", "fixed.default", "fixed.default.svc", "fixed.default.svc.mesh.example")),
-        ("10.0.0.1", short),
-        ("10.0.0.2", short),
+        ("10.0.0.1", (*(f"node-1.{name}" for name in short), *short)),
+        ("10.0.0.2", (*(f"node-2.{name}" for name in short), *short)),
         ("10.96.0.2", ("far.other", "far.other.svc", "far.other.svc.mesh.example")),
     )
 

@@ -19,8 +19,18 @@ YEAR = timedelta(days=365)
 
 def new_entry(serial: str, uuid: str = "u1", at: datetime = START) -> LedgerEntry:
     """Return an entry as issue_proxy makes it."""
-    name = ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default"))
-    return LedgerEntry.issued(serial, name, at, at + YEAR)
+    return LedgerEntry.issued(serial, proxy(uuid), at, at + YEAR)
+
+
+def proxy(uuid: str) -> ProxyName:
+    """Return a proxy's name."""
+    return ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default"))
+
+
+def admitted(ledger: Ledger, now: datetime) -> LedgerEntry | None:
+    """Admit the proxy of the first entry, and return that."""
+    ledger.admit((proxy("u1"),), now)
+    return ledger.entry("1f")
 
 
 def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) -> None:
@@ -31,8 +41,8 @@ def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) ->
         ledger.entry("1f"),
         ledger.claim("1f", START),
         ledger.claim("1f", later),
-        ledger.admit("1f", later),
-        ledger.admit("1f", last),
+        admitted(ledger, later),
+        admitted(ledger, last),
         ledger.revoke("1f", last),
         ledger.revoke("1f", last + YEAR),
     ]
@@ -55,7 +65,39 @@ def test_a_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:
     ledger.revoke("1f", START)
     entry = ledger.claim("1f", START)
     assert (entry.state, entry.claimed_at) == (LedgerState.REVOKED, None)
-    assert ledger.admit("1f", START).admitted_at is None
+    assert admitted(ledger, START) == entry
+
+
+def test_admissions_are_noted_of_what_a_proxy_has_claimed(ledger: Ledger) -> None:
+    """Of all its certificates in force, of several proxies at once; unknown proxies are passed over."""
+    for serial, uuid in (("1a", "u1"), ("1b", "u1"), ("1c", "u1"), ("2a", "u2"), ("3a", "u3")):
+        ledger.record(new_entry(serial, uuid))
+    for serial in ("1a", "1b", "2a", "3a"):
+        ledger.claim(serial, START)
+    ledger.revoke("1b", START)
+    ledger.admit((proxy("u1"), proxy("u2"), proxy("u9")), START)
+    assert [entry.serial for entry in ledger.entries() if entry.admitted_at == START] == ["1a", "2a"]
+    assert [entry.serial for entry in ledger.entries_of(proxy("u1"))] == ["1a", "1b", "1c"]
+    assert ledger.entries_of(proxy("u9")) == ()
+
+
+def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> None:
+    """Its schema is brought up to date; who had connected goes on, who had not must show itself."""
+    state.mkdir(exist_ok=True)
+    path = state / "ledger.db"
+    with Ledger.open(path) as ledger:
+        ledger.record(new_entry("1a", "u1"))
+        ledger.claim("1a", START)
+        ledger.record(new_entry("2a", "u2"))
+    connection = sqlite3.connect(path)
+    connection.executescript("DROP INDEX proxy_certificates_by_name; PRAGMA user_version = 1")
+    connection.close()
+    for _ in range(2):
+        with Ledger.open(path) as ledger:
+            assert [(each.uuid, each.admitted_at) for each in ledger.entries()] == [
+                ("u1", START),
+                ("u2", None),
+            ]
 
 
 def test_entries_are_sorted_by_name_then_time(ledger: Ledger) -> None:
@@ -163,7 +205,7 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
     assert sentences == [
         f"ledger {garbage} cannot be used: file is not a database",
         f"{other} is not a ledger but another database; move it away",
-        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 1)",
+        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 2)",
         f"ledger {folder} cannot be opened: Is a directory",
     ]
     assert (garbage.read_bytes(), other.read_bytes()) == before

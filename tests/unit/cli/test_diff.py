@@ -56,12 +56,27 @@ class Served:
         """Return no streams."""
         return ()
 
+    def ledger(self) -> tuple[object, ...]:
+        """Return no proxy certificates."""
+        return ()
+
+    def failure(self, name: ProxyName) -> str:
+        """Say that a proxy's group could be computed."""
+        del name
+        return ""
+
+    def rejected(self, name: ProxyName) -> tuple[object, ...]:
+        """Say that a proxy has rejected nothing."""
+        del name
+        return ()
+
     def settings(self) -> dict[str, str]:
         """Return the settings that matter."""
         return {
             "trust_domain": "cluster.local",
             "cluster_domain": "cluster.local",
             "virtual_addresses": "240.0.0.0/8",
+            "endpoint_admission": "off",
         }
 
     def proxies(self) -> tuple[ProxyStanding, ...]:

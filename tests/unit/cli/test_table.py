@@ -4,9 +4,9 @@ import io
 
 from rich.console import Console
 
-from cli.table import certificates_tables, proxies_table
+from cli.table import certificates_tables, proxies_table, sources_table
 
-PROXY = {"uuid": "u", "namespace": "n", "service": "s", "since": "t", "address": "1.2.3.4:5"}
+PROXY = {"uuid": "u", "namespace": "n", "service": "s", "age": "5 min", "address": "1.2.3.4:5"}
 
 
 def _printed(*tables: object) -> list[list[str]]:
@@ -20,15 +20,15 @@ def test_a_proxy_in_sync_is_one_word() -> None:
     table = proxies_table(
         [
             PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "synced"}},
-            PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "nacked"}},
+            PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "nacked"}, "why": "bad"},
             PROXY | {"state": "expected", "sync": {}, "address": None},
         ]
     )
     assert _printed(table) == [
-        ["PROXY", "SERVICE", "STATE", "SYNC", "ADDRESS", "SINCE"],
-        ["u", "n/s", "connected", "synced", "1.2.3.4:5", "t"],
-        ["u", "n/s", "connected", "route", "nacked", "1.2.3.4:5", "t"],
-        ["u", "n/s", "expected", "-", "t"],
+        ["PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND"],
+        ["u", "n/s", "connected", "5", "min", "synced", "1.2.3.4:5"],
+        ["u", "n/s", "connected", "5", "min", "route", "nacked", "1.2.3.4:5", "bad"],
+        ["u", "n/s", "expected", "5", "min", "-"],
     ]
 
 
@@ -45,4 +45,16 @@ def test_certificates_are_two_tables() -> None:
         ["n/a", "1", "t", "x", "y"],
         ["PROXY", "SERIAL", "STATE", "VALID", "UNTIL"],
         ["u.s.n", "2", "issued", "t"],
+    ]
+
+
+def test_sources_are_a_table() -> None:
+    """Ages in seconds, what each holds, what is held back, and since when it cannot be read."""
+    objects = {"good": 3, "stale": 2, "refused": 1}
+    fresh = {"name": "directory", "age_seconds": 1.4, "event_age_seconds": 9, "objects": objects}
+    failing = {"name": "dns", "held": ["shop/db"], "error": "gone", "error_since": "t"}
+    assert _printed(sources_table({"sources": [fresh, failing]})) == [
+        ["SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD", "BACK", "ERROR"],
+        ["directory", "1", "s", "ago", "9", "s", "ago", "3", "2", "1"],
+        ["dns", "never", "never", "shop/db", "gone", "(since", "t)"],
     ]

@@ -1,24 +1,26 @@
 """Random meshes and their histories, small enough that everything has to do with everything."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
 from catalog.edits import Known
-from catalog.problems import problems
+from catalog.problems import Problems, problems
+from catalog.settings import EndpointAdmission
 from catalog.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
-from controller.published import Published
+from controller.published import Published, Step
 from controller.serving import Serving
 from controller.translation import translation
 from controller.verifying import verify
-from incremental.derived import Pin, derived
+from controller.withholding import Withholding
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.identity import ServiceIdentity
+from mesh.endpoints import Inventory
+from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Origin, Problem, Sourced
+from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Origin, Sourced
 from mesh.policy import (
     Backend,
     HTTPMatch,
@@ -30,13 +32,26 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from mesh.service import Egress, Protocol, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.workload import (
+    Capture,
+    Explicit,
+    Interception,
+    Transparent,
+    Upstream,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
 from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
+from smi.annotations import PERMISSIVE
+from xds.cache import SnapshotCache
+from xds.wire import Nonce, Rejection, Response
 
 NAMES = ("a", "b", "b")
 NAMESPACES = (*[Namespace("one")] * 7, Namespace("two"))
-ADDRESSES = tuple(IpAddress(each) for each in ("10.0.0.1", "10.0.0.2", "10.0.0.3", "127.0.0.1"))
+ADDRESSES = tuple(IpAddress(each) for each in ("10.0.0.1", "10.0.0.2", "fd00::3", "127.0.0.1"))
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ROOTS = (b"root 1", b"root 2")
 
@@ -49,14 +64,13 @@ class Mesh:
     workloads: dict[WorkloadKey, Workload] = field(default_factory=dict)
     slices: dict[EndpointSlice, EndpointSlice] = field(default_factory=dict)
     certificates: dict[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
+    admitted: dict[ProxyName, ProxyName] = field(default_factory=dict)
     roots: bytes = ROOTS[0]
     settings: MeshSettings = field(default_factory=MeshSettings)
 
     def known(self) -> Known:
         """Return what a view is to know."""
-        return Known(
-            tuple(self.objects.values()), tuple(self.workloads.values()), tuple(self.slices.values())
-        )
+        return Known.of(self.objects, Inventory.of(self.workloads.values(), self.slices), self.admitted)
 
 
 class Replica:
@@ -68,45 +82,60 @@ class Replica:
         self.translate = translation(EnvoyDriver())
         self.serving = Serving(self.view, self.translate)
         self.published = Published()
-        self.problems = Pin(_problems, self.view)
+        self.withholding = Withholding(empty)
+        self.cache = SnapshotCache()
+        self.problems = Problems(self.view)
 
     def wave(self) -> None:
         """Follow the mesh."""
         edits = replace(self.view.edits_to(self.mesh.known()), settings=self.mesh.settings)
-        self.view.apply(edits)
+        for part in edits.parts(3):  # a server takes up many edits in parts, too
+            self.view.apply(part)
         held = self.serving.certificates.held()
         gone = dict.fromkeys(held.keys() - self.mesh.certificates.keys())
         self.serving.certify({**self.mesh.certificates, **gone}, self.mesh.roots)
         for step in self.serving.steps(self.published, self.serving.touched()):
             if step is not None:
                 self.published = step.after(self.published)
+                self._serve(self.withholding.after(step))
+
+    def _serve(self, step: Step) -> None:
+        self.cache.publish_changes(step.snapshots, step.members)
+
+    def answer(self, dice: random.Random) -> None:
+        """Have some proxy acknowledge or reject some of what it is served."""
+        node = dice.choice([*sorted(self.published.members), None])
+        served = None if node is None else self.cache.snapshot(node)
+        if node is None or served is None or not served.types():
+            return
+        type_url = dice.choice(served.types())
+        there = served.ordered(type_url)
+        some = tuple(dice.sample(there, dice.randint(1, len(there))))
+        response = Response(type_url, served.version(type_url), Nonce("1"), some)
+        rejection = (
+            Rejection(13, dice.choice(("no", f"no to {some[0].name}"))) if dice.random() < 0.4 else None
+        )
+        step = self.withholding.answered(node, response, rejection)
+        if step is not None:
+            self._serve(step)
 
     def differences(self) -> tuple[str, ...]:
         """Return where this is not what the mesh comes to from nothing."""
         mesh = self.mesh
         inputs = (mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
-        found = verify(inputs, self.translate, self.published)
+        served, refusals = self.withholding.served(self.published), self.withholding.refusals()
+        found = verify(inputs, self.translate, served, refusals)
         anew = View(mesh.settings)
         anew.apply(anew.edits_to(mesh.known()))
-        same = _outcome(lambda: problems(anew)) == _outcome(self.problems.value)
+        for _ in self.problems.steps():
+            pass
+        same = problems(anew) == self.problems.said()
         return found if same else (*found, "problems")
-
-
-def _outcome(of: Callable[[], tuple[Problem, ...]]) -> object:
-    try:
-        return of()
-    except ValueError as error:  # the range of virtual addresses may be too small
-        return error.args
-
-
-@derived
-def _problems(view: View) -> tuple[Problem, ...]:
-    return problems(view)
 
 
 def changed(dice: random.Random, mesh: Mesh) -> None:
     """Change one thing of a mesh."""
-    kind = dice.randrange(20)
+    kind = dice.randrange(24)
     if kind < 12:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
         _put(dice, mesh, key, value)
@@ -122,12 +151,17 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
         _put(dice, mesh, *_config(dice))
     elif kind == 18:
         _certificate(dice, mesh)
+    elif kind < 21:
+        _put(dice, mesh, *_namespace(dice))
+    elif kind < 23:
+        _admission(dice, mesh)
     else:
         mesh.settings = dice.choice(SETTINGS)
 
 
 SETTINGS = (
     MeshSettings(),
+    *[MeshSettings(endpoint_admission=EndpointAdmission.READY)] * 3,
     MeshSettings(trust_domain=TrustDomain("other.local")),
     MeshSettings(cluster_domain="mesh.example"),
     MeshSettings(virtual_addresses=IPv4Network("241.0.0.0/29")),
@@ -188,13 +222,41 @@ def _workload(dice: random.Random) -> Workload:
         labels=(("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
         interception=_interception(dice),
         weight=dice.choice((0, 1, 1, 2)),
+        egress=dice.choice((None, None, None, _egress(dice))),
         locality=dice.choice(("", "r/z")),
     )
 
 
+def _egress(dice: random.Random) -> Egress:
+    patterns = [
+        ServicePattern(dice.choice((None, *NAMESPACES)), dice.choice((None, *map(ServiceName, NAMES))))
+    ]
+    return dice.choice((None, tuple(patterns), tuple(patterns), ()))
+
+
+def _namespace(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    name = dice.choice(NAMESPACES)
+    said = dice.choice((None, True, True, False))
+    annotations = () if said is None else ((PERMISSIVE, "true" if said else "false"),)
+    found = NamespaceObject(name, (), annotations, said, _egress(dice))
+    return ObjectKey("Namespace", Namespace(""), name), found
+
+
+def _admission(dice: random.Random, mesh: Mesh) -> None:
+    """Admit a proxy, or withdraw it; sometimes one that is not there."""
+    names = [each for workload in mesh.workloads.values() if (each := workload.proxy_name) is not None]
+    stranger = ProxyName(ProxyUuid("b1"), ServiceName("b"), Namespace("one"))
+    name = dice.choice([*sorted(names), stranger])
+    if dice.random() < 0.3:
+        mesh.admitted.pop(name, None)
+    else:
+        mesh.admitted[name] = name
+
+
 def _interception(dice: random.Random) -> Interception:
-    if dice.random() < 0.5:
-        return Transparent()
+    thrown = dice.random()
+    if thrown < 0.5:
+        return Transparent(Capture.TPROXY if thrown < 0.1 else Capture.REDIRECT, ipv6=0.05 < thrown < 0.2)
     local = (IpAddress("127.0.0.1"), IpAddress("0.0.0.0"), IpAddress("10.0.0.1"))
     upstreams = tuple(
         Upstream(_service_key(dice), dice.choice((Port(80), Port(81))), dice.choice(local), Port(8080))
@@ -252,7 +314,9 @@ def _slice(dice: random.Random, mesh: Mesh) -> None:
         del mesh.slices[dice.choice(sorted(mesh.slices))]
         return
     addresses = tuple(dice.sample(("10.0.0.1", "10.0.0.2", "10.9.9.9"), dice.randint(0, 2)))
-    found = EndpointSlice(dice.choice(NAMES), dice.choice(NAMESPACES), "slice", addresses, (("web", 8080),))
+    service, namespace = dice.choice(NAMES), dice.choice(NAMESPACES)
+    name = "-".join((service, *addresses))
+    found = EndpointSlice(service, namespace, name, addresses, (("web", 8080),))
     mesh.slices[found] = found
 
 
@@ -286,7 +350,7 @@ def certificate(identity: ServiceIdentity, serial: str) -> ServiceCertificate:
 
 def random_mesh(dice: random.Random) -> Mesh:
     """Return a mesh with certificates for nearly everybody and a few dozen objects."""
-    mesh = Mesh()
+    mesh = Mesh(settings=dice.choice(SETTINGS[:4]))
     for namespace in NAMESPACES:
         for name in NAMES:
             identity = ServiceIdentity(namespace, ServiceAccountName(name))
@@ -297,11 +361,17 @@ def random_mesh(dice: random.Random) -> Mesh:
 
 
 def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
-    """Drive a random mesh through a random history; return where it first differs from nothing."""
+    """Drive a random mesh through a random history; return where it first differs from nothing.
+
+    Proxies answer what they are served, and reject some of it.
+    """
     dice = random.Random(seed)  # noqa: S311 - dice
+    answers = random.Random(seed)  # noqa: S311 - other dice, so that the mesh's history is its own
     replica = Replica(random_mesh(dice))
     for _ in range(steps):
         replica.wave()
+        for _ in range(answers.randrange(8)):
+            replica.answer(answers)
         if found := replica.differences():
             return found
         for _ in range(dice.choice((1, 1, 1, 3))):

@@ -1,6 +1,8 @@
 """When waves begin."""
 
-from controller.debounce import Changes, Pace, Pending, begin_at
+import pytest
+
+from controller.debounce import Changes, Matter, Pace, Pending, begin_at
 
 PACE = Pace(quiet=0.1, longest=1.0)
 
@@ -26,13 +28,46 @@ def test_a_burst_without_a_pause_goes_after_the_longest_wait() -> None:
     assert begin_at(Pending(first=5.05, last=6.04, wave=5.0), PACE) == 5.05 + 1.0
 
 
+PACES = {Matter.POLICY: PACE, Matter.ENDPOINTS: Pace(quiet=0.5, longest=3.0)}
+
+
 def test_changes_are_taken_together_and_once() -> None:
     """A wave takes what was noted; what comes after it belongs to the next."""
     changes = Changes()
-    assert changes.due(PACE) is None
+    assert changes.due(PACES) is None
     changes.note(1.0)
-    assert changes.due(PACE) == 1.0
-    assert changes.take(1.25) == 0.25
-    assert changes.due(PACE) is None
+    assert changes.due(PACES) == 1.0
+    assert changes.take(1.25) == 1.0
+    assert changes.due(PACES) is None
+    assert changes.take(1.26) == 1.26
     changes.note(1.3)
-    assert changes.due(PACE) == 1.3 + 0.1
+    assert changes.due(PACES) == 1.3 + 0.1
+
+
+ENDPOINTS, POLICY = Matter.ENDPOINTS, Matter.POLICY
+
+
+@pytest.mark.parametrize(
+    ("noted", "due"),
+    [
+        pytest.param([(1.1, ENDPOINTS)], 1.6, id="a burst of endpoints has its own quiet"),
+        pytest.param([(1.1, ENDPOINTS), (1.4, ENDPOINTS)], 1.9, id="which begins anew with each of them"),
+        pytest.param(
+            [(1.1 + each * 0.4, ENDPOINTS) for each in range(8)], 4.1, id="and is no longer than its longest"
+        ),
+        pytest.param([(1.05, ENDPOINTS), (1.07, POLICY)], 1.17, id="a policy goes at its own pace"),
+        pytest.param(
+            [(1.05, ENDPOINTS), (1.07, POLICY), (1.15, ENDPOINTS)], 1.17, id="endpoints do not put it off"
+        ),
+        pytest.param([(1.05, POLICY), (1.06, ENDPOINTS)], 1.15, id="nor do they wait for more if it goes"),
+        pytest.param([(1.05, ENDPOINTS), (1.3, POLICY)], 1.3, id="a policy after its quiet goes at once"),
+        pytest.param([(1.5, ENDPOINTS)], 1.5, id="endpoints after theirs as well"),
+    ],
+)
+def test_each_matter_has_its_pace(noted: list[tuple[float, Matter]], due: float) -> None:
+    """Seen from a wave that began at 1.0."""
+    changes = Changes()
+    changes.take(1.0)
+    for now, matter in noted:
+        changes.note(now, matter)
+    assert changes.due(PACES) == pytest.approx(due)

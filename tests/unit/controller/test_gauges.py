@@ -1,16 +1,19 @@
 """The numbers of a moment."""
 
+import random
 from datetime import datetime, timedelta
 
-from admin.metrics import Gauges
-from controller.gauges import Gauging, resource_counts
+from admin.moment_metrics import Gauges
+from controller.gauges import Gauging, ResourceCounts, withheld_counts
 from controller.mesh import MeshState
 from controller.published import Published
 from mesh.endpoints import Inventory
-from mesh.objects import Origin, Problem, Severity
-from providers.contract import Freshness
+from mesh.names import Namespace, ServiceName
+from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.service import Service, ServiceKey
+from providers.contract import Counts, Freshness
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 
 
@@ -25,6 +28,14 @@ class _Provider:
     def inventory(self) -> Inventory:
         """Answer nothing."""
         return Inventory()
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Answer none."""
+        return ()
+
+    def counts(self) -> Counts:
+        """Answer some."""
+        return Counts(2, 1, 0)
 
     def freshness(self) -> Freshness:
         """Answer as told."""
@@ -43,7 +54,27 @@ def test_a_resource_that_groups_share_is_one() -> None:
     shared, own = _resource(CLUSTER, "a", "1"), _resource(CLUSTER, "a", "2")
     listener = _resource(LISTENER, "a", "1")
     snapshots = [Snapshot.of([shared, listener]), Snapshot.of([shared]), Snapshot.of([own])]
-    assert resource_counts(snapshots) == {"cluster": 2, "listener": 1}
+    assert ResourceCounts().of(_named(snapshots)) == {"cluster": 2, "listener": 1}
+
+
+def _named(snapshots: list[Snapshot]) -> dict[GroupKey, Snapshot]:
+    return {GroupKey(f"g{number}"): snapshot for number, snapshot in enumerate(snapshots)}
+
+
+def test_counting_what_changed_comes_to_what_counting_everything_does() -> None:
+    """Random histories of three groups whose resources come, change, are shared, and go."""
+    chance = random.Random(5)  # noqa: S311 - histories, not keys
+    following = ResourceCounts()
+    for _ in range(300):
+        made = [
+            Snapshot.of(
+                _resource(kind, name, chance.choice("12"))
+                for kind in (CLUSTER, LISTENER)
+                for name in chance.sample("abc", chance.randint(0, 3))
+            )
+            for _ in range(chance.randint(0, 3))
+        ]
+        assert following.of(_named(made)) == ResourceCounts().of(_named(made))
 
 
 def test_gauges_are_what_the_parts_say(now: datetime) -> None:
@@ -53,9 +84,20 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
         {group: Snapshot.of([_resource(CLUSTER, "a", "1")])}, {NodeKey("n1"): group, NodeKey("n2"): group}
     )
     problem = Problem("c", Severity.WARNING, Origin("f"), None, "", "", "")
-    provider = _Provider(Freshness(last_full_read=now - timedelta(seconds=3), error="gone", error_since=now))
+    read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
+    provider = _Provider(
+        Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
+    )
     made = Gauging().gauges(
-        MeshState(None, published, (problem,)), {"delta": 2}, {"connected": 1}, [provider], 4, 0.5, now
+        MeshState(None, published, (problem,)),
+        {"delta": 2},
+        {"connected": 1},
+        [provider],
+        4,
+        0.5,
+        now,
+        withheld={"route": 1},
+        unacked_age=0.25,
     )
     assert made == Gauges(
         streams={"delta": 2},
@@ -64,7 +106,40 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
         groups=1,
         problems={"warning": 1},
         source_age={"directory": 3.0},
+        source_event_age={"directory": 2.0},
+        source_objects={("directory", "good"): 2, ("directory", "stale"): 1, ("directory", "refused"): 0},
+        source_held={"directory": 1},
+        withheld={"route": 1},
+        unacked_age=0.25,
         source_failing={"directory": True},
         certificates=4,
         loop_lateness=0.5,
     )
+
+
+def _problem(name: str, severity: Severity) -> Problem:
+    return Problem("c", severity, Origin("f"), _key(name), "", "", "")
+
+
+def _key(name: str) -> ObjectKey:
+    return ObjectKey("Service", Namespace("shop"), name)
+
+
+def test_objects_are_counted_by_what_became_of_them() -> None:
+    """An error about an object that is not in force is a refusal, two are one, and a warning is none."""
+    value = Service(ServiceKey(Namespace("shop"), ServiceName("a")), (), ())
+    objects = {
+        _key(name): Sourced(_key(name), value, Origin("f"), stale=name == "old") for name in ("a", "b", "old")
+    }
+    problems = [
+        _problem("old", Severity.ERROR),
+        _problem("bad", Severity.ERROR),
+        _problem("bad", Severity.ERROR),
+        _problem("odd", Severity.WARNING),
+    ]
+    assert Counts.of(objects, problems) == Counts(good=2, stale=1, refused=1)
+
+
+def test_what_is_withheld_is_counted_by_the_words_for_types() -> None:
+    """As metrics have them."""
+    assert withheld_counts({ROUTE: 2, CLUSTER: 1}) == {"route": 2, "cluster": 1}

@@ -1,6 +1,7 @@
 """The loop: changes become snapshots, unchanged ones do not, failures leave the mesh as it was."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from ipaddress import IPv4Network
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import structlog
 
+import catalog.groups
 from admin.metrics import Metrics
 from catalog.view import MeshSettings
 from certs.authority import CertificateAuthority
@@ -24,6 +26,8 @@ from sidecars.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
 from xds.resource import CLUSTER, Resource, ResourceName, Version
+from xds.snapshot import Snapshot
+from xds.wire import Nonce, Rejection, Response
 
 NODE = NodeKey("a.store.shop")
 Sources = Callable[..., DirectorySource]
@@ -148,6 +152,7 @@ async def test_without_virtual_addresses_who_needs_none_goes_on(plane: Plane) ->
     assert problem.expected.endswith("choose a larger range")
 
 
+@pytest.mark.differs
 async def test_a_server_can_verify_itself(
     plane: Plane, source_of: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,3 +225,60 @@ async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sour
     assert "MW2020" in [each.code for each in loop.state.problems]
     task.cancel()
     await asyncio.wait([task])
+
+
+async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
+    plane: Plane, source_of: Sources
+) -> None:
+    """The next certificate is another version: it is served, and the problem is gone."""
+
+    def translate(need: Need) -> Iterable[Piece]:
+        ports = ",".join(str(each.port) for each in need.policy.inbound)
+        return (Piece(Resource, (CLUSTER, ResourceName("c"), Version(ports), b"")),)
+
+    loop = plane.loop(translate, verify=True)
+    await loop.wave()
+    good = plane.cache.snapshot(NODE)
+    assert good is not None
+    loop.answered(NODE, _response(good), None)
+    await _retarget(plane, loop, 8081)
+    bad = plane.cache.snapshot(NODE)
+    assert bad is not None
+    loop.answered(NODE, _response(bad), Rejection(13, "no"))
+    served = plane.cache.snapshot(NODE)
+    assert served == good != bad
+    await loop.wave()
+    (problem,) = [each for each in loop.state.problems if each.code == "resource-rejected"]
+    assert (str(problem.key), problem.field) == ("Service shop/store", "cluster c")
+    assert loop.withholding.counts() == {CLUSTER: 1}
+    await _retarget(plane, loop, 8082)
+    assert plane.cache.snapshot(NODE) != good
+    assert [each for each in loop.state.problems if each.code == "resource-rejected"] == []
+    assert b"meshwright_verification_differences_total 0.0" in plane.metrics.text()
+
+
+def _response(snapshot: Snapshot) -> Response:
+    return Response(CLUSTER, snapshot.version(CLUSTER), Nonce("1"), snapshot.ordered(CLUSTER))
+
+
+async def _retarget(plane: Plane, loop: MeshLoop, port: int) -> None:
+    manifests = plane.source._path / "mesh.yaml"
+    manifests.write_text(re.sub(r"targetPort: \d+", f"targetPort: {port}", manifests.read_text()))
+    plane.source.load()
+    await loop.wave()
+
+
+async def test_a_workload_whose_group_cannot_be_told_is_a_problem(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would vanish otherwise: its proxy keeps what it has, and nobody would know why."""
+
+    def fails(*_: object) -> None:
+        raise ValueError("who is it?")
+
+    monkeypatch.setattr(catalog.groups, "groups_of", fails)
+    loop = plane.loop()
+    await loop.wave()
+    (problem,) = [each for each in loop.state.problems if each.code == "workload-not-placed"]
+    assert (str(problem.key), problem.origin.source) == ("Workload shop/w-a", "mesh.yaml")
+    assert problem.expected == "workloads by group: ValueError: who is it?; its proxy keeps what it has"

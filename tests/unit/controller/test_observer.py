@@ -3,10 +3,13 @@
 from datetime import UTC, datetime
 
 from admin.metrics import Metrics
+from catalog.settings import EndpointAdmission
+from controller.admission import Admissions
+from controller.history import PushHistory
 from controller.observer import MeshObserver
 from controller.registry import ProxyRegistry
 from xds.access import Ending, Peer
-from xds.cache import NodeKey
+from xds.cache import NodeKey, SnapshotCache
 from xds.resource import CLUSTER, LISTENER, Version
 from xds.status import Variant
 from xds.wire import Nonce, Rejection, Response
@@ -18,7 +21,9 @@ PEER = Peer(None, "ipv4:1.2.3.4:5")
 def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
     metrics = Metrics()
     registry = ProxyRegistry(lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    return MeshObserver(registry, metrics), registry, metrics
+    admissions = Admissions((), EndpointAdmission.READY)
+    history = PushHistory(SnapshotCache())
+    return MeshObserver(registry, metrics, history, admissions, lambda *_: None), registry, metrics
 
 
 def test_streams_are_counted_as_they_open_and_close() -> None:

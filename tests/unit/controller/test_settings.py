@@ -48,6 +48,9 @@ def test_flags_win_over_environment_over_file_over_defaults(
         ({"trust_domain": "Bad_Domain"}, "--trust-domain is 'Bad_Domain': must be a DNS name in lower case"),
         ({"quiet_seconds": "0"}, "--quiet-seconds is '0': input should be greater than 0"),
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
+        ({"dns_floor_seconds": 400}, "dns_ceiling_seconds must not be less than dns_floor_seconds"),
+        ({"dns_nameservers": "10.0.0.2:"}, "--dns-nameservers is '10.0.0.2:': must be IP addresses, or with"),
+        ({"dns_nameservers": "ns.test"}, "--dns-nameservers is 'ns.test': must be IP addresses, or with"),
         ({"virtual_addresses": "10.0.0.0/99"}, "--virtual-addresses is '10.0.0.0/99': input is not a valid"),
         ({"log_level": "loud"}, "--log-level is 'loud': input should be 'debug', 'info'"),
         ({"colour": "x"}, "--colour: there is no such setting"),
@@ -98,3 +101,11 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 def test_addresses_are_written_as_they_are_read() -> None:
     """IPv6 hosts keep their brackets."""
     assert [str(Address.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
+
+
+def test_nameservers_are_written_as_they_are_read() -> None:
+    """With the port where it is not the usual one; in the order given."""
+    settings = load(REQUIRED | {"dns_nameservers": "[fd00::2]:5353, 10.0.0.2,10.0.0.3:53"})
+    expected = ["[fd00::2]:5353", "10.0.0.2", "10.0.0.3"]
+    assert settings.model_dump(mode="json")["dns_nameservers"] == expected
+    assert load(REQUIRED | {"dns_nameservers": expected}).dns_nameservers == settings.dns_nameservers

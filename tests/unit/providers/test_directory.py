@@ -71,7 +71,8 @@ async def _running(source: DirectorySource) -> AsyncIterator[Watched]:
 
 
 def _source(path: Path, settle: int = 300, *, polling: bool = False) -> DirectorySource:
-    return DirectorySource(path, _clock, settle=timedelta(milliseconds=settle), polling=polling)
+    settled, hold = timedelta(milliseconds=settle), timedelta(0)  # holding back has tests of its own
+    return DirectorySource(path, _clock, settle=settled, hold=hold, polling=polling)
 
 
 def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ async def test_changes_take_effect(tmp_path: Path, polling: bool) -> None:
         await watched.until_names("b", "c", "w")
         (tmp_path / "y.yaml").unlink()
         await watched.until_names("b", "c")
-        assert watched.source.inventory().workloads == ()
+        assert watched.source.inventory().workloads == {}
         assert watched.source.freshness().last_event is not None
 
 

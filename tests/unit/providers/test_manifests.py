@@ -32,7 +32,7 @@ def test_a_good_file_is_in_force() -> None:
         Origin("x.yaml", 1, 1),
     )
     assert objects[workload_key("w")].origin == Origin("x.yaml", 2, 5)
-    assert [str(found.key) for found in state.inventory().workloads] == ["shop/w"]
+    assert [str(found.key) for found in state.inventory().workloads.values()] == ["shop/w"]
     assert state.problems() == ()
 
 
@@ -106,7 +106,7 @@ def test_a_pod_and_a_workload_of_one_name_are_one() -> None:
     """Both would be the workload shop/w, so the second is a duplicate."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: w, namespace: shop}\nstatus: {podIP: 10.0.0.9}\n"
     state = Manifests().apply("a.yaml", pod).apply("b.yaml", workload("w", "10.0.0.1"))
-    assert [str(found.address) for found in state.inventory().workloads] == ["10.0.0.9"]
+    assert [str(found.address) for found in state.inventory().workloads.values()] == ["10.0.0.9"]
     assert _codes(state) == ["MW1106"]
 
 

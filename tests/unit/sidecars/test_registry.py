@@ -4,37 +4,17 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from catalog.proxy import ProxyPolicy
-from sidecars.driver import Capability, Piece, SidecarDriver
+from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.registry import (
-    GROUP,
-    DriverRegistry,
+from sidecars.errors import (
     DuplicateDriverError,
     NoDriverError,
     NotADriverError,
     NotChosenError,
     UnknownDriverError,
 )
-from xds.resource import Resource
-
-
-class Paper:
-    """A driver that sends nothing."""
-
-    name = "paper"
-    capabilities = frozenset({Capability.HTTP_ROUTES})
-    proxy_server_port = 1
-
-    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
-        """Send nothing."""
-        del policy
-        return ()
-
-    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Send nothing."""
-        del policy
-        return ()
+from sidecars.registry import GROUP, DriverRegistry
+from tests.unit.sidecars.paper import Paper
 
 
 def test_the_chosen_driver_is_given() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from mesh.config import SidecarDriverSettings, SidecarSettings
-from sidecars.registry import DuplicateDriverError, UnknownDriverError
+from sidecars.errors import DuplicateDriverError, UnknownDriverError
 from sidecars.selection import Selection, select
 
 PORTS = {"envoy": 15128, "pipy": 6060}
@@ -57,13 +57,13 @@ def mesh(
         (
             mesh(ENTRY, PIPY, linux="mesh"),
             {},
-            {"namespace": "pipy"},
+            {"named": "pipy"},
             Selection("pipy", "pipy-entry", "", "", 6060, disabled_mtls=False),
         ),
         (
             mesh(ENTRY, PIPY, linux="mesh"),
             {},
-            {"namespace": "pipy", "workload": "envoy"},
+            {"named": "envoy"},
             Selection("envoy", "mesh", "entry-w", "entry-i", 16000, disabled_mtls=True),
         ),
     ],
@@ -71,13 +71,13 @@ def mesh(
 def test_the_nearest_word_wins(
     config: SidecarSettings, environment: dict[str, str], named: dict[str, str], expected: Selection
 ) -> None:
-    """Workload, namespace, mesh, environment; images mesh-wide, the entry's, the environment's."""
+    """The workload's word, the mesh's, the environment's; images mesh-wide, of the entry, the environment."""
     assert select(config, environment, PORTS, **named) == expected
 
 
 def test_what_cannot_be_selected_is_said() -> None:
     """An unknown driver with those that are known; two entries for one."""
     with pytest.raises(UnknownDriverError, match="'x' is unknown; known: envoy, pipy"):
-        select(mesh(), {}, PORTS, workload="x")
+        select(mesh(), {}, PORTS, named="x")
     with pytest.raises(DuplicateDriverError, match="name 'envoy' 2 times"):
         select(mesh(ENTRY, ENTRY), {}, PORTS)

@@ -1,6 +1,7 @@
 """From ProxyPolicy to Envoy resources: what must hold whatever the policy."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import Protocol, ServiceKey
+from mesh.workload import Capture, Transparent
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
@@ -118,6 +120,43 @@ def test_a_tcp_port_that_admits_nobody_is_shut() -> None:
     ]
     found = only(policy(inbound=(inbound(OnlyRules()),)), ROUTE)
     assert found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"] == {"rules": {}}
+
+
+@pytest.mark.parametrize(
+    ("transparent", "inbound_at", "outbound_at"),
+    [
+        (Transparent(), ["0.0.0.0:15003"], ["0.0.0.0:15001 10.96.0.1"]),
+        (Transparent(Capture.TPROXY), ["0.0.0.0:15003", "0.0.0.0:15006 T"], ["0.0.0.0:15001 10.96.0.1"]),
+        (
+            Transparent(ipv6=True),
+            ["0.0.0.0:15003", "[::]:15003"],
+            ["0.0.0.0:15001 10.96.0.1", "[::]:15001 fd00::1"],
+        ),
+        (
+            Transparent(Capture.TPROXY, ipv6=True),
+            ["0.0.0.0:15003", "[::]:15003", "0.0.0.0:15006 T", "[::]:15006 T"],
+            ["0.0.0.0:15001 10.96.0.1", "[::]:15001 fd00::1"],
+        ),
+    ],
+)
+def test_a_listener_for_each_socket_that_rules_lead_to(
+    transparent: Transparent, inbound_at: list[str], outbound_at: list[str]
+) -> None:
+    """Each family has its own, with the addresses of that family alone; TPROXY's are transparent (T)."""
+    both = (IpAddress("10.96.0.1"), IpAddress("fd00::1"))
+    called = replace(outbound(Protocol.TCP, OutboundRoute(None, (backend("a", 1),))), addresses=both)
+    wanted = replace(policy(inbound=(inbound(OnlyRules()),), outbound=(called,)), transparent=transparent)
+    found = [decoded(each) for each in resources(wanted) if each.type_url == LISTENER]
+    assert sorted(map(_at, found)) == sorted([*inbound_at, *outbound_at])
+
+
+def _at(listener: dict[str, Any]) -> str:
+    """Return where a listener is, whether it is transparent, and which addresses it is for."""
+    at = listener["address"]["socketAddress"]
+    matches = [chain["filterChainMatch"] for chain in listener["filterChains"]]
+    addresses = [each["addressPrefix"] for match in matches for each in match.get("prefixRanges", ())]
+    where = SocketAddress(IpAddress(at["address"]), Port(at["portValue"]))
+    return " ".join([str(where), *(["T"] if listener.get("transparent") else []), *addresses])
 
 
 def sans(found: ProxyPolicy) -> list[dict[str, Any]]:
@@ -228,6 +267,20 @@ def test_endpoints_keep_weight_and_locality() -> None:
     assert "loadBalancingWeight" not in plain["lbEndpoints"][0]
     assert located["locality"] == {"region": "eu", "zone": "a", "subZone": "rack-1"}
     assert located["lbEndpoints"][0]["loadBalancingWeight"] == 3
+
+
+def test_whoever_is_called_answers() -> None:
+    """A destination as called has its own cluster, which takes the connection's address, and no endpoints."""
+    chosen = Destination(SHOP, "8080", False, "shop", (BUYER,), ())
+    found = policy(destinations=(chosen, replace(chosen, as_called=True)))
+    assert names(found) == [
+        ("Cluster", "default/shop|8080"),
+        ("Cluster", "default/shop|8080|as-called"),
+        ("ClusterLoadAssignment", "default/shop|8080"),
+    ]
+    cluster = only(policy(destinations=(replace(chosen, as_called=True),)), CLUSTER)
+    assert (cluster["type"], cluster["lbPolicy"]) == ("ORIGINAL_DST", "CLUSTER_PROVIDED")
+    assert cluster["transportSocket"] == only(policy(destinations=(chosen,)), CLUSTER)["transportSocket"]
 
 
 def test_methods_are_words_not_expressions() -> None:

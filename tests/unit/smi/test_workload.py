@@ -5,7 +5,7 @@ import pytest
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.service import Protocol, ServiceKey
-from mesh.workload import Explicit, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from mesh.workload import Capture, Explicit, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
 from tests.unit.smi.reading import complaints, reading, value
 
 NS = Namespace("shop")
@@ -87,6 +87,23 @@ def test_upstreams_alone_make_interception_explicit() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("{}", Transparent()),
+        ("{capture: redirect}", Transparent()),
+        ("{capture: tproxy}", Transparent(Capture.TPROXY)),
+        ("{ipv6: true}", Transparent(ipv6=True)),
+        ("{capture: tproxy, ipv6: true}", Transparent(Capture.TPROXY, ipv6=True)),
+    ],
+)
+def test_a_workload_says_how_its_rules_intercept(said: str, expected: Transparent) -> None:
+    """Redirected, and IPv4 alone, unless it says otherwise."""
+    found = value(_workload(f"{{address: 10.0.0.7, interception: {said}}}"))
+    assert isinstance(found, Workload)
+    assert found.interception == expected
+
+
 _ADDRESS = "address: 10.0.0.7"
 
 
@@ -120,6 +137,22 @@ _ADDRESS = "address: 10.0.0.7"
         (
             f"{{{_ADDRESS}, applicationAddress: 10.0.0.7}}",
             ("error", "MW1018", "spec.applicationAddress", '"10.0.0.7"'),
+        ),
+        (
+            f"{{{_ADDRESS}, interception: {{capture: nat}}}}",
+            ("error", "MW1013", "spec.interception.capture", '"nat"'),
+        ),
+        (
+            f"{{{_ADDRESS}, interception: {{ipv6: 'yes'}}}}",
+            ("error", "MW1010", "spec.interception.ipv6", '"yes"'),
+        ),
+        (
+            f"{{{_ADDRESS}, interception: {{mode: tproxy}}}}",
+            ("error", "MW1012", "spec.interception.mode", '"tproxy"'),
+        ),
+        (
+            f"{{{_ADDRESS}, interception: {{ipv6: true}}, applicationAddress: 127.0.0.1}}",
+            ("error", "MW1013", "spec.interception", "a mapping of 1 key"),
         ),
     ],
 )

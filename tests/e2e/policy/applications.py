@@ -1,0 +1,96 @@
+"""What runs behind the sidecars: it says who it is, over every protocol that a port may speak."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import grpc
+import grpc.aio
+from aiohttp import WSMsgType, web
+
+HTTP, ADMIN, GRPC, DATABASE, GREETER, ECHO = 8080, 8081, 50051, 3306, 7000, 9000
+"""Where an application listens: two ports of HTTP, gRPC, two whose server speaks first, one of bytes."""
+
+Bind = Callable[[int], socket.socket]
+"""Makes a socket that is bound to a port of the application's."""
+
+SERVED_BY = "x-served-by"
+
+
+async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
+    """Run all but gRPC until the exit stack ends."""
+    for port in (HTTP, ADMIN):
+        runner = web.AppRunner(_web(name, port), shutdown_timeout=0)
+        await runner.setup()
+        ends.push_async_callback(runner.cleanup)
+        await web.SockSite(runner, bind(port)).start()
+    greeting = f"{name} speaks first\n".encode()
+    for port, first in ((DATABASE, greeting), (GREETER, greeting), (ECHO, b"")):
+        server = await asyncio.start_server(_lines(name, first), sock=bind(port))
+        ends.callback(server.close)
+
+
+async def start_grpc(name: str, address: str, ends: AsyncExitStack) -> None:
+    """Run the gRPC service `test.Echo`: unary `Say`, streaming `Count` and `Chat`."""
+    server = grpc.aio.server()
+    methods = {
+        "Say": grpc.unary_unary_rpc_method_handler(_say(name)),
+        "Count": grpc.unary_stream_rpc_method_handler(_count),
+        "Chat": grpc.stream_stream_rpc_method_handler(_chat),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Echo", methods),))
+    server.add_insecure_port(f"{address}:{GRPC}")
+    await server.start()
+    ends.push_async_callback(server.stop, 0)
+
+
+def _web(name: str, port: int) -> web.Application:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/ws"):
+            return await _echoed(request)
+        return web.Response(text=f"{port} {request.path_qs}", headers={SERVED_BY: name})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    return app
+
+
+async def _echoed(request: web.Request) -> web.WebSocketResponse:
+    answer = web.WebSocketResponse()
+    await answer.prepare(request)
+    async for message in answer:
+        if message.type is WSMsgType.TEXT:
+            await answer.send_str(f"heard {message.data}")
+    return answer
+
+
+def _lines(name: str, first: bytes) -> Callable[..., Any]:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(first)
+            while line := await reader.readline():
+                writer.write(name.encode() + b": " + line)
+                await writer.drain()
+        writer.close()
+
+    return handle
+
+
+def _say(name: str) -> Callable[..., Any]:
+    async def say(request: bytes, context: object) -> bytes:
+        return name.encode() + b": " + request
+
+    return say
+
+
+async def _count(request: bytes, context: object) -> AsyncIterator[bytes]:
+    for number in range(int(request)):
+        yield str(number).encode()
+
+
+async def _chat(requests: AsyncIterator[bytes], context: object) -> AsyncIterator[bytes]:
+    async for each in requests:
+        yield b"heard " + each

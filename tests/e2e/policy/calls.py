@@ -1,0 +1,137 @@
+"""Calls as applications make them: what comes back, and from whom. What hangs is an error, not an answer."""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import aiohttp
+
+from tests.e2e.policy.applications import SERVED_BY
+from tests.golden.live import until
+
+_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP status, 0 where no connection or no answer was to be had; who answered, and with what."""
+
+    status: int
+    by: str = ""
+    text: str = ""
+
+
+NOBODY = Answer(0)
+CLOSED = ""
+
+
+async def request(
+    url: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    session: aiohttp.ClientSession | None = None,
+) -> Answer:
+    """Send an HTTP request, on a connection of its own unless there is a session."""
+    if session is None:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as alone:
+            return await request(url, method, headers, alone)
+    try:
+        async with asyncio.timeout(_SECONDS), session.request(method, url, headers=headers) as answer:
+            text = await answer.text()
+            return Answer(answer.status, answer.headers.get(SERVED_BY, ""), text)
+    except (aiohttp.ClientError, ConnectionError):
+        return NOBODY
+
+
+async def exchange(
+    address: str,
+    port: int,
+    *,
+    first: bool = False,
+    tls: ssl.SSLContext | None = None,
+    at: socket.socket | None = None,
+) -> str:
+    """Connect, say hello, and return what the server says to it; `CLOSED` where it says nothing.
+
+    With `first` the server must speak before anything is sent, and what it says then is returned too.
+    """
+    try:
+        async with asyncio.timeout(_SECONDS):
+            if at is not None:
+                await asyncio.get_running_loop().sock_connect(at, (address, port))
+                reader, writer = await asyncio.open_connection(sock=at)
+            else:
+                reader, writer = await asyncio.open_connection(address, port, ssl=tls)
+            try:
+                greeting = (await reader.readline()).decode() if first else ""
+                if first and not greeting:
+                    return CLOSED
+                writer.write(b"hello\n")
+                return greeting + (await reader.readline()).decode()
+            finally:
+                writer.transport.abort()  # a closing handshake would wait for Envoy's grace of a second
+    except (ConnectionError, ssl.SSLError):
+        return CLOSED
+
+
+async def status_over(tls: ssl.SSLContext, address: str, port: int, path: str = "/") -> Answer:
+    """Send an HTTP request straight to a sidecar, with a certificate of the caller's choice."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            reader, writer = await asyncio.open_connection(address, port, ssl=tls)
+            try:
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            finally:
+                writer.transport.abort()
+    except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
+        return NOBODY
+    by = [line.partition(": ")[2] for line in head.splitlines() if line.lower().startswith(SERVED_BY)]
+    return Answer(int(head.split(" ")[1]), *by)
+
+
+@dataclass
+class Load:
+    """Calls without a pause, and all that they came to."""
+
+    every: Counter[str] = field(default_factory=Counter)
+    _recent: Counter[str] = field(default_factory=Counter)
+
+    async def more(self, count: int) -> Counter[str]:
+        """Wait for so many calls that begin from now on, and return what they came to."""
+        self._recent = recent = Counter[str]()
+
+        async def enough() -> bool:
+            return recent.total() >= count
+
+        await until(enough)
+        return Counter(recent)
+
+    async def again(self, call: Callable[[], Awaitable[str]]) -> None:
+        """Call for ever."""
+        while True:
+            recent = self._recent
+            word = await call()
+            self.every[word] += 1
+            recent[word] += 1
+
+
+@asynccontextmanager
+async def load(call: Callable[[], Awaitable[str]], concurrency: int = 2) -> AsyncIterator[Load]:
+    """Call again and again while the block runs; `call` returns a word for what came of it."""
+    found = Load()
+    tasks = [asyncio.create_task(found.again(call), name="load") for _ in range(concurrency)]
+    try:
+        yield found
+        assert not any(task.done() for task in tasks), "the load has ended by itself"
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task

@@ -1,0 +1,28 @@
+"""Two meshes that stay for the whole run: one in explicit interception, one in network namespaces."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.policy.pods import Pods
+from tests.e2e.policy.running import PolicyMesh
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[PolicyMesh]:
+    """Five workloads in explicit interception; at the end no Envoy has had anything to complain of."""
+    async with AsyncExitStack() as ends:
+        running = await PolicyMesh.start(tmp_path_factory.mktemp("explicit"), ends)
+        yield running
+        assert await running.live.complaints() == ""
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def pods(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pods]:
+    """A client and a StatefulSet in network namespaces of their own, their traffic redirected."""
+    async with AsyncExitStack() as ends:
+        running = await Pods.start(tmp_path_factory.mktemp("transparent"), ends)
+        yield running
+        assert await running.live.complaints() == ""

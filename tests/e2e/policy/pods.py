@@ -1,0 +1,172 @@
+"""Pods without Kubernetes: network namespaces on one switch, traffic redirected as in a pod.
+
+Everything but Envoy runs in this process: a socket belongs to the namespace of the thread that made it. The
+control plane is reached through a socket of each pod that leads here.
+"""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import yaml
+
+from catalog.hosts import hosts
+from catalog.inbound import LOOPBACK
+from demo.transparent import as_user
+from mesh.names import Namespace
+from tests.e2e.agent.machines import APPLICATION_UID, Machine, machine
+from tests.e2e.policy import applications, calls
+from tests.e2e.policy.applications import DATABASE, GREETER, HTTP
+from tests.e2e.policy.calls import Answer
+from tests.e2e.policy.policies import Document
+from tests.golden.envoys import Place
+from tests.golden.live import LiveMesh, envoy_program
+
+PROXY_UID = 1500
+NODES = ("node-0", "node-1", "node-2")
+"""The pods of a StatefulSet; the last has a ServiceAccount of its own."""
+ADDRESSES = {"client": "10.77.0.1", **{name: f"10.77.0.{number}" for number, name in enumerate(NODES, 2)}}
+OUTSIDE = "10.77.0.250"
+"""A server that has nothing to do with the mesh."""
+API, DB = "10.96.0.1", "10.96.0.2"
+_MESHWRIGHT = str(Path(sys.executable).parent / "meshwright")
+
+
+def documents() -> list[Document]:
+    """Return the manifests: `nodes` is headless, `api` and `db` have an address of their own."""
+    peers = {"port": GREETER, "name": "peer", "appProtocol": "tcp-server-first"}
+    return [
+        _service("nodes", "None", {"port": 80, "targetPort": "web", "name": "http-web"}, peers),
+        _service("api", API, {"port": 80, "targetPort": HTTP, "name": "http-web"}),
+        _service("db", DB, {"port": DATABASE, "name": "db"}),
+        _pod("client", "client"),
+        *(_pod(name, "rogue" if name == NODES[-1] else "node", node="yes") for name in NODES),
+    ]
+
+
+def _service(name: str, address: str, *ports: Document) -> Document:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"clusterIP": address, "selector": {"node": "yes"}, "ports": list(ports)},
+    }
+
+
+def _pod(name: str, account: str, **labels: str) -> Document:
+    return {
+        "apiVersion": "meshwright.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "shop", "labels": labels},
+        "spec": {
+            "address": ADDRESSES[name],
+            "serviceAccount": account,
+            "uuid": name,
+            "ports": [{"port": HTTP, "name": "web"}] if labels else [],
+        },
+    }
+
+
+@dataclass
+class Pods:
+    """The pods with their Envoys, and calls from them."""
+
+    live: LiveMesh
+    machines: dict[str, Machine]
+
+    @classmethod
+    async def start(cls, state: Path, ends: AsyncExitStack) -> Self:
+        """Make the namespaces, the rules in them, applications and Envoys."""
+        machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
+        _join(machines)
+        live = await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends)
+        live.loopback = LOOPBACK
+        await asyncio.gather(*(_intercept(machines[name]) for name in ADDRESSES))
+        await applications.start("outside", partial(_bound, machines["switch"], ""), ends)
+        for name in ADDRESSES:
+            await _lead_to(live.ads_port, machines[name], ends)
+            if name in NODES:
+                await applications.start(name, partial(_bound, machines[name], ""), ends)
+            await live.envoy(name, place=_place(machines[name], state))
+        return cls(live, machines)
+
+    async def enforce(self, *policy: Document) -> None:
+        """Put a policy in force everywhere: it alone, and nothing of the one before."""
+        self.live.apply(yaml.safe_dump_all([*documents(), *policy]))
+        await self.live.in_force()
+
+    def resolve(self, name: str) -> tuple[str, ...]:
+        """Return the addresses of a name, as the mesh's hosts lines have them."""
+        found = hosts(self.live.view, Namespace("shop"))
+        return tuple(address for address, names in found if name in names)
+
+    async def get(self, caller: str, address: str, port: int = 80, path: str = "/") -> Answer:
+        """Have a pod's application send a request to an address."""
+        place = Place(open_socket=partial(self.machines[caller].socket, socket.AF_INET, APPLICATION_UID))
+        async with place.session() as session:
+            return await calls.request(f"http://{address}:{port}{path}", session=session)
+
+    async def hello(self, caller: str, address: str, port: int, *, first: bool = False) -> str:
+        """Have a pod's application connect to an address, and say hello."""
+        with self.machines[caller].socket(socket.AF_INET, APPLICATION_UID) as at:
+            at.setblocking(False)
+            return await calls.exchange(address, port, first=first, at=at)
+
+
+def _join(machines: dict[str, Machine]) -> None:
+    """Cable every pod to the switch, which is a machine of the network too."""
+    switch = machines["switch"]
+    lines = ["link add bridge0 type bridge", f"address add {OUTSIDE}/24 dev bridge0", "link set bridge0 up"]
+    for number, name in enumerate(ADDRESSES):
+        cable = f"link add port{number} type veth peer name eth0 netns {machines[name].holder.pid}"
+        lines += [cable, f"link set port{number} master bridge0", f"link set port{number} up"]
+    switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+    for name, address in ADDRESSES.items():
+        lines = [f"address add {address}/24 dev eth0", "link set eth0 up", "route add default dev eth0"]
+        machines[name].run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+
+
+async def _intercept(pod: Machine) -> None:
+    await asyncio.to_thread(pod.run, _MESHWRIGHT, "intercept")
+
+
+def _place(pod: Machine, state: Path) -> Place:
+    program = envoy_program()
+    assert program is not None
+    user = as_user(PROXY_UID, [], [Path(program), state])
+    return Place((*pod.enter, *user), partial(pod.socket, socket.AF_INET, PROXY_UID), PROXY_UID)
+
+
+def _bound(at: Machine, address: str, port: int) -> socket.socket:
+    made = at.socket(socket.AF_INET, APPLICATION_UID)
+    made.settimeout(None)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind((address, port))
+    return made
+
+
+async def _lead_to(port: int, pod: Machine, ends: AsyncExitStack) -> None:
+    """Let connections to a port of the pod's loopback reach that port here."""
+
+    async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        directions = (_pass_on(reader, back), _pass_on(there, writer))
+        await asyncio.wait(map(asyncio.create_task, directions), return_when=asyncio.FIRST_COMPLETED)
+        back.close()
+        writer.close()
+
+    server = await asyncio.start_server(lead, sock=_bound(pod, "127.0.0.1", port))
+    ends.callback(server.close)
+
+
+async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()

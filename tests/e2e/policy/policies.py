@@ -1,0 +1,86 @@
+"""Policy objects in a line each; in namespace `shop` unless said."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Document = dict[str, Any]
+Match = dict[str, Any]
+
+PERMISSIVE: Document = {
+    "apiVersion": "config.openservicemesh.io/v1alpha2",
+    "kind": "MeshConfig",
+    "metadata": {"name": "osm-mesh-config", "namespace": "osm-system"},
+    "spec": {"traffic": {"enablePermissiveTrafficPolicyMode": True}},
+}
+
+
+def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:
+    return {
+        "apiVersion": f"{api}.smi-spec.io/{'v1alpha3' if api == 'access' else 'v1alpha4'}",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def config(**spec: Document) -> Document:
+    """Make a MeshConfig with these sections."""
+    return {**PERMISSIVE, "spec": spec}
+
+
+def routes(name: str, *matches: Match, namespace: str = "shop") -> Document:
+    """Make an HTTPRouteGroup; its matches are named by number."""
+    named = [{"name": f"m{number}", **match} for number, match in enumerate(matches)]
+    return _object("specs", "HTTPRouteGroup", namespace, name, {"matches": named})
+
+
+def path(regex: str, *methods: str) -> Match:
+    """Make a match of paths, and of methods if any are said."""
+    return {"pathRegex": regex, **({"methods": list(methods)} if methods else {})}
+
+
+def ports(name: str, *numbers: int, namespace: str = "shop") -> Document:
+    """Make a TCPRoute; without numbers it is for all ports."""
+    matches = {"ports": list(numbers)} if numbers else {}
+    return _object("specs", "TCPRoute", namespace, name, {"matches": matches})
+
+
+def http(name: str, *matches: str) -> Document:
+    """Refer to an HTTPRouteGroup, or to some of its matches."""
+    return {"kind": "HTTPRouteGroup", "name": name, **({"matches": list(matches)} if matches else {})}
+
+
+def tcp(name: str) -> Document:
+    """Refer to a TCPRoute."""
+    return {"kind": "TCPRoute", "name": name}
+
+
+def target(
+    name: str, destination: str, sources: tuple[str, ...], *rules: Document, namespace: str = "shop"
+) -> Document:
+    """Make a TrafficTarget; accounts are `<namespace>/<name>`."""
+    spec = {
+        "destination": _account(destination),
+        "sources": [_account(each) for each in sources],
+        "rules": list(rules),
+    }
+    return _object("access", "TrafficTarget", namespace, name, spec)
+
+
+def split(name: str, apex: str, weights: Mapping[str, int], *matches: str) -> Document:
+    """Make a TrafficSplit; `matches` names HTTPRouteGroups."""
+    backends = [{"service": service, "weight": weight} for service, weight in weights.items()]
+    spec: Document = {"service": apex, "backends": backends}
+    if matches:
+        spec["matches"] = [{"kind": "HTTPRouteGroup", "name": each} for each in matches]
+    return _object("split", "TrafficSplit", "shop", name, spec)
+
+
+def _account(name: str) -> Document:
+    namespace, account = name.split("/")
+    return {"kind": "ServiceAccount", "namespace": namespace, "name": account}
+
+
+EVERYTHING = (routes("everything", path(".*")), ports("any"))
+ALL = (http("everything"), tcp("any"))
+"""Rules, with `EVERYTHING`, that admit every request and every connection."""

@@ -1,0 +1,95 @@
+"""What a client sees: the table of docs/policy.md, cell by cell."""
+
+import socket
+
+import pytest
+
+from tests.e2e.policy.applications import ECHO, HTTP
+from tests.e2e.policy.calls import CLOSED, NOBODY, exchange, status_over
+from tests.e2e.policy.policies import (
+    ALL,
+    EVERYTHING,
+    PERMISSIVE,
+    http,
+    path,
+    ports,
+    routes,
+    split,
+    target,
+    tcp,
+)
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.topology import WORKLOADS
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+V1 = WORKLOADS["v1"].address
+
+
+async def test_allowed(mesh: PolicyMesh) -> None:
+    """The application's answer, and its bytes."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    assert (await mesh.get("client", "v1")).status == 200
+    assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
+
+
+async def test_refused(mesh: PolicyMesh) -> None:
+    """403 by HTTP, a closed connection by TCP: the server's sidecar does not admit the caller."""
+    rules = (http("g"), tcp("both"))
+    await mesh.enforce(
+        routes("g", path("/a")), ports("both", HTTP, ECHO), target("t", "shop/v1", ("shop/client",), *rules)
+    )
+    assert (await mesh.get("client", "v1", "/a")).status == 200
+    assert (await mesh.get("client", "v1", "/b")).status == 403
+    assert (await status_over(mesh.certificate("v2"), V1, HTTP, "/a")).status == 403
+    assert await exchange(V1, ECHO, tls=mesh.certificate("v2")) == CLOSED
+
+
+async def test_nothing_configured(mesh: PolicyMesh) -> None:
+    """No connection at all: the client's own sidecar does not offer what nobody may answer."""
+    await mesh.enforce()
+    for port in (80, ECHO):
+        with socket.socket() as client:
+            assert client.connect_ex(mesh.place("client", "v1", port)) != 0
+    # A TCP port that admits nobody is not even listened at; an HTTP port says no to each request.
+    with socket.socket() as client:
+        assert client.connect_ex((V1, ECHO)) != 0
+    assert (await status_over(mesh.certificate("client"), V1, HTTP)).status == 403
+
+
+async def test_nobody_left_for_a_request(mesh: PolicyMesh) -> None:
+    """503 where a split sends a request to a service that the client may not call."""
+    some = (
+        routes("some", path("/some")),
+        split("s", "root", {"v2": 1}, "some"),
+        split("r", "root", {"v1": 1}),
+    )
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL), *some)
+    assert (await mesh.get("client", "root", "/some")).status == 503
+    assert (await mesh.get("client", "root", "/other")).status == 200
+
+
+async def test_permissive_without_anybody_behind(mesh: PolicyMesh) -> None:
+    """In permissive mode every service is there, and one without workloads answers 503."""
+    await mesh.enforce(PERMISSIVE)
+    assert (await mesh.get("client", "root")).status == 503
+    assert (await mesh.get("client", "v1")).status == 200
+    assert (await mesh.get("clerk", "v2")).status == 200
+
+
+async def test_no_certificate_of_the_mesh(mesh: PolicyMesh) -> None:
+    """The handshake fails, in permissive mode too: without one, and with a proxy's own certificate."""
+    await mesh.enforce(PERMISSIVE)
+    bare, proxy = mesh.stranger(), mesh.stranger()
+    folder = mesh.live.state / "client"
+    proxy.load_cert_chain(folder / "proxy.pem", folder / "proxy.key")
+    for context in (bare, proxy):
+        assert await status_over(context, V1, HTTP) == NOBODY
+        assert await exchange(V1, ECHO, tls=context) == CLOSED
+    assert (await status_over(mesh.certificate("clerk"), V1, HTTP)).status == 200
+    assert await exchange(V1, ECHO, tls=mesh.certificate("clerk")) == "v1: hello\n"

@@ -1,0 +1,102 @@
+"""What ports speak: servers that speak first, gRPC, WebSocket."""
+
+import asyncio
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+
+from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, GRPC
+from tests.e2e.policy.calls import CLOSED
+from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, ports, routes, target, tcp
+from tests.e2e.policy.running import PolicyMesh
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+GREETED = "v1 speaks first\nv1: hello\n"
+
+
+@pytest.mark.parametrize("port", [GREETER, DATABASE], ids=["declared", "by-well-known-number"])
+async def test_a_server_that_speaks_first(mesh: PolicyMesh, port: int) -> None:
+    """Its greeting comes before the client has said anything; not where another port is allowed."""
+    await mesh.enforce(ports("p", port), target("t", "shop/v1", ("shop/client",), tcp("p")))
+    assert await mesh.hello("client", "v1", port, first=True) == GREETED
+    await mesh.enforce(ports("p", ECHO), target("t", "shop/v1", ("shop/client",), tcp("p")))
+    assert await mesh.hello("client", "v1", port, first=True) == CLOSED
+
+
+async def test_grpc_unary(mesh: PolicyMesh) -> None:
+    """Calls pass both sidecars; without a policy there is no way."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    async with channel(mesh, "client") as calling:
+        assert await calling.unary_unary("/test.Echo/Say")(b"hello") == b"v1: hello"
+    await mesh.enforce()
+    async with channel(mesh, "client") as calling:
+        assert await refusal(calling, "Say") is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_grpc_streaming(mesh: PolicyMesh) -> None:
+    """Answers come while the other side still speaks, in both directions."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    async with channel(mesh, "client") as calling:
+        assert [each async for each in calling.unary_stream("/test.Echo/Count")(b"3")] == [b"0", b"1", b"2"]
+        chat = calling.stream_stream("/test.Echo/Chat")()
+        for word in (b"one", b"two"):
+            await chat.write(word)
+            assert await chat.read() == b"heard " + word
+        await chat.done_writing()
+        assert await chat.read() is grpc.aio.EOF
+
+
+async def test_grpc_method_by_method(mesh: PolicyMesh) -> None:
+    """A method is a path: one is allowed, the others of its service are not."""
+    group = routes("say", path("/test.Echo/Say", "POST"))
+    await mesh.enforce(group, target("t", "shop/v1", ("shop/client",), http("say")))
+    async with channel(mesh, "client") as calling:
+        assert await calling.unary_unary("/test.Echo/Say")(b"hello") == b"v1: hello"
+        assert await refusal(calling, "Count") is grpc.StatusCode.PERMISSION_DENIED
+        assert await refusal(calling, "Other") is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_websocket(mesh: PolicyMesh) -> None:
+    """An upgrade passes both sidecars where its request is allowed, and is 403 where it is not."""
+    await mesh.enforce(routes("ws", path("/a/ws")), target("t", "shop/v1", ("shop/client",), http("ws")))
+    async with aiohttp.ClientSession() as session:
+        async with session.ws_connect(f"{mesh.url('client', 'v1')}/a/ws") as socket:
+            await socket.send_str("one")
+            assert await socket.receive_str() == "heard one"
+            await socket.send_str("two")
+            assert await socket.receive_str() == "heard two"
+        with pytest.raises(aiohttp.WSServerHandshakeError) as error:
+            await session.ws_connect(f"{mesh.url('client', 'v1')}/b/ws")
+        assert error.value.status == 403
+
+
+async def test_tcp_is_closed_from_both_ends(mesh: PolicyMesh) -> None:
+    """An end of file passes: what the server had not said by then still arrives."""
+    await mesh.enforce(*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+    reader, writer = await asyncio.open_connection(*mesh.place("client", "v1", ECHO))
+    writer.write(b"last words\n")
+    writer.write_eof()
+    async with asyncio.timeout(10):
+        assert await reader.read() == b"v1: last words\n"
+    writer.close()
+
+
+def channel(mesh: PolicyMesh, caller: str) -> grpc.aio.Channel:
+    """Return a channel to the gRPC port of v1, as the caller's sidecar offers it."""
+    address, port = mesh.place(caller, "v1", GRPC)
+    return grpc.aio.insecure_channel(f"{address}:{port}")
+
+
+async def refusal(calling: grpc.aio.Channel, method: str) -> grpc.StatusCode:
+    """Return the code with which a call fails."""
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await calling.unary_unary(f"/test.Echo/{method}")(b"1")
+    return error.value.code()

@@ -1,0 +1,127 @@
+"""TrafficSplits: who answers instead of a service, for requests and for connections."""
+
+from collections import Counter
+
+import pytest
+
+from tests.e2e.policy.applications import ECHO
+from tests.e2e.policy.calls import NOBODY, load
+from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, routes, split, target
+from tests.e2e.policy.running import PolicyMesh
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+OPEN = (
+    *EVERYTHING,
+    target("one", "shop/v1", ("shop/client",), *ALL),
+    target("two", "shop/v2", ("shop/client",), *ALL),
+)
+MANY = 40
+
+
+async def greeted(mesh: PolicyMesh, service: str) -> Counter[str]:
+    """Return who answers many connections."""
+    return Counter([(await mesh.hello("client", service, ECHO)).partition(":")[0] for _ in range(MANY)])
+
+
+async def test_two_backends(mesh: PolicyMesh) -> None:
+    """Both answer for a service that nobody is behind; without the split nobody does."""
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 50, "v2": 50}))
+    assert set(await mesh.answering("client", "root", MANY)) == {"v1", "v2"}
+    await mesh.enforce(*OPEN)
+    assert await mesh.get("client", "root") == NOBODY
+
+
+async def test_backends_with_the_same_account(mesh: PolicyMesh) -> None:
+    """They are told apart by their services, not by their identity."""
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 1, "v1-again": 1}))
+    assert set(await mesh.answering("client", "root", MANY)) == {"v1", "v1-again"}
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v1-again": 1}))
+    assert set(await mesh.answering("client", "root", MANY)) == {"v1-again"}
+
+
+async def test_the_apex_is_its_own_backend(mesh: PolicyMesh) -> None:
+    """It stands for its own workloads beside the others."""
+    await mesh.enforce(*OPEN, split("s", "web", {"web": 50, "v2": 50}))
+    assert set(await mesh.answering("client", "web", MANY)) == {"v1", "v2"}
+    await mesh.enforce(*OPEN, split("s", "web", {"web": 1, "v2": 0}))
+    assert set(await mesh.answering("client", "web", MANY)) == {"v1"}
+
+
+async def test_the_apex_has_workloads_of_its_own(mesh: PolicyMesh) -> None:
+    """They get nothing while the split names others, and all when it is gone."""
+    await mesh.enforce(*OPEN, split("s", "web", {"v2": 1}))
+    assert set(await mesh.answering("client", "web", MANY)) == {"v2"}
+    assert set(await mesh.answering("client", "v1", 3)) == {"v1"}
+    await mesh.enforce(*OPEN)
+    assert set(await mesh.answering("client", "web", MANY)) == {"v1"}
+
+
+async def test_tcp(mesh: PolicyMesh) -> None:
+    """Connections are split as requests are."""
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 50, "v2": 50}))
+    assert set(await greeted(mesh, "root")) == {"v1", "v2"}
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 0, "v2": 50}))
+    assert set(await greeted(mesh, "root")) == {"v2"}
+
+
+async def test_splits_do_not_nest(mesh: PolicyMesh) -> None:
+    """A backend that is an apex itself means its own workloads."""
+    recursive = (split("outer", "root", {"web": 1}), split("inner", "web", {"v2": 1}))
+    await mesh.enforce(*OPEN, *recursive)
+    assert set(await mesh.answering("client", "root", MANY)) == {"v1"}
+    assert set(await mesh.answering("client", "web", MANY)) == {"v2"}
+
+
+async def test_weight_zero_is_no_share(mesh: PolicyMesh) -> None:
+    """Zero is none, and is a share again when it is not zero; all zero is refused: the apex stands alone."""
+    for weights, wanted in (
+        ({"v1": 100, "v2": 0}, {"v1"}),
+        ({"v1": 0, "v2": 100}, {"v2"}),
+        ({"v1": 1, "v2": 1}, {"v1", "v2"}),
+        ({"v2": 0}, {"v1"}),
+    ):
+        await mesh.enforce(*OPEN, split("s", "web", weights))
+        assert set(await mesh.answering("client", "web", MANY)) == wanted, weights
+
+
+async def test_matches_decide_first(mesh: PolicyMesh) -> None:
+    """A split for some requests goes before the one for all; a split grants nothing by itself."""
+    specific = split("testers", "root", {"v2": 1}, "testers")
+    policy = (
+        routes("testers", path("/test.*")),
+        split("s", "root", {"v1": 1}),
+        specific,
+    )
+    await mesh.enforce(*OPEN, *policy)
+    assert (await mesh.get("client", "root", "/test/1")).by == "v2"
+    assert (await mesh.get("client", "root", "/other")).by == "v1"
+    only = target("one", "shop/v1", ("shop/client",), http("everything"))
+    await mesh.enforce(*EVERYTHING, only, *policy)
+    assert (await mesh.get("client", "root", "/test/1")).status == 503
+    assert (await mesh.get("client", "root", "/other")).by == "v1"
+
+
+async def test_weights_change_under_load(mesh: PolicyMesh) -> None:
+    """From one version to the other and half and half: not one request fails."""
+
+    async def call() -> str:
+        answer = await mesh.get("client", "root")
+        return answer.by if answer.status == 200 else f"failed: {answer}"
+
+    await mesh.enforce(*OPEN, split("s", "root", {"v1": 100, "v2": 0}))
+    async with load(call) as running:
+        assert set(await running.more(MANY)) == {"v1"}
+        for weights, wanted in (
+            ({"v1": 0, "v2": 100}, {"v2"}),
+            ({"v1": 50, "v2": 50}, {"v1", "v2"}),
+            ({"v1": 100, "v2": 0}, {"v1"}),
+        ):
+            await mesh.enforce(*OPEN, split("s", "root", weights))
+            assert set(await running.more(MANY)) == wanted, weights
+    assert set(running.every) == {"v1", "v2"}, running.every

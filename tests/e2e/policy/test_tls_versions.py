@@ -1,0 +1,96 @@
+"""The floor and the ceiling of TLS inside the mesh, as a client with a valid certificate meets them."""
+
+import asyncio
+import ssl
+
+import pytest
+
+from tests.e2e.policy.applications import ECHO, HTTP
+from tests.e2e.policy.policies import ALL, EVERYTHING, Document, config, target
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.topology import WORKLOADS
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+V1_2, V1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+RULES = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+
+
+def versions(lowest: str, highest: str) -> Document:
+    """Make a MeshConfig with a floor and a ceiling."""
+    return config(sidecar={"tlsMinProtocolVersion": lowest, "tlsMaxProtocolVersion": highest})
+
+
+async def handshake(mesh: PolicyMesh, lowest: ssl.TLSVersion, highest: ssl.TLSVersion) -> str:
+    """Return the version agreed on with the server's sidecar, and the answer's status; empty if refused."""
+    context = mesh.certificate("client")
+    context.minimum_version, context.maximum_version = lowest, highest
+    try:
+        async with asyncio.timeout(10):
+            reader, writer = await asyncio.open_connection(WORKLOADS["v1"].address, HTTP, ssl=context)
+            try:
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                status = (await reader.readline()).split(b" ")[1].decode()
+                return f"{writer.get_extra_info('ssl_object').version()} {status}"
+            finally:
+                writer.transport.abort()
+    except (OSError, IndexError):
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "with_1_2", "with_1_3", "with_both"),
+    [
+        ("TLSv1_2", "TLSv1_3", "TLSv1.2 200", "TLSv1.3 200", "TLSv1.3 200"),
+        ("TLSv1_3", "TLSv1_3", "", "TLSv1.3 200", "TLSv1.3 200"),
+        ("TLSv1_2", "TLSv1_2", "TLSv1.2 200", "", "TLSv1.2 200"),
+    ],
+    ids=["between", "floor", "ceiling"],
+)
+async def test_versions(
+    mesh: PolicyMesh, lowest: str, highest: str, with_1_2: str, with_1_3: str, with_both: str
+) -> None:
+    """A client below the floor or above the ceiling is refused; through both sidecars calls go on."""
+    await mesh.enforce(*RULES, versions(lowest, highest))
+    assert await handshake(mesh, V1_2, V1_2) == with_1_2
+    assert await handshake(mesh, V1_3, V1_3) == with_1_3
+    assert await handshake(mesh, V1_2, V1_3) == with_both
+    assert (await mesh.get("client", "v1")).status == 200
+
+
+async def test_sidecars_agree_on_what_both_allow(mesh: PolicyMesh) -> None:
+    """Between sidecars the version is the one that the range allows, by the server's own count."""
+    for version, wanted in (("TLSv1_2", "TLSv1.2"), ("TLSv1_3", "TLSv1.3")):
+        await mesh.enforce(*RULES, versions(version, version))
+        counter = rf"ssl.versions.{wanted}"
+        before = await mesh.live.stat("v1", counter)
+        assert await mesh.hello("client", "v1", ECHO) == "v1: hello\n"
+        assert await mesh.live.stat("v1", counter) > before
+
+
+async def test_older_versions_are_never_spoken(mesh: PolicyMesh) -> None:
+    """The server refuses TLS 1.1 by an alert that says so; the same client gets through with 1.2."""
+    await mesh.enforce(*RULES)
+    older, newer = await openssl(mesh, "-tls1_1"), await openssl(mesh, "-tls1_2")
+    assert ("alert protocol version" in older, "Cipher is (NONE)" in older) == (True, True)
+    assert ("alert protocol version" in newer, "Cipher is (NONE)" in newer) == (False, False)
+
+
+async def openssl(mesh: PolicyMesh, version: str) -> str:
+    """Return what `openssl s_client` says of a handshake of this version alone."""
+    mesh.certificate("client")  # written beside the mesh's state
+    file = str(mesh.live.state / "client.pem")
+    process = await asyncio.create_subprocess_exec(
+        *("openssl", "s_client", "-connect", f"{WORKLOADS['v1'].address}:{HTTP}", version),
+        *("-cert", file, "-key", file, "-cipher", "ALL:@SECLEVEL=0"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    return output.decode(errors="replace")

@@ -1,0 +1,117 @@
+"""A real DNS server on loopback: Debian's dnsmasq, with a zone that a test writes."""
+
+import contextlib
+import getpass
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+PROGRAM = shutil.which("dnsmasq", path=os.environ.get("PATH", "") + ":/usr/sbin")
+DEADLINE = 30.0
+
+needs_dnsmasq = pytest.mark.skipif(PROGRAM is None, reason="dnsmasq is not installed (make system)")
+
+
+class Dnsmasq:
+    """Answers for `mesh.test` from a hosts file and further records; every other name is refused.
+
+    `ttl` is of everything that has none of its own. What is asked stands in a log.
+    """
+
+    def __init__(self, folder: Path, ttl: int = 0) -> None:
+        folder.mkdir()
+        self._hosts, self._log = folder / "hosts", folder / "log"
+        self._hosts.touch()
+        self._log.touch()
+        self._ttl = ttl
+        self._process: subprocess.Popen[bytes] | None = None
+        self.records: Sequence[str] = ()
+        self.port = _free_port()
+
+    @property
+    def nameserver(self) -> str:
+        """Return where it answers, as the setting has it."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        assert PROGRAM is not None
+        read = self._read()
+        self._process = subprocess.Popen(
+            [
+                *(PROGRAM, "--keep-in-foreground", "--conf-file=/dev/null", "--pid-file=", "--no-resolv"),
+                *("--no-hosts", f"--addn-hosts={self._hosts}", "--local=/mesh.test/"),
+                *(f"--port={self.port}", "--listen-address=127.0.0.1", "--bind-interfaces"),
+                *(f"--user={getpass.getuser()}", f"--local-ttl={self._ttl}"),
+                *("--log-queries", f"--log-facility={self._log}", *self.records),
+            ]
+        )
+        for _ in self._until_read(read):
+            assert self._process.poll() is None, self._log.read_text()
+        socket.create_connection(("127.0.0.1", self.port), DEADLINE).close()
+
+    def stop(self) -> None:
+        """Stop it, if it runs; its zone stays for the next start."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+
+    def zone(self, **addresses: Sequence[str]) -> None:
+        """Make these the addresses of `<name>.mesh.test`; return when they are in force."""
+        lines = [f"{address} {name}.mesh.test\n" for name, each in addresses.items() for address in each]
+        self._hosts.write_text("".join(lines))
+        if self._process is not None:
+            read = self._read()
+            self._process.send_signal(signal.SIGHUP)
+            for _ in self._until_read(read):
+                pass
+
+    def _read(self) -> int:
+        """Return how often it has read the zone."""
+        return self._log.read_text().count(f"read {self._hosts}")
+
+    def _until_read(self, before: int) -> Iterator[None]:
+        """Yield until the zone was read once more."""
+        until = time.monotonic() + DEADLINE
+        while self._read() == before:
+            assert time.monotonic() < until, "dnsmasq does not read its zone"
+            yield
+            time.sleep(0.005)
+
+    def asked(self, question: str) -> int:
+        """Return how often a question such as `A] db.mesh.test` was asked."""
+        return self._log.read_text().count(f"query[{question} ")
+
+
+@contextlib.contextmanager
+def running(folder: Path, ttl: int = 0) -> Iterator[Dnsmasq]:
+    """Run a server for a while."""
+    server = Dnsmasq(folder, ttl)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def _free_port() -> int:
+    """Return a port that is free for UDP and TCP, below those that the system gives to others."""
+    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as streams,
+        ):
+            datagrams.bind(("127.0.0.1", port))
+            streams.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")

@@ -1,0 +1,252 @@
+"""The DNS source over a real DNS server."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from providers.contract import Counts
+from providers.dns import DnsSource
+from providers.dns_asking import Nameserver, Resolver
+from providers.dns_records import Failed, Found, Question, RecordType
+from providers.dns_schedule import Pacing
+from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
+
+pytestmark = needs_dnsmasq
+HOUR = timedelta(hours=1)
+SOON = Pacing(timedelta(milliseconds=50), HOUR)
+NEVER, AT_ONCE = HOUR, timedelta(0)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Dnsmasq]:
+    """Run a server whose answers count for no time, so that the floor alone paces the questions."""
+    with running(tmp_path / "dnsmasq") as server:
+        yield server
+
+
+def _service(*names: DnsName, name: str = "db") -> Service:
+    port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
+    return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (port,), dns_names=names)
+
+
+class Watched:
+    """A running source, and what it says."""
+
+    def __init__(self, source: DnsSource) -> None:
+        self.source = source
+        self._changed = asyncio.Event()
+
+    def changed(self) -> None:
+        """Take note of a change."""
+        self._changed.set()
+
+    def slices(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
+        """Return addresses and ports by slice."""
+        found = self.source.inventory().slices.values()
+        return {each.name: (each.addresses, tuple(number for _, number in each.ports)) for each in found}
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for changes until the condition holds."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def until_addresses(self, *addresses: str) -> None:
+        """Wait until these are the addresses of all slices."""
+        await self.until(
+            lambda: sorted(a for each, _ in self.slices().values() for a in each) == [*addresses]
+        )
+
+
+@contextlib.asynccontextmanager
+async def _watching(
+    server: Dnsmasq, *services: Service, hold: timedelta = NEVER, patience: float = 5.0
+) -> AsyncIterator[Watched]:
+    resolver = Resolver((Nameserver.parse(server.nameserver),), patience)
+    source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold)
+    watched = Watched(source)
+    source.want(services)
+    task = asyncio.create_task(source.run(watched.changed))
+    try:
+        yield watched
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _found(ttl: float, *addresses: str) -> Found:
+    return Found(ttl, tuple(map(IpAddress, addresses)))
+
+
+async def _ask(server: Dnsmasq, name: str, record: RecordType) -> Found | Failed:
+    return await Resolver((Nameserver.parse(server.nameserver),)).ask(Question(name, record))
+
+
+async def test_what_the_resolver_makes_of_answers(tmp_path: Path) -> None:
+    """Addresses, an alias, SRV records, a TTL of its own; no such name, no such type, refusal."""
+    server = Dnsmasq(tmp_path / "dnsmasq", ttl=7)
+    server.records = (
+        "--cname=alias.mesh.test,db.mesh.test",
+        "--host-record=slow.mesh.test,10.0.0.9,60",
+        "--srv-host=_db._tcp.mesh.test,DB.mesh.test,5432,10,5",
+        "--srv-host=_gone._tcp.mesh.test",
+    )
+    server.zone(db=["10.0.0.2", "10.0.0.1", "fd00:0::1"])
+    server.start()
+    try:
+        a, aaaa, srv = RecordType.A, RecordType.AAAA, RecordType.SRV
+        assert await _ask(server, "db.mesh.test", a) == _found(7, "10.0.0.1", "10.0.0.2")
+        assert await _ask(server, "db.mesh.test", aaaa) == _found(7, "fd00::1")
+        assert await _ask(server, "alias.mesh.test", a) == _found(7, "10.0.0.1", "10.0.0.2")
+        assert await _ask(server, "slow.mesh.test", a) == _found(60, "10.0.0.9")
+        (target,) = (await _ask(server, "_db._tcp.mesh.test", srv)).targets  # type: ignore[union-attr]  # Found
+        assert (target.name, target.port, target.priority, target.weight) == ("db.mesh.test", 5432, 10, 5)
+        for name, record in (("slow.mesh.test", aaaa), ("none.mesh.test", a), ("_gone._tcp.mesh.test", srv)):
+            found = await _ask(server, name, record)
+            assert isinstance(found, Found)
+            assert (found.addresses, found.targets) == ((), ())
+        refused = f"127.0.0.1 port {server.port}: REFUSED"
+        assert await _ask(server, "other.test", a) == Failed(refused)
+    finally:
+        server.stop()
+
+
+async def test_an_answer_too_large_for_udp_is_asked_for_over_tcp(server: Dnsmasq) -> None:
+    """200 addresses take 3 kB; without EDNS 512 bytes are the limit."""
+    addresses = [f"10.1.0.{number}" for number in range(1, 201)]
+    server.zone(big=addresses)
+    async with _watching(server, _service(DnsName("big.mesh.test"))) as watched:
+        await watched.until_addresses(*sorted(addresses))
+
+
+async def test_nobody_who_answers_is_a_failure(server: Dnsmasq) -> None:
+    """Within the time that a question may take."""
+    server.stop()
+    resolver = Resolver((Nameserver.parse(server.nameserver),), 0.2)
+    assert await resolver.ask(Question("db.mesh.test", RecordType.A)) == Failed("no answer within 0.2 s")
+
+
+async def test_a_zone_that_changes_changes_the_slices(server: Dnsmasq) -> None:
+    """Both kinds of address, ports of the service and of the name; services come and go."""
+    server.zone(db=["10.0.0.1", "fd00::1"], other=["10.0.0.7"])
+    first = _service(DnsName("db.mesh.test"), DnsName("other.mesh.test", Port(5)))
+    async with _watching(server, first) as watched:
+        await watched.until_addresses("10.0.0.1", "10.0.0.7", "fd00::1")
+        both = ("10.0.0.1", "fd00::1")
+        assert watched.slices() == {"db-dns": (both, (8080,)), "db-dns-5": (("10.0.0.7",), (5,))}
+        server.zone(db=["10.0.0.2", "fd00::2"], other=["10.0.0.7"])
+        await watched.until_addresses("10.0.0.2", "10.0.0.7", "fd00::2")
+        watched.source.want([_service(DnsName("other.mesh.test"), name="more")])
+        await watched.until(lambda: watched.slices() == {"more-dns": (("10.0.0.7",), (8080,))})
+        assert watched.source.counts() == Counts(good=1)
+        watched.source.want([])
+        await watched.until_addresses()
+        assert watched.source.freshness().last_full_read is None
+
+
+async def test_srv_records_are_followed_to_addresses(server: Dnsmasq) -> None:
+    """The host's addresses may change, and so may the records."""
+    server.stop()
+    server.records = ("--srv-host=_db._tcp.mesh.test,one.mesh.test,5432,0,0",)
+    server.zone(one=["10.0.0.1"], two=["10.0.0.2"])
+    server.start()
+    async with _watching(server, _service(DnsName("_db._tcp.mesh.test", srv=True)), patience=0.5) as watched:
+        await watched.until(lambda: watched.slices() == {"db-dns-5432": (("10.0.0.1",), (5432,))})
+        server.zone(one=["10.0.0.3"], two=["10.0.0.2"])
+        await watched.until_addresses("10.0.0.3")
+        server.stop()
+        server.records = ("--srv-host=_db._tcp.mesh.test,two.mesh.test,5433,0,0",)
+        server.start()
+        await watched.until(lambda: watched.slices() == {"db-dns-5433": (("10.0.0.2",), (5433,))})
+
+
+async def test_nothing_is_asked_again_before_its_ttl_has_run_out(server: Dnsmasq) -> None:
+    """While one name is asked again and again, the other one, of a longer TTL, is not."""
+    server.stop()
+    server.records = ("--host-record=slow.mesh.test,10.0.0.9,3600",)
+    server.zone(fast=["10.0.0.1"])
+    server.start()
+    names = DnsName("slow.mesh.test"), DnsName("fast.mesh.test")
+    async with _watching(server, _service(*names)) as watched, asyncio.timeout(DEADLINE):
+        await watched.until_addresses("10.0.0.1", "10.0.0.9")
+        while server.asked("A] fast.mesh.test") < 5:
+            await asyncio.sleep(0.01)
+    assert server.asked("A] slow.mesh.test") == 1
+
+
+async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
+    """The last good answer is kept, its age shown and the name named; when it is back, all is well."""
+    server.zone(db=["10.0.0.1", "fd00::1"])
+    async with _watching(server, _service(DnsName("db.mesh.test")), hold=AT_ONCE, patience=0.1) as watched:
+        await watched.until_addresses("10.0.0.1", "fd00::1")
+        source = watched.source
+        server.stop()
+        await watched.until(lambda: len(source.problems()) == 1 and "AAAA" in str(source.problems()[0]))
+        fresh = source.freshness()
+        assert watched.slices() == {"db-dns": (("10.0.0.1", "fd00::1"), (8080,))}
+        assert fresh.error == "2 of 2 questions have no answer"
+        assert fresh.last_full_read is not None
+        assert fresh.error_since is not None
+        assert fresh.last_full_read <= fresh.error_since
+        assert source.counts() == Counts(stale=1)
+        (problem,) = source.problems()
+        reasons = ", ".join(f"db.mesh.test {record}: no answer within 0.1 s" for record in ("A", "AAAA"))
+        assert problem.expected == f"must be resolved; the last good answer stays in force ({reasons})"
+        server.zone(db=["10.0.0.2", "fd00::1"])
+        server.start()
+        await watched.until_addresses("10.0.0.2", "fd00::1")
+        await watched.until(lambda: source.problems() == ())
+        assert source.freshness().error == ""
+        assert source.counts() == Counts(good=1)
+
+
+async def test_a_name_that_is_gone_is_held_back_and_said(server: Dnsmasq) -> None:
+    """Until it is back; the negative control is the test below."""
+    server.zone(db=["10.0.0.1"])
+    async with _watching(server, _service(DnsName("db.mesh.test")), hold=NEVER) as watched:
+        await watched.until_addresses("10.0.0.1")
+        server.zone(other=["10.0.0.9"])
+        await watched.until(lambda: [each.code for each in watched.source.problems()] == ["MW1110"])
+        assert watched.source.freshness().held == ("shop/db",)
+        assert watched.slices() == {"db-dns": (("10.0.0.1",), (8080,))}
+        server.zone(db=["10.0.0.1"])
+        await watched.until(lambda: watched.source.problems() == ())
+        assert watched.source.freshness().held == ()
+
+
+@pytest.mark.parametrize("hold", [AT_ONCE, timedelta(milliseconds=100)])
+async def test_a_name_that_stays_gone_is_believed(server: Dnsmasq, hold: timedelta) -> None:
+    """At once where nothing is held back, else after the time that is set."""
+    server.zone(db=["10.0.0.1"])
+    async with _watching(server, _service(DnsName("db.mesh.test")), hold=hold) as watched:
+        await watched.until_addresses("10.0.0.1")
+        server.zone()
+        await watched.until_addresses()
+        assert watched.source.problems() == ()
+
+
+async def test_the_first_answers_are_waited_for_and_not_for_ever(server: Dnsmasq) -> None:
+    """The hosts of SRV records as well; where nobody answers it ends with what there is."""
+    server.stop()
+    server.records = ("--srv-host=_db._tcp.mesh.test,one.mesh.test,5432,0,0",)
+    server.zone(one=["10.0.0.1"])
+    server.start()
+    resolver = Resolver((Nameserver.parse(server.nameserver),))
+    source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON)
+    await source.first(DEADLINE)
+    assert len(source.inventory().slices) == 0
+    source.want([_service(DnsName("_db._tcp.mesh.test", srv=True))])
+    await source.first(DEADLINE)
+    assert [each.addresses for each in source.inventory().slices.values()] == [("10.0.0.1",)]
+    server.stop()
+    source.want([_service(DnsName("other.mesh.test"))])
+    await source.first(0.05)
+    assert len(source.inventory().slices) == 1

@@ -1,0 +1,134 @@
+"""A Service found in the DNS: from a real DNS server through the whole control plane to a client."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from tests.feature.dns.dnsmasq import DEADLINE, needs_dnsmasq, running
+from xds.resource import ENDPOINT
+
+pytestmark = needs_dnsmasq
+Serve = Callable[..., Awaitable[Any]]
+NAME = "buyer-1.buyer.shop"
+CLUSTER = "shop/db|8080"
+CONFIG = """
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
+"""
+FOUND = """
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: shop, annotations: {meshwright.dev/dns: db.mesh.test}}
+spec: {ports: [{name: tcp, port: 80, targetPort: 8080}]}
+"""
+SLICE = """
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-dns, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+ports: [{name: tcp, port: 8080}]
+endpoints: [{addresses: [10.0.0.2]}]
+"""
+WORKLOAD = """
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: %s-1, namespace: shop}
+spec: {address: %s, uuid: %s-1, serviceAccount: %s, ports: [{port: 8080}]}
+"""
+
+
+def _workload(name: str, address: str) -> str:
+    return WORKLOAD % (name, address, name, name)
+
+
+async def _until_addresses(client: Any, *expected: str) -> None:
+    """Read responses until one says that these are the endpoints of the cluster."""
+    while True:
+        response = await client.receive()
+        for resource in response.resources if response.type_url == ENDPOINT else ():
+            found = endpoint_pb2.ClusterLoadAssignment()
+            assert resource.resource.Unpack(found)
+            endpoints = [each.endpoint.address for place in found.endpoints for each in place.lb_endpoints]
+            sockets = sorted(
+                (each.socket_address.address, each.socket_address.port_value) for each in endpoints
+            )
+            if sockets == [(each, 8080) for each in expected]:
+                return
+
+
+async def _until(server: Any, path: str, condition: Callable[[Any], object]) -> Any:
+    async with asyncio.timeout(DEADLINE):
+        while not condition(found := await server.ask("GET", path)):
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def test_a_zone_that_changes_reaches_a_proxy(serve: Serve, tmp_path: Path) -> None:
+    """A name that leads to one workload, then to another; gone it is held back, unanswered it is kept."""
+    with running(tmp_path / "dnsmasq") as dns:
+        dns.zone(db=["10.0.0.1"])
+        server = await serve(
+            *(CONFIG, FOUND, _workload("buyer", "10.0.0.9")),
+            *(_workload("one", "10.0.0.1"), _workload("two", "10.0.0.2")),
+            endpoint_admission="off",
+            dns_nameservers=dns.nameserver,
+            dns_floor_seconds=0.05,
+            dns_timeout_seconds=0.2,
+            verify=True,
+        )
+        async with server.client(server.certificate(NAME)) as client, asyncio.timeout(DEADLINE):
+            await client.ask(NAME)
+            assert CLUSTER in await client.names()
+            await client.call.write(
+                discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT, resource_names_subscribe=[CLUSTER])
+            )
+            await _until_addresses(client, "10.0.0.1")
+            dns.zone(db=["10.0.0.2"])
+            await _until_addresses(client, "10.0.0.2")
+        assert await server.metric("meshwright_verifications_total") >= 2
+        assert await server.metric("meshwright_verification_differences_total") == 0
+        dns.zone(other=["10.0.0.7"])
+        told = await _until(server, "/debug/sources", lambda found: found["sources"][1]["held"])
+        (_, source) = told["sources"]
+        assert (source["name"], source["held"], source["error"]) == ("dns", ["shop/db"], None)
+        assert source["objects"] == {"good": 1, "stale": 0, "refused": 0}
+        told = await _until(server, "/debug/policies", lambda found: _said(found, "MW1110"))
+        assert _said(told, "MW1110") == ["Service shop/db"]
+        dns.stop()
+        await _until(server, "/debug/sources", lambda found: found["sources"][1]["objects"]["stale"])
+        told = await _until(server, "/debug/policies", lambda found: _said(found, "MW1111"))
+        assert _said(told, "MW1111") == ["Service shop/db"]
+
+
+async def test_what_the_directory_says_of_a_slice_holds(serve: Serve, tmp_path: Path) -> None:
+    """The sources contradict each other: the directory wins, and the problem names both."""
+    with running(tmp_path / "dnsmasq") as dns:
+        dns.zone(db=["10.0.0.1"])
+        server = await serve(
+            *(CONFIG, FOUND, SLICE, _workload("buyer", "10.0.0.9")),
+            *(_workload("one", "10.0.0.1"), _workload("two", "10.0.0.2")),
+            endpoint_admission="off",
+            dns_nameservers=dns.nameserver,
+        )
+        async with server.client(server.certificate(NAME)) as client, asyncio.timeout(DEADLINE):
+            await client.ask(NAME)
+            assert CLUSTER in await client.names()
+            await client.call.write(
+                discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT, resource_names_subscribe=[CLUSTER])
+            )
+            await _until_addresses(client, "10.0.0.2")
+        policies = await server.ask("GET", "/debug/policies")
+        (said,) = (each for each in policies["problems"] if each["code"] == "MW1108")
+        assert (said["object"], said["expected"]) == (
+            "EndpointSlice shop/db-dns",
+            "is known differently by the source directory, which comes first and is used",
+        )
+
+
+def _said(policies: Any, code: str) -> list[str]:
+    return [each["object"] for each in policies["problems"] if each["code"] == code]

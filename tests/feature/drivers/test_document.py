@@ -1,0 +1,295 @@
+"""The document driver over real sockets: who is given what, and what a consumer makes of it."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc
+import grpc.aio
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.issuer import Names, Usage
+from certs.pair import issue_pair
+from controller import driving
+from controller.app import run
+from controller.errors import StartupError
+from controller.settings import load
+from mesh.names import TrustDomain
+from tests.feature.drivers.consumer import enforcing, mutual
+
+Start = Callable[..., Any]
+Read = Callable[..., Any]
+NAME = "one.store.shop"
+ENVOY = "two.store.shop"
+FRIEND = "spiffe://cluster.local/ns/shop/sa/friend"
+MANIFEST = """
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: %s, namespace: shop, labels: {app: store}, annotations: {%s}}
+spec:
+  address: 127.0.42.%d
+  uuid: %s
+  serviceAccount: store
+  service: store
+  ports: [{port: 18080, protocol: http}]
+  applicationAddress: 127.0.43.1
+"""
+POLICY = """
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: TCPRoute
+metadata: {name: any, namespace: shop}
+spec: {matches: {ports: [18080]}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: friends, namespace: shop}
+spec:
+  destination: {kind: ServiceAccount, name: store, namespace: shop}
+  sources: [{kind: ServiceAccount, name: friend, namespace: shop}]
+  rules: [{kind: TCPRoute, name: any}]
+"""
+
+
+def workload(uuid: str = "one", driver: str = "document", host: int = 1) -> str:
+    """Return the manifest of a workload of a driver; of the mesh's with an empty one."""
+    said = f"meshwright.dev/sidecar-driver: {driver}" if driver else ""
+    return MANIFEST % (uuid, said, host, uuid)
+
+
+async def test_a_document_is_versioned_and_followed(documents: Start, read: Read) -> None:
+    """200 with an ETag, 304 for who has it, another one when the policy changes, at once for who waits."""
+    server = await documents(workload())
+    async with read(server, server.certificate(NAME)) as get:
+        status, first, body = await get()
+        assert status == 200
+        (port,) = json.loads(body)["document"]["inbound"]
+        assert (port["address"], port["port"], port["admitted"]) == ("127.0.42.1", 18080, [])
+        assert await get(first) == (304, first, b"")
+        waiting = asyncio.ensure_future(get(first, wait=30))
+        server.write(workload(), POLICY)
+        status, second, body = await waiting
+        assert (status, second != first) == (200, True)
+        assert json.loads(body)["document"]["inbound"][0]["admitted"] == [FRIEND]
+        assert (await get(second))[0] == 304
+
+
+async def test_a_reader_stands_in_the_list_of_proxies(documents: Start, read: Read) -> None:
+    """Connected, pending until it says that it has the version, then in step; its certificate is claimed."""
+    server = await documents(workload())
+
+    async def shown() -> tuple[str, dict[str, str]]:
+        (proxy,) = (await server.ask("GET", "/debug/proxy"))["proxies"]
+        return proxy["state"], proxy["sync"]
+
+    assert await shown() == ("expected", {})
+    async with read(server, server.certificate(NAME)) as get:
+        _, etag, _ = await get()
+        assert await shown() == ("connected", {"document": "pending"})
+        await get(etag)
+        assert await shown() == ("connected", {"document": "synced"})
+    (reader,) = (await server.ask("GET", "/debug/documents"))["readers"]
+    assert reader == {"proxy": NAME, "waiting": False, "given": etag.strip('"'), "confirmed": etag.strip('"')}
+    page = json.dumps(await server.ask("GET", f"/debug/documents?proxy={NAME}"))
+    assert "127.0.42.1" in page
+    assert "PRIVATE KEY" not in page
+    (entry,) = (await server.ask("GET", "/debug/certs"))["proxy_certificates"]
+    assert entry["state"] == "claimed"
+
+
+async def test_who_is_not_known_is_refused(documents: Start, read: Read, tmp_path: Path) -> None:
+    """No certificate and a foreign one end in the handshake; one that was not issued, or revoked, is 403."""
+    server = await documents(workload())
+    other = CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), datetime.now(UTC))
+    foreign = issue_pair(other, Usage.PROXY, Names(NAME), timedelta(hours=1), datetime.now(UTC))
+    for pair in (None, foreign):
+        async with read(server, pair) as get:
+            with pytest.raises(aiohttp.ClientError):
+                await get()
+    async with read(server, server.certificate(NAME, issued=False)) as get:
+        assert (await get())[0] == 403
+    assert await server.metric('meshwright_xds_streams_refused_total{reason="not_issued"}') == 1
+
+
+async def test_a_revoked_certificate_is_refused_at_once(documents: Start, read: Read) -> None:
+    """Also while its request waits: it is not answered with what it should not have any more."""
+    server = await documents(workload())
+    pair = server.certificate(NAME)
+    async with read(server, pair) as get:
+        _, etag, _ = await get()
+        waiting = asyncio.ensure_future(get(etag, wait=50))
+        while not any(each["waiting"] for each in (await server.ask("GET", "/debug/documents"))["readers"]):
+            await asyncio.sleep(0.01)
+        await server.ask("POST", "/certs/revoke", {"serial": pair.leaf.serial})
+        assert (await waiting)[0] == 403
+        assert (await get())[0] == 403
+
+
+async def test_a_proxy_that_is_not_known_yet_waits(documents: Start, read: Read) -> None:
+    """404, and the document as soon as its workload is there."""
+    server = await documents()
+    async with read(server, server.certificate(NAME)) as get:
+        assert (await get())[0] == 404
+        waiting = asyncio.ensure_future(get(wait=30))
+        server.write(workload())
+        assert (await waiting)[0] == 200
+
+
+async def test_each_driver_refuses_the_others_proxies(documents: Start, read: Read) -> None:
+    """With good certificates: a workload is of one kind of proxy."""
+    server = await documents(workload(), workload("two", driver="", host=2))
+    async with read(server, server.certificate(ENVOY)) as get:
+        assert (await get())[0] == 403
+    async with server.client(server.certificate(NAME)) as client:
+        assert await client.ended() == (grpc.StatusCode.PERMISSION_DENIED, "refused")
+    assert await server.metric('meshwright_xds_streams_refused_total{reason="other_driver"}') == 2
+    async with server.client(server.certificate(ENVOY)) as client:
+        await client.ask(ENVOY)
+        assert await client.names() == {"shop/store|18080|local"}
+
+
+async def test_what_a_document_cannot_say_is_reported(documents: Start, read: Read) -> None:
+    """A rule by path admits nobody, and the workload and the TrafficTarget are named."""
+    by_path = POLICY.replace("kind: TCPRoute, name: any", "kind: HTTPRouteGroup, name: paths") + (
+        "---\napiVersion: specs.smi-spec.io/v1alpha4\nkind: HTTPRouteGroup\n"
+        "metadata: {name: paths, namespace: shop}\nspec: {matches: [{name: one, pathRegex: /one}]}\n"
+    )
+    server = await documents(workload(), by_path)
+    async with read(server, server.certificate(NAME)) as get:
+        assert json.loads((await get())[2])["document"]["inbound"][0]["admitted"] == []
+    lines = [each["line"] for each in (await server.ask("GET", "/debug/policies"))["problems"]]
+    (line,) = [each for each in lines if each.startswith("MW3003")]
+    assert "Workload shop/one" in line
+    assert "http-routes, which is needed for TrafficTarget shop/friends" in line
+
+
+async def test_a_consumer_enforces_what_its_document_says(
+    documents: Start, read: Read, tmp_path: Path
+) -> None:
+    """A friend's call passes through it to the application, a stranger's with as good a certificate not."""
+    server = await documents(workload(), POLICY)
+    async with read(server, server.certificate(NAME)) as get:
+        _, _, body = await get()
+
+    async def application(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"pong" if await reader.readexactly(4) == b"ping" else b"what")
+        writer.close()
+
+    async def call(account: str) -> bytes:
+        uri = f"spiffe://cluster.local/ns/shop/sa/{account}"
+        names = Names(account, dns_names=(), uris=(uri,))
+        pair = issue_pair(server.authority, Usage.SERVICE, names, timedelta(hours=1), datetime.now(UTC))
+        held = {
+            "privateKey": pair.key.reveal().decode(),
+            "certificateChain": pair.chain_pem.decode(),
+            "trustBundle": server.authority.trust_bundle().decode(),
+        }
+        context = mutual(held, ssl.PROTOCOL_TLS_CLIENT, tmp_path)
+        reader, writer = await asyncio.open_connection("127.0.42.1", 18080, ssl=context)
+        try:
+            writer.write(b"ping")
+            return await reader.read()
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+
+    behind = await asyncio.start_server(application, "127.0.43.1", 18080)
+    async with behind, enforcing(body, tmp_path):
+        assert await call("friend") == b"pong"
+        assert await call("stranger") == b""
+
+
+async def _told_after_the_change(documents: Start) -> list[str]:
+    """Return what an Envoy is told to remove when its workload is given the other driver."""
+    server = await documents(workload("two", driver=""), recheck_seconds=2.0)
+    async with server.client(server.certificate(ENVOY)) as client:
+        await client.ask(ENVOY)
+        assert await client.names() == {"shop/store|18080|local"}
+        server.write(workload("two"))
+        removed: list[str] = []
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            while (response := await client.call.read()) is not grpc.aio.EOF:
+                removed += response.removed_resources
+        assert await client.call.code() is grpc.StatusCode.PERMISSION_DENIED
+        return removed
+
+
+async def test_a_proxy_of_the_kind_before_is_never_emptied(documents: Start) -> None:
+    """A workload changes its driver under an open stream: it ends in time, told nothing."""
+    assert await _told_after_the_change(documents) == []
+
+
+async def test_without_its_own_snapshots_it_would_be(
+    documents: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document has no clusters; by the protocol that says that all of them are gone."""
+    monkeypatch.setattr(driving, "OwnSnapshots", lambda snapshots, _types: snapshots)
+    assert await _told_after_the_change(documents) == ["shop/store|18080|local"]
+
+
+async def test_a_driver_that_is_not_there_is_said_and_serves_nobody(documents: Start) -> None:
+    """The workload that names it is the only one concerned."""
+    server = await documents(workload("one", "pipy"), workload("two", "", host=2))
+    lines = [each["line"] for each in (await server.ask("GET", "/debug/policies"))["problems"]]
+    (line,) = [each for each in lines if each.startswith("MW3001")]
+    assert "Workload shop/one: metadata.annotations.meshwright.dev/sidecar-driver is pipy" in line
+    assert "known: document, envoy" in line
+    async with server.client(server.certificate(ENVOY)) as client:
+        await client.ask(ENVOY)
+        assert await client.names() == {"shop/store|18080|local"}
+
+
+async def _cannot_start(tmp_path: Path, addresses: str) -> str:
+    (tmp_path / "mesh").mkdir()
+    flags: dict[str, object] = {"mesh": tmp_path / "mesh", "state": tmp_path / "state"}
+    flags |= dict.fromkeys(("ads_address", "http_address", "debug_address"), "127.0.0.1:0")
+    with pytest.raises(StartupError) as refused:
+        await run(load(flags | {"driver_addresses": addresses}), asyncio.Event())
+    return str(refused.value)
+
+
+async def test_a_port_in_use_is_said(tmp_path: Path) -> None:
+    """By the driver's own name; the drivers that were started before it are ended."""
+    taken = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    async with taken:
+        port = taken.sockets[0].getsockname()[1]
+        said = await _cannot_start(tmp_path, f"document=127.0.0.1:{port}")
+    assert said.startswith(f"the document server cannot listen on 127.0.0.1 port {port}: ")
+
+
+async def test_an_unknown_driver_to_start_is_said(tmp_path: Path) -> None:
+    """With those that there are."""
+    said = await _cannot_start(tmp_path, "pipy=127.0.0.1:0")
+    assert said == "driver_addresses: sidecar driver 'pipy' is unknown; known: document, envoy"
+
+
+async def test_no_key_is_in_a_page_or_the_log(
+    documents: Start, read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though every document that is sent has one."""
+    server = await documents(workload(), POLICY)
+    async with read(server, server.certificate(NAME)) as get:
+        _, etag, body = await get()
+        await get(etag)
+    assert b"PRIVATE KEY" in body
+    said = ""
+    for path in (
+        *(await server.ask("GET", "/debug")),
+        f"/debug/proxy?proxy={NAME}",
+        f"/debug/xds?proxy={NAME}",
+    ):
+        if path not in ("/debug/proxy/show", "/debug/xds/diff"):  # they ask for more
+            said += json.dumps(await server.ask("GET", path))
+    assert NAME in said
+    log = capsys.readouterr().out
+    assert "document=127.0.0.1:" in log
+    for text in (said, log):
+        assert "PRIVATE KEY" not in text
+        assert json.loads(body)["credentials"]["privateKey"].splitlines()[1] not in text

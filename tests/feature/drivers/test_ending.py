@@ -1,0 +1,132 @@
+"""Each driver by itself, started by its contract alone: it listens, answers probes, ends when told."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.authority import CertificateAuthority
+from certs.issuer import Names, Usage
+from certs.material import ServiceCertificate
+from certs.pair import issue_pair
+from controller.driving import DriverTasks
+from controller.probing import carry_out
+from mesh.config import MeshConfig
+from mesh.identity import ServiceIdentity
+from mesh.names import TrustDomain
+from sidecars.contexts import Clients, ControllerContext, DebugAnswer
+from sidecars.document.driver import DocumentDriver
+from sidecars.driver import SidecarDriver
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.events import Broker
+from sidecars.health import HealthProbes
+from sidecars.snapshots import OwnSnapshots
+from xds.access import AnyNode, Unobserved
+from xds.cache import NodeKey, SnapshotCache
+from xds.limits import Limits
+from xds.server import TlsIdentity
+from xds.status import StreamStatus
+
+HOST = "127.0.0.1"
+DRIVERS: tuple[SidecarDriver, ...] = (DocumentDriver(), EnvoyDriver())
+
+
+class Pages:
+    """What a driver adds to the debug server."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.statuses: list[Callable[[], tuple[StreamStatus, ...]]] = []
+
+    def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
+        """Remember it."""
+        self.paths.append(path)
+
+    def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
+        """Remember it."""
+        self.statuses.append(statuses)
+
+
+class Certificates:
+    """No service certificates."""
+
+    certificates: Mapping[ServiceIdentity, ServiceCertificate] = {}
+
+
+class Running:
+    """A driver that runs, and a client of it that waits."""
+
+    def __init__(self, directory: Path, tasks: DriverTasks) -> None:
+        self.authority = CertificateAuthority.open(directory, TrustDomain("cluster.local"), datetime.now(UTC))
+        self.directory = directory
+        self.tasks = tasks
+        self.pages = Pages()
+
+    def _identity(self, usage: Usage) -> TlsIdentity:
+        names = Names("a.store.shop", dns_names=("localhost",) if usage is Usage.SERVER else ())
+        pair = issue_pair(self.authority, usage, names, timedelta(hours=1), datetime.now(UTC))
+        return TlsIdentity(pair.chain_pem, pair.key.reveal(), self.authority.trust_bundle())
+
+    async def start(self, driver: SidecarDriver) -> HealthProbes:
+        """Start the driver."""
+        shown = self._identity(Usage.SERVER)
+        return await driver.start(
+            ControllerContext(
+                host=HOST,
+                port=0,
+                server_certificate=lambda: shown,
+                namespace="meshwright-system",
+                kubernetes=None,
+                config=MeshConfig,
+                catalog=OwnSnapshots(SnapshotCache(), driver.types),
+                certificates=Certificates(),
+                clients=Clients(AnyNode(NodeKey("a.store.shop")), Unobserved(), Limits()),
+                events=Broker(),
+                debug=self.pages,
+                lifetime=self.tasks.lifetime,
+            )
+        )
+
+    @asynccontextmanager
+    async def waiting(self, port: int) -> AsyncIterator[asyncio.StreamReader]:
+        """Hold a connection: a request for a document that will not come; nothing more, to another server."""
+        shown = self._identity(Usage.PROXY)
+        file = self.directory / "client.pem"
+        file.write_bytes(shown.key + shown.chain)
+        context = ssl.create_default_context(cadata=shown.trust_bundle.decode())
+        context.load_cert_chain(file)
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        reader, writer = await asyncio.open_connection(HOST, port, ssl=context, server_hostname="localhost")
+        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+            writer.write(b"GET /v1/document?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            while not self.pages.statuses[0]():
+                await asyncio.sleep(0.01)
+        try:
+            yield reader
+        finally:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: str(driver.name))
+@pytest.mark.parametrize("in_order", [True, False], ids=["stop", "cancel"])
+async def test_a_driver_ends_when_it_is_told(tmp_path: Path, driver: SidecarDriver, in_order: bool) -> None:
+    """With a client that would wait for a minute: its tasks end without an error, and its port is free."""
+    async with asyncio.TaskGroup() as group:
+        tasks = DriverTasks(group, 1.0)
+        running = Running(tmp_path, tasks)
+        probes = await running.start(driver)
+        for probe in (probes.startup, probes.readiness, probes.liveness):
+            assert await carry_out(probe, HOST) == ""
+        assert len(running.pages.statuses) == 1
+        async with running.waiting(probes.readiness.port) as reader:
+            await asyncio.wait_for(tasks.end(in_order=in_order), 10.0)
+            with contextlib.suppress(OSError):
+                await asyncio.wait_for(reader.read(), 10.0)
+    assert "Connect" in await carry_out(probes.readiness, HOST)

@@ -1,0 +1,187 @@
+"""A rejected resource goes out in its last good version, to whoever rejected it, until its inputs change."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.feature.identity.conftest import Server
+from tests.feature.rejection.conftest import WORDS, Join, Sidecar
+from xds.resource import CLUSTER, ROUTE, SECRET, ResourceName
+from xds.status import Variant
+
+Serve = Callable[..., Awaitable[Server]]
+SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"
+
+BASE = """
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
+"""
+
+
+def _service(name: str) -> str:
+    return f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: shop}}
+spec: {{selector: {{app: {name}}}, ports: [{{name: http, port: 80, targetPort: 18080}}]}}
+"""
+
+
+def _workload(name: str, app: str, address: str) -> str:
+    return f"""
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: {name}, namespace: shop, labels: {{app: {app}}}}}
+spec: {{address: {address}, uuid: {name}, service: {app}, serviceAccount: {app}, ports: [{{port: 18080}}]}}
+"""
+
+
+def _split(name: str, apex: str = "shop", backend: str = "") -> str:
+    return f"""
+apiVersion: split.smi-spec.io/v1alpha4
+kind: TrafficSplit
+metadata: {{name: {name}, namespace: shop}}
+spec: {{service: {apex}, backends: [{{service: {backend or apex}-v1, weight: 1}}]}}
+"""
+
+
+DOCUMENTS = (
+    BASE,
+    *map(_service, ("buyer", "shop", "shop-v1", "bank", "bank-v1")),
+    _workload("one", "buyer", "10.0.0.1"),
+    _workload("two", "buyer", "10.0.0.2"),
+    _workload("v1", "shop-v1", "10.0.0.3"),
+    _workload("b1", "bank-v1", "10.0.0.4"),
+)
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+async def _problems(server: Server) -> list[dict[str, Any]]:
+    found = (await server.ask("GET", "/debug/policies"))["problems"]
+    return [each for each in found if each["code"] == "resource-rejected"]
+
+
+async def _problems_until(server: Server, count: int) -> list[dict[str, Any]]:
+    async with asyncio.timeout(20):
+        while len(found := await _problems(server)) != count:
+            await asyncio.sleep(0.01)
+    return found
+
+
+def _poisoned(value: bytes) -> bool:
+    return b"poison" in value
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes_on(
+    serve: Serve, join: Join, variant: Variant
+) -> None:
+    """From the good state through the bad one, a new stream, a change beside it, and the mended one."""
+    server = await serve(*DOCUMENTS, _split("good"), verify=True)
+    picky = join(server, "one.buyer.shop", variant, _poisoned)
+    easy = join(server, "two.buyer.shop", variant)
+    await _until(lambda: all(b"split:shop/good" in each.routes(SHOP) for each in (picky, easy)))
+
+    server.write(*DOCUMENTS, _split("poison"))
+    await _until(lambda: picky.rejected and b"poison" in easy.routes(SHOP))
+    (problem,) = await _problems_until(server, 1)
+    assert problem["object"] == "TrafficSplit shop/poison"
+    assert problem["origin"].startswith("mesh.yaml:")
+    assert (problem["field"], problem["value"]) == (f"route {SHOP}", f"rejected: {WORDS}")
+    assert "Service shop/shop (mesh.yaml:" in problem["expected"]
+    assert "Service shop/bank" not in problem["expected"]
+
+    server.write(*DOCUMENTS, _split("poison"), _split("beside", "bank"))
+    await _until(lambda: all(b"split:shop/beside" in each.routes(BANK) for each in (picky, easy)))
+    assert b"split:shop/good" in picky.routes(SHOP)
+    assert picky.rejected == [(ROUTE, ResourceName(SHOP))]
+
+    again = join(server, "one.buyer.shop", variant, _poisoned)
+    await _until(lambda: again.routes(SHOP) and again.routes(BANK))
+    assert b"split:shop/good" in again.routes(SHOP)
+    assert again.rejected == []
+    assert not any(_poisoned(value) for _, value in again.sent)
+
+    server.write(*DOCUMENTS, _split("mended"), _split("beside", "bank"))
+    sidecars = (picky, easy, again)
+    await _until(lambda: all(b"split:shop/mended" in each.routes(SHOP) for each in sidecars))
+    await _problems_until(server, 0)
+    assert await server.metric("meshwright_verification_differences_total") == 0
+    assert await server.metric("meshwright_verifications_total") > 3
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_a_route_that_was_never_good_costs_its_neighbours_nothing(
+    serve: Serve, join: Join, variant: Variant
+) -> None:
+    """A sidecar that begins is sent all routes together, and does not say which is bad: it is found."""
+    services = [f"s{number}" for number in range(5)]
+    others = (*map(_service, services), _split("poison"))
+    server = await serve(*DOCUMENTS, *others, verify=True)
+    picky = join(server, "one.buyer.shop", variant, _poisoned)
+    names = [f"rds-outbound.shop/{name}|80" for name in (*services, "bank")]
+    await _until(lambda: all(f"service:shop/{_short(name)}".encode() in picky.routes(name) for name in names))
+    routes = [name for kind, name in picky.held if kind == ROUTE]
+    assert len(picky.rejected) < len(routes), "they come back by halves, not one by one"
+    (problem,) = await _problems_until(server, 1)
+    assert problem["object"] == "TrafficSplit shop/poison"
+    assert picky.routes(SHOP) == _empty_routes(picky)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("rds-outbound.shop/").removesuffix("|80")
+
+
+def _empty_routes(sidecar: Sidecar) -> bytes:
+    """Return a route configuration that holds its name and nothing else."""
+    assert sidecar.held
+    return b"\x0a" + bytes((len(SHOP),)) + SHOP.encode()
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_the_cluster_of_the_last_good_route_is_never_taken_away(
+    serve: Serve, join: Join, variant: Variant
+) -> None:
+    """The bad route has another one, and nobody else of the mesh's policy needs the old one there."""
+    narrow = _workload("one", "buyer", "10.0.0.1").replace("ports: [", "upstreams: [UPSTREAM], ports: [")
+    narrow = narrow.replace("UPSTREAM", "{service: shop, port: 80, address: 127.0.0.1, localPort: 7001}")
+    documents = tuple(narrow if "name: one," in each else each for each in DOCUMENTS)
+    server = await serve(*documents, _split("good"), verify=True)
+    picky = join(server, "one.buyer.shop", variant, _poisoned)
+    await _until(lambda: b"split:shop/good" in picky.routes(SHOP))
+    old = (CLUSTER, ResourceName("shop/shop-v1|18080"))
+    assert old in picky.held
+    server.write(*documents, _split("poison", backend="bank"))
+    await _problems_until(server, 1)
+    server.write(*documents, _split("mended", backend="bank"))
+    await _until(lambda: b"split:shop/mended" in picky.routes(SHOP) and old not in picky.held)
+    pushes = (await server.ask("GET", "/debug/xds?proxy=one"))["pushes"]
+    waves = [wave for push in pushes for wave in push["trigger"].get("waves", ())]
+    causes = [cause["object"] for wave in waves for cause in wave["causes"]]
+    assert "rejection one.buyer.shop" in causes
+    assert picky.rejected == [(ROUTE, ResourceName(SHOP))]
+    assert picky.removed.count(old) == 1
+    assert await server.metric("meshwright_verification_differences_total") == 0
+
+
+async def test_a_rejected_secret_is_said_without_its_content(serve: Serve, join: Join) -> None:
+    """It was never good: it stays, for all else needs it. What was said holds no key."""
+    server = await serve(*DOCUMENTS)
+    picky = join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"PRIVATE KEY" in value)
+    await _until(lambda: picky.rejected)
+    found = await _problems_until(server, 2)  # it rejects a response, and does not say which secret it was
+    assert [(each["object"], each["field"]) for each in found] == [
+        ("trust bundle cluster.local", "secret root-cert:cluster.local"),
+        ("Service shop/buyer", "secret service-cert:shop/buyer"),
+    ]
+    assert "PRIVATE" not in str(found)
+    assert picky.rejected == [(SECRET, ResourceName("service-cert:shop/buyer"))]

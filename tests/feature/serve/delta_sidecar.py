@@ -1,0 +1,88 @@
+"""A sidecar without a proxy: one mTLS connection, one delta ADS stream, subscriptions as Envoy makes them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from protos.envoy.config.cluster.v3 import cluster_pb2
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.config.listener.v3 import listener_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.references import references
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, TypeUrl
+
+DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+
+
+@dataclass
+class Sidecar:
+    """What one sidecar asked for and got; `responses` are all of them, acknowledged, in their order."""
+
+    name: str
+    responses: list[discovery_pb2.DeltaDiscoveryResponse] = field(default_factory=list)
+    endpoints: dict[str, set[str]] = field(default_factory=dict)
+    """Addresses by the name of the assignment that holds them."""
+    _asked: dict[TypeUrl, set[str]] = field(default_factory=dict)
+    _call: Any = None
+
+    async def run(self, address: str, directory: Path) -> None:
+        """Connect with the certificate in the directory, and acknowledge everything until cancelled."""
+        credentials = grpc.ssl_channel_credentials(
+            (directory / "ca.pem").read_bytes(),
+            (directory / f"{self.name}.key").read_bytes(),
+            (directory / f"{self.name}.pem").read_bytes(),
+        )
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.secure_channel(address, credentials, options) as channel:
+            self._call = channel.stream_stream(
+                DELTA,
+                request_serializer=lambda message: message.SerializeToString(),
+                response_deserializer=discovery_pb2.DeltaDiscoveryResponse.FromString,
+            )()
+            await self._say(CLUSTER, node=base_pb2.Node(id=self.name))
+            await self._say(LISTENER)
+            while (response := await self._call.read()) is not grpc.aio.EOF:
+                await self._say(response.type_url, response_nonce=response.nonce)
+                await self._take(response)
+                self.responses.append(response)
+
+    def kinds(self, since: int = 0) -> list[tuple[str, int]]:
+        """Return the type and number of resources of each response from that one on."""
+        return [
+            (each.type_url.rpartition(".")[2], len(each.resources) + len(each.removed_resources))
+            for each in self.responses[since:]
+        ]
+
+    async def _say(self, type_url: str, **fields: Any) -> None:
+        await self._call.write(discovery_pb2.DeltaDiscoveryRequest(type_url=type_url, **fields))
+
+    async def _take(self, response: discovery_pb2.DeltaDiscoveryResponse) -> None:
+        for each in response.resources:
+            value = each.resource.value
+            if response.type_url == CLUSTER:
+                await self._ask(references(cluster_pb2.Cluster.FromString(value)))
+            elif response.type_url == LISTENER:
+                await self._ask(references(listener_pb2.Listener.FromString(value)))
+            elif response.type_url == ENDPOINT:
+                self.endpoints[each.name] = _addresses(value)
+
+    async def _ask(self, found: Iterable[tuple[TypeUrl, str]]) -> None:
+        for type_url in (ENDPOINT, SECRET, ROUTE):
+            asked = self._asked.setdefault(type_url, set())
+            names = {name for wanted, name in found if wanted == type_url} - asked
+            asked |= names
+            if names:
+                await self._say(type_url, resource_names_subscribe=sorted(names))
+
+
+def _addresses(assignment: bytes) -> set[str]:
+    return {
+        each.endpoint.address.socket_address.address
+        for group in endpoint_pb2.ClusterLoadAssignment.FromString(assignment).endpoints
+        for each in group.lb_endpoints
+    }

@@ -1,0 +1,111 @@
+"""A change reaches the sidecars that it concerns, and nobody else gets a byte: the benchmark in small.
+
+The mesh is that of `make bench-mesh`, the server the program as it is, with its default settings.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks import changes, meshes
+from benchmarks.credentials import issue_each
+from benchmarks.manifests import MeshFolder
+from benchmarks.plane import ControlPlane, control_plane
+from tests.conformance.control import until
+from tests.feature.serve.delta_sidecar import Sidecar
+
+SERVICES = 20
+CALLED = 5
+"""Clusters, and so assignments, of a sidecar: those that its service calls."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> MeshFolder:
+    """Return the mesh in files; the state directory beside it knows every sidecar's certificate."""
+    (tmp_path / "tls").mkdir()
+    issue_each(tmp_path / "state", tmp_path / "tls", meshes.proxy_names(SERVICES))
+    made = MeshFolder(tmp_path / "mesh")
+    made.write(meshes.files(SERVICES))
+    return made
+
+
+@pytest.fixture
+def plane(folder: MeshFolder) -> Iterator[ControlPlane]:
+    """Serve the mesh."""
+    with control_plane(folder.path, folder.path.with_name("state")) as (made, _):
+        yield made
+
+
+@pytest.fixture
+async def sidecars(folder: MeshFolder, plane: ControlPlane) -> AsyncIterator[list[Sidecar]]:
+    """Connect every sidecar, and wait until each knows both endpoints of all that it calls."""
+    made = [Sidecar(name) for name in meshes.proxy_names(SERVICES)]
+    tls = folder.path.with_name("tls")
+    tasks = [asyncio.create_task(each.run(plane.ads, tls), name=each.name) for each in made]
+    await until(lambda: all(_complete(each) for each in made))
+    yield made
+    for task in tasks:
+        task.cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(each) for each in ended} == {asyncio.CancelledError}
+
+
+def _complete(sidecar: Sidecar) -> bool:
+    return [len(found) for found in sidecar.endpoints.values()] == [2] * CALLED
+
+
+def _before_clusters(sidecar: Sidecar, since: int) -> list[tuple[str, int]] | None:
+    """Return what came before the next clusters did, None while none came."""
+    found = sidecar.kinds(since)
+    kinds = [kind for kind, _ in found]
+    return found[: kinds.index("Cluster")] if "Cluster" in kinds else None
+
+
+async def _reached(
+    folder: MeshFolder, plane: ControlPlane, sidecars: list[Sidecar], change: changes.Change, first: int
+) -> dict[str, list[tuple[str, int]]]:
+    """Make a change; return what it brought, by sidecar.
+
+    After `first` sidecars got something, a change of the mesh's settings follows, which brings new clusters
+    to every sidecar: what came to a sidecar before those came for the first change.
+    """
+    since = [len(each.responses) for each in sidecars]
+
+    def touched() -> int:
+        return sum(len(each.responses) > old for each, old in zip(sidecars, since, strict=True))
+
+    change.write(folder, SERVICES, 0)
+    await until(lambda: touched() >= first)
+    changes.SETTING.write(folder, SERVICES, 0)
+    pairs = list(zip(sidecars, since, strict=True))
+    await until(lambda: all(_before_clusters(each, old) is not None for each, old in pairs))
+    return {each.name: came for each, old in pairs if (came := _before_clusters(each, old))}
+
+
+async def test_an_endpoint_that_moves_reaches_its_callers_alone(
+    folder: MeshFolder, plane: ControlPlane, sidecars: list[Sidecar]
+) -> None:
+    """One response with one resource for each sidecar of the services that call it; no byte for others."""
+    names = meshes.proxy_names(SERVICES)
+    callers = [names[2 * number + replica] for number in meshes.callers(17, SERVICES) for replica in (0, 1)]
+    before = plane.metrics()
+    reached = await _reached(folder, plane, sidecars, changes.ENDPOINT, len(callers))
+    assert reached == {name: [("ClusterLoadAssignment", 1)] for name in callers}
+    moved = str(meshes.workload(17, 1, moved=1).address)
+    assert {each.name for each in sidecars if moved in set().union(*each.endpoints.values())} == set(callers)
+    after = plane.metrics()
+    nacks = [value for (name, *_), value in after.items() if name == "meshwright_xds_nacks_total"]
+    assert not any(nacks)
+    touched = ("meshwright_proxies_touched_total",)
+    assert after[touched] - before[touched] == len(callers) + len(sidecars)
+
+
+async def test_a_target_that_narrows_reaches_its_destination_alone(
+    folder: MeshFolder, plane: ControlPlane, sidecars: list[Sidecar]
+) -> None:
+    """Who else is concerned is seen: here the sidecars of the service that is called, by their routes."""
+    names = meshes.proxy_names(SERVICES)
+    reached = await _reached(folder, plane, sidecars, changes.OTHERS[0], 2)
+    assert reached == {names[2 * 17 + replica]: [("RouteConfiguration", 1)] for replica in (0, 1)}

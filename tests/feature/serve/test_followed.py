@@ -1,0 +1,228 @@
+"""One change followed from the file to the ACK: what was pushed, why, and how a person sees it."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.credentials import issue_each
+from benchmarks.plane import COMMAND, ControlPlane, control_plane
+from cli.client import Refused, ask
+from tests.conformance.control import until
+from tests.feature.serve.delta_sidecar import Sidecar
+from xds.resource import ROUTE
+
+STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"
+MESH = """
+apiVersion: v1
+kind: Service
+metadata: {name: store, namespace: shop}
+spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 8080}]}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: store-1, namespace: shop, labels: {app: store}}
+spec: {address: 10.0.0.1, uuid: "11111111", serviceAccount: store, service: store, ports: [{port: 8080}]}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: buyer-1, namespace: shop}
+spec: {address: 10.0.0.2, uuid: "22222222", serviceAccount: buyer, service: buyer}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: books, namespace: shop}
+spec:
+  matches:
+  - {name: buy, pathRegex: /buy, methods: [GET]}
+  - {name: sell, pathRegex: /sell, methods: [POST]}
+"""
+TARGET = """
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: buyers, namespace: shop}
+spec:
+  destination: {kind: ServiceAccount, name: store, namespace: shop}
+  sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
+  rules: [{kind: HTTPRouteGroup, name: books, matches: [buy]}]
+"""
+NAME = "rds-inbound.8080"
+CAUSE = {
+    "object": "TrafficTarget shop/buyers",
+    "origin": "buyers.yaml:2 (document 1)",
+    "change": "changed",
+}
+
+
+class Rejecting(Sidecar):
+    """Rejects the next routes if it is told to."""
+
+    rejects = False
+
+    async def _say(self, type_url: str, **fields: Any) -> None:
+        if self.rejects and type_url == ROUTE and "response_nonce" in fields:
+            self.rejects = False
+            fields["error_detail"] = {"code": 13, "message": "no such regex"}
+        await super()._say(type_url, **fields)
+
+
+@dataclass
+class Running:
+    """A running server with one sidecar of the store; the buyer's never came."""
+
+    mesh: Path
+    state: Path
+    plane: ControlPlane
+    sidecar: Rejecting
+
+    def ask(self, path: str, **query: str) -> Any:
+        """Ask as the command line does."""
+        return ask(self.state, "GET", path, query)
+
+    def command(self, *arguments: str) -> str:
+        """Run a command; return what it prints."""
+        done = subprocess.run(
+            [*COMMAND, *arguments, "--state", str(self.state)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    async def change(self) -> dict[str, Any]:
+        """Admit other requests; return the newest push that it led to, once it is acknowledged."""
+        known = len(self.ask("/debug/xds", proxy=STORE)["pushes"]) + self.sidecar.rejects
+        (self.mesh / "buyers.yaml").write_text(TARGET.replace("[buy]", "[buy, sell]"))
+
+        def acknowledged() -> bool:
+            pushes = self.ask("/debug/xds", proxy=STORE)["pushes"]
+            return len(pushes) > known and pushes[0]["answer"] == "ack"
+
+        await until(acknowledged)
+        return dict(self.ask("/debug/xds", proxy=STORE)["pushes"][0])
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Running]:
+    """Serve the mesh; it knows the certificates of both sidecars."""
+    mesh, state = tmp_path / "mesh", tmp_path / "state"
+    for each in (mesh, tmp_path / "tls"):
+        each.mkdir()
+    (mesh / "mesh.yaml").write_text(MESH)
+    (mesh / "buyers.yaml").write_text(TARGET)
+    issue_each(state, tmp_path / "tls", [STORE, BUYER])
+    with control_plane(mesh, state) as (plane, _):
+        yield Running(mesh, state, plane, Rejecting(STORE))
+
+
+@pytest.fixture
+async def running(served: Running) -> AsyncIterator[Running]:
+    """Connect the store's sidecar, and wait until it has all there is."""
+    tls = served.state.with_name("tls")
+    task = asyncio.create_task(served.sidecar.run(served.plane.ads, tls), name="sidecar")
+
+    def complete() -> bool:
+        (store, _) = served.ask("/debug/proxy")["proxies"]
+        synced = {"cluster", "secret", "listener", "route"}
+        here = {name for name, state in store["sync"].items() if state == "synced"}
+        return synced <= here and bool(store["admitted"])  # or its admission joins the wave of the change
+
+    await until(complete)
+    yield served
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_a_change_is_followed_from_its_file_to_the_ack(running: Running) -> None:
+    """Its push names the file and object, the resource with both versions, bytes, and how long it took."""
+    push = await running.change()
+    (wave,) = push["trigger"]["waves"]
+    assert (push["trigger"]["why"], wave["causes"], wave["more"]) == ("change", [CAUSE], 0)
+    (changed,) = push["changed"]
+    assert (push["type"], push["protocol"], changed["name"]) == ("route", "delta", NAME)
+    assert changed["from"] != changed["to"]
+    assert (push["added"], push["removed"], push["again"]) == ([], [], 0)
+    assert push["bytes"] > 0
+    assert push["seconds"] >= 0  # the ACK may come before the sender has noted that it sent
+    assert push["seconds_from_event"] > 0
+    first = running.ask("/debug/xds", proxy=STORE)["pushes"][-1]
+    assert first["trigger"] == {"why": "subscribed", "waves": []}
+
+
+async def test_the_objects_behind_what_changed_and_the_difference_are_shown(running: Running) -> None:
+    """Between the versions of the push; a version that nobody has seen is said."""
+    push = await running.change()
+    (changed,) = push["changed"]
+    shown = running.ask("/debug/xds", proxy="store-1", resource=f"route/{NAME}")
+    behind = {each["object"]: each["origin"] for each in shown["objects"]}
+    assert behind["TrafficTarget shop/buyers"] == CAUSE["origin"]
+    assert "HTTPRouteGroup shop/books" in behind
+    asked = {"proxy": "store-1", "type": "route", "name": NAME}
+    diff = running.ask("/debug/xds/diff", **asked)
+    assert (diff["from"], diff["to"]) == (changed["from"], changed["to"])
+    added = "".join(line for line in diff["diff"] if line.startswith("+"))
+    assert "/sell" in added
+    assert "/buy" not in added
+    back = running.ask("/debug/xds/diff", **asked, **{"from": changed["to"], "to": changed["from"]})
+    assert "/sell" in "".join(line for line in back["diff"] if line.startswith("-"))
+    with pytest.raises(
+        Refused, match=f"version nope of route {NAME} is not kept; kept are {changed['from']}"
+    ):
+        running.ask("/debug/xds/diff", **asked, **{"from": "nope"})
+
+
+async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
+    """Every proxy with why it is behind; one proxy, section by section; names that are none."""
+    await running.change()
+    lines = running.command("proxies").splitlines()
+    assert [line.split()[0] for line in lines] == ["PROXY", "11111111", "22222222"]
+    assert "synced" in lines[1]
+    assert lines[2].endswith("never connected")
+    routes = running.command("proxy", "show", "store-1", "routes")
+    may = "inbound 8080: shop/buyer may send GET /buy, POST /sell (TrafficTarget shop/buyers)"
+    assert may in routes
+    history = running.command("proxy", "show", "1111", "history").splitlines()
+    assert any(
+        f"changed {NAME}" in line and "TrafficTarget shop/buyers changed (buyers.yaml:2" in line
+        for line in history
+    )
+    found = json.loads(running.command("proxy", "show", STORE, "secrets", "--json"))
+    names = {each["name"]: each["serial"] for each in found["secrets"]}
+    assert list(names) == ["root-cert:cluster.local", "service-cert:shop/store"]
+    assert all(names.values())
+    with pytest.raises(Refused, match=r"there is no proxy 'stor'; there is"):
+        running.ask("/debug/proxy/show", proxy="stor")
+
+
+async def test_a_rejection_is_followed_to_the_objects_behind_it(running: Running) -> None:
+    """The proxy goes on with the last good version, and is behind for the sake of these objects."""
+    running.sidecar.rejects = True
+    restored = await running.change()
+    rejected = running.ask("/debug/xds", proxy=STORE)["pushes"][1]
+    assert (rejected["answer"], rejected["error"]) == ("nack", {"code": 13, "message": "no such regex"})
+    assert rejected["trigger"]["waves"][0]["causes"] == [CAUSE]
+    (bad,), (good,) = rejected["changed"], restored["changed"]
+    assert (good["name"], good["from"], good["to"]) == (NAME, bad["to"], bad["from"])
+    (wave,) = restored["trigger"]["waves"]
+    assert [each["object"] for each in wave["causes"]] == [f"rejection {STORE}"]
+    (store, _) = running.ask("/debug/proxy")["proxies"]
+    assert store["sync"]["route"] == "synced"
+    assert store["why"].startswith("route rejected: ")
+    assert "TrafficTarget shop/buyers (buyers.yaml:2 (document 1))" in store["why"]
+
+
+async def test_the_times_from_the_event_are_measured(running: Running) -> None:
+    """To the response, and to its ACK; what a client asked for is not among them."""
+    before = running.plane.metrics()
+    await running.change()
+    after = running.plane.metrics()
+    for name in ("meshwright_event_to_send_seconds_count", "meshwright_event_to_ack_seconds_count"):
+        assert (before[(name,)], after[(name,)]) == (0, 1)

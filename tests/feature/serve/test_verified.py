@@ -1,0 +1,32 @@
+"""The run in which every loop verifies itself: it can fail, and where nothing was compared it does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+BROKEN = "tests/unit/controller/test_mesh.py::test_a_server_can_verify_itself"
+NO_LOOP = "tests/unit/controller/test_debounce.py"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ((BROKEN,), 0, "2 waves were compared with ones from nothing: "),
+        ((BROKEN, "--no-exceptions"), 1, "AssertionError"),
+        ((NO_LOOP,), 1, "0 waves were compared with ones from nothing: 0 differences"),
+    ],
+)
+def test_a_difference_fails_the_run(arguments: tuple[str, ...], status: int, said: str) -> None:
+    """An engine that tells nobody of a change is found; it is an exception in the usual run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "tests.verifying", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (done.returncode, said in done.stdout) == (status, True), done.stdout

@@ -1,0 +1,35 @@
+"""What certificates say, whole values."""
+
+from datetime import timedelta
+from typing import Any
+
+from admin.certificates import certificates
+
+
+def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -> None:
+    """Service certificates with their URI, and the ledger."""
+    assert certificates(reading, now + timedelta(days=2)) == {
+        "service_certificates": [
+            {
+                "identity": "shop/store",
+                "serial": "abc",
+                "uri": "spiffe://cluster.local/ns/shop/sa/store",
+                "dns_names": ["store.shop.svc.cluster.local"],
+                "not_before": "2026-01-02T02:04:05.000Z",
+                "not_after": "2026-01-03T02:04:05.000Z",
+                "seconds_left": 23 * 3600 - 2 * 86400,
+            }
+        ],
+        "proxy_certificates": [
+            {
+                "cn": "uuid-1.store.shop",
+                "serial": "ab",
+                "state": "claimed",
+                "issued_at": "2026-01-02T03:04:05.000Z",
+                "not_after": "2026-01-03T03:04:05.000Z",
+                "claimed_at": "2026-01-02T03:04:05.000Z",
+                "revoked_at": None,
+                "expired": True,
+            }
+        ],
+    }

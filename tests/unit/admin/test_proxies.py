@@ -1,0 +1,55 @@
+"""Proxies, whole values."""
+
+from collections.abc import Callable
+from typing import Any
+
+from admin.proxies import NAMED, proxies, proxy
+from admin.reading import ProxyStanding, ProxyState
+from admin.standing import Known
+from xds.resource import LISTENER, ResourceName
+from xds.status import StreamStatus
+
+
+def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:
+    """Who, where, since when, and in which step."""
+    assert list(proxies(reading, reading.ledger(), now)) == [
+        {
+            "uuid": "uuid-1",
+            "service": "store",
+            "namespace": "shop",
+            "cn": "uuid-1.store.shop",
+            "state": "connected",
+            "held": False,
+            "admitted": True,
+            "why": "",
+            "address": "127.0.0.1:5",
+            "since": "2026-01-02T03:04:05.000Z",
+            "age": "0 s",
+            "age_seconds": 0.0,
+            "workload": "shop/store-1",
+            "identity": "shop/store",
+            "streams": 1,
+            "protocol": "delta",
+            "sync": {"cluster": "synced"},
+            "pending_seconds": {},
+        }
+    ]
+
+
+def test_a_proxy_that_is_connected_and_cannot_be_served_is_held(
+    reading: Any, stream_of: Callable[..., StreamStatus], now: Any
+) -> None:
+    """It is not one that is expected: something must be said of its workload."""
+    name = reading.the_proxies[0].name
+    standing = ProxyStanding(name, ProxyState.CONNECTED, "", now, known=False)
+    shown = proxy(standing, Known((stream_of(1, served=False),)), reading.view(), now)
+    assert (shown["held"], shown["workload"], shown["why"]) == (True, None, "held: workload unknown")
+
+
+def test_a_list_names_the_objects_behind_the_first_rejections(reading: Any, now: Any) -> None:
+    """To look for them takes a while each, and a bad mesh-wide object may be rejected by everybody."""
+    reading.the_proxies = reading.the_proxies * (NAMED + 2)
+    reading.the_rejected = ((LISTENER, ResourceName("in")),)
+    said = [each["why"] for each in proxies(reading, reading.ledger(), now)]
+    named = "listener rejected: TrafficTarget shop/buyers (mesh.yaml:31 (document 5))"
+    assert said == [named] * NAMED + ["listener rejected: in"] * 2

@@ -1,0 +1,101 @@
+"""Why a proxy is behind, in one clause each."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from admin.reading import ProxyStanding, ProxyState
+from admin.standing import Known, duration, newest, pending, why
+from certs.ledger import LedgerEntry
+from mesh.identity import ProxyName
+from xds.resource import LISTENER, ResourceName
+from xds.status import StreamStatus, SyncState, Variant
+from xds.wire import Rejection
+
+NAME = ProxyName.parse("uuid-1.store.shop")
+StreamOf = Callable[..., StreamStatus]
+
+
+@pytest.fixture
+def entry(now: datetime) -> LedgerEntry:
+    """Return a certificate that was issued yesterday, for two days."""
+    return LedgerEntry.issued("ab", NAME, now - timedelta(days=1), now + timedelta(days=1))
+
+
+def _standing(state: ProxyState, since: datetime, *, known: bool = True) -> ProxyStanding:
+    return ProxyStanding(NAME, state, "", since, known)
+
+
+def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:
+    """It may have had no chance to."""
+    standing = _standing(ProxyState.EXPECTED, now)
+    assert why(standing, Known(entry=entry), now) == "never connected"
+    assert why(standing, Known(), now) == "no certificate was issued"
+    assert why(standing, Known(entry=replace(entry, revoked_at=now)), now) == "certificate revoked"
+    assert why(standing, Known(entry=replace(entry, not_after=now)), now + timedelta(1)) == (
+        "certificate expired"
+    )
+
+
+def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
+    """Since when, and whether it can come again."""
+    standing = _standing(ProxyState.DISCONNECTED, now - timedelta(minutes=5))
+    assert why(standing, Known(entry=entry), now) == "disconnected 5 min ago"
+    revoked = Known(entry=replace(entry, revoked_at=now))
+    assert why(standing, revoked, now) == "certificate revoked; disconnected 5 min ago"
+    gone = replace(standing, known=False)
+    assert why(gone, Known(entry=entry), now) == "disconnected 5 min ago, and its workload is gone"
+
+
+def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: datetime) -> None:
+    """Its workload is not known, its group failed, or neither."""
+    streams = (stream_of(1, served=False),)
+    standing = _standing(ProxyState.CONNECTED, now)
+    assert why(replace(standing, known=False), Known(streams), now) == "held: workload unknown"
+    assert why(standing, Known(streams, failure="ValueError: x"), now) == "group failed: ValueError: x"
+    assert why(standing, Known(streams), now) == "held: nothing is published for it"
+
+
+def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: datetime) -> None:
+    """What it rejected with the objects behind it, its failed group, what it has not answered."""
+    standing = _standing(ProxyState.CONNECTED, now)
+    rejected = (stream_of(1, (SyncState.REJECTED, Rejection(3, "no"))),)
+    assert why(standing, Known(rejected), now) == "cluster rejected: a"
+    known = Known(rejected, behind=lambda _, name: [f"Service shop/{name}"])
+    assert why(standing, known, now) == "cluster rejected: Service shop/a"
+    goes_on = Known((stream_of(1, (SyncState.SYNCED, None)),), rejected=((LISTENER, ResourceName("in")),))
+    assert why(standing, goes_on, now) == "listener rejected: in"
+    waiting = (stream_of(1, (SyncState.PENDING, None)),)
+    later = now + timedelta(seconds=3)
+    assert why(standing, Known(waiting), later) == "cluster pending for 3 s"
+    assert why(standing, Known(waiting, failure="x"), later) == "group failed: x"
+    asked = replace(stream_of(1, (SyncState.ASKED, None)), variant=Variant.SOTW)
+    assert why(standing, Known((asked,)), now) == "asked for clusters that are not there"
+
+
+def test_a_proxy_in_step_is_not_behind(stream_of: StreamOf, now: datetime) -> None:
+    """Nothing is said."""
+    known = Known((stream_of(1, (SyncState.SYNCED, None)),))
+    assert why(_standing(ProxyState.CONNECTED, now), known, now) == ""
+
+
+def test_the_longest_wait_of_a_type_counts(stream_of: StreamOf, now: datetime) -> None:
+    """Over all streams, for those that wait."""
+    streams = (stream_of(1, (SyncState.PENDING, None)), stream_of(2, (SyncState.SYNCED, None)))
+    assert pending(streams, now + timedelta(seconds=2)) == {"cluster": 2.0}
+
+
+def test_the_newest_certificate_of_a_proxy_counts(entry: LedgerEntry, now: datetime) -> None:
+    """In whatever order the ledger has them."""
+    newer: Any = replace(entry, serial="cd", issued_at=now)
+    assert newest([newer, entry]) == {str(NAME): newer}
+
+
+def test_lengths_of_time_have_one_unit() -> None:
+    """The greatest; a clock that was set back is no reason for a negative one."""
+    seconds = (-5, 3, 300, 7200, 400_000)
+    shown = [duration(timedelta(seconds=each)) for each in seconds]
+    assert shown == ["0 s", "3 s", "5 min", "2 h", "4 d"]

@@ -1,0 +1,101 @@
+"""What a proxy was told, in the mesh's words, of the small mesh."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from admin import words
+from admin.proxy_pages import policy_of, told
+from catalog.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, WeightedBackend
+from mesh.identity import ProxyName
+from mesh.names import Namespace
+from mesh.policy import PolicyKey
+
+
+@pytest.fixture
+def policies(reading: Any) -> tuple[ProxyPolicy, ProxyPolicy]:
+    """Return the policies of store-1 and buyer-1."""
+    (server,) = reading.the_proxies
+    client = replace(server, name=ProxyName.parse("uuid-2.buyer-1.shop"))
+    found = [policy_of(reading, each) for each in (server, client)]
+    assert found[0] is not None
+    assert found[1] is not None
+    return (found[0], found[1])
+
+
+def _texts(lines: list[dict[str, Any]]) -> list[Any]:
+    return [line["text"] for line in lines]
+
+
+def test_inbound_is_ports_callers_and_the_application(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """Who is admitted with which requests, and by which TrafficTarget."""
+    server, _ = policies
+    assert _texts(words.listeners(server)) == [
+        "inbound port 8080, http, for shop/store, to 127.0.0.1:8080",
+        "inbound port 9090, tcp, for shop/store, to 127.0.0.1:9090: admits nobody",
+    ]
+    assert _texts(words.routes(server)) == [
+        "inbound 8080: shop/buyer may send GET,PUT /buy, * * x-kind=b.* (TrafficTarget shop/buyers)",
+        "inbound 9090: nobody is admitted",
+    ]
+    everybody = replace(server, inbound=(replace(server.inbound[0], access=EveryoneInTheMesh()),))
+    assert _texts(words.routes(everybody)) == [
+        "inbound 8080: everybody with a certificate of the mesh may send everything"
+    ]
+    assert _texts(words.clusters(server)) == [
+        "inbound 8080 goes to the application at 127.0.0.1:8080",
+        "inbound 9090 goes to the application at 127.0.0.1:9090",
+    ]
+
+
+def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """Where each service is called, where its calls go, who must answer, at which addresses."""
+    _, client = policies
+    service = client.outbound[0]
+    (address,) = service.addresses
+    assert _texts(words.listeners(client))[0] == f"outbound shop/store:80, http, at {address}:80"
+    assert _texts(words.routes(client))[0] == "outbound shop/store:80 everything -> shop/store port 8080"
+    assert words.clusters(client)[0] == {
+        "direction": "outbound",
+        "service": "shop/store",
+        "target_port": "8080",
+        "http": True,
+        "identities": ["shop/store"],
+        "server_name": client.destinations[0].server_name,
+        "endpoints": 1,
+        "text": "outbound shop/store port 8080, HTTP, answered by shop/store, 1 endpoints",
+    }
+    assert words.endpoints(client)[0] == {
+        "service": "shop/store",
+        "target_port": "8080",
+        "address": "10.0.0.1",
+        "port": 8080,
+        "weight": 1,
+        "locality": "",
+        "text": "shop/store port 8080 at 10.0.0.1:8080, weight 1",
+    }
+
+
+def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
+    """And a route without backends that nobody answers."""
+    service = policies[1].outbound[0]
+    key = PolicyKey(Namespace("shop"), "canary")
+    shares = tuple(WeightedBackend(service.service, port, weight) for port, weight in (("1", 90), ("2", 10)))
+    routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
+    policy = replace(policies[1], outbound=(replace(service, routes=routes),))
+    backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
+    assert _texts(words.routes(policy)) == [
+        f"outbound shop/store:80 everything -> {backends} (TrafficSplit shop/canary)",
+        "outbound shop/store:80 everything -> nobody: 503",
+    ]
+
+
+async def test_one_section_or_all_are_told(reading: Any, now: Any) -> None:
+    """With where the proxy stands."""
+    shown: Any = await told(reading, {"proxy": "store-1"}, now)
+    sections = ["listeners", "routes", "clusters", "endpoints", "secrets", "history"]
+    assert [each for each in shown if each in sections] == sections
+    shown = await told(reading, {"proxy": "store-1", "section": "history"}, now)
+    assert (shown["cn"], [each["type"] for each in shown["history"]]) == ("uuid-1.store.shop", ["route"])
+    assert "routes" not in shown

@@ -1,0 +1,119 @@
+"""Names of services: from what Envoy has accepted to lines of a file that is shared with others."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.hosts import BEGIN, END, HostsFile, called, lines, with_block
+from agent.listeners import Chain, Listener, listeners
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.service import Protocol, ServiceKey
+from sidecars.envoy.chain_names import called_service, outbound_chain
+
+STORE = ServiceKey(Namespace("books"), ServiceName("store"))
+NODES = ServiceKey(Namespace("data"), ServiceName("nodes"))
+DUMP = {
+    "configs": [
+        {
+            "active_state": {
+                "listener": {
+                    "name": "outbound-listener",
+                    "address": {"socket_address": {"address": "0.0.0.0", "port_value": 15001}},
+                    "filter_chains": [
+                        {
+                            "name": "outbound_books/store_80_http",
+                            "filter_chain_match": {
+                                "destination_port": 80,
+                                "prefix_ranges": [{"address_prefix": "240.0.0.7", "prefix_len": 32}],
+                            },
+                        },
+                        {"name": "outbound-egress-filter-chain"},
+                    ],
+                }
+            }
+        },
+        {"warming_state": {"listener": {"name": "later"}}},
+    ]
+}
+
+
+def test_listeners_are_read() -> None:
+    """Those in force, with their chains; a warming one is not."""
+    assert listeners(DUMP) == (
+        Listener(
+            "outbound-listener",
+            IpAddress("0.0.0.0"),
+            15001,
+            (
+                Chain("outbound_books/store_80_http", 80, (IpAddress("240.0.0.7"),)),
+                Chain("outbound-egress-filter-chain"),
+            ),
+        ),
+    )
+    assert listeners({"configs": "?"}) == ()
+
+
+def test_the_name_of_a_chain_is_read_back() -> None:
+    """What the translation writes; any other chain leads to no service."""
+    for protocol in Protocol:
+        assert called_service(outbound_chain(STORE, Port(80), protocol)) == STORE
+    assert called_service("outbound-loop-filter-chain") is None
+    assert called_service("inbound_books/store_80_http") is None
+
+
+def test_names_lead_where_calls_are_taken() -> None:
+    """Matched addresses all; of a proxy's own listeners the first; sorted, and the own namespace is short."""
+    intercepting = Listener(
+        "outbound-listener",
+        IpAddress("0.0.0.0"),
+        15001,
+        (
+            Chain("outbound_data/nodes_80_tcp", 80, (IpAddress("10.0.0.2"), IpAddress("10.0.0.1"))),
+            Chain("outbound_books/store_80_http", 80, (IpAddress("240.0.0.7"),)),
+        ),
+    )
+    offered = tuple(
+        Listener(f"outbound-listener|{at}|80", IpAddress(at), 80, (Chain("outbound_books/store_80_http"),))
+        for at in ("127.0.0.3", "127.0.0.2")
+    )
+
+    found = called((intercepting,))
+    assert found == (
+        (STORE, (IpAddress("240.0.0.7"),)),
+        (NODES, (IpAddress("10.0.0.1"), IpAddress("10.0.0.2"))),
+    )
+    assert called(offered) == ((STORE, (IpAddress("127.0.0.2"),)),)
+    assert lines(found, Namespace("books"), "cluster.local") == (
+        "240.0.0.7 store store.books store.books.svc store.books.svc.cluster.local",
+        "10.0.0.1 nodes.data nodes.data.svc nodes.data.svc.cluster.local",
+        "10.0.0.2 nodes.data nodes.data.svc nodes.data.svc.cluster.local",
+    )
+
+
+def test_other_lines_stay(tmp_path: Path) -> None:
+    """Ours are put in, replaced, and taken out again; an equal file is not written."""
+    path = tmp_path / "hosts"
+    path.write_text("127.0.0.1 localhost\n")
+    file = HostsFile(path)
+
+    assert file.put(("10.0.0.1 a",))
+    assert path.read_text() == f"127.0.0.1 localhost\n{BEGIN}\n10.0.0.1 a\n{END}\n"
+    path.write_text(path.read_text() + "10.9.9.9 theirs\n")
+    assert file.put(("10.0.0.2 b",))
+    assert not file.put(("10.0.0.2 b",))
+    assert path.read_text() == f"127.0.0.1 localhost\n{BEGIN}\n10.0.0.2 b\n{END}\n10.9.9.9 theirs\n"
+    assert file.put(())
+    assert path.read_text() == "127.0.0.1 localhost\n10.9.9.9 theirs\n"
+
+
+def test_a_block_whose_end_was_lost_takes_nobody_elses_lines() -> None:
+    """Only the line that is known to be ours goes."""
+    assert with_block(f"a\n{BEGIN}\nb\n", ()) == "a\nb\n"
+
+
+@given(st.lists(st.text("ab# .", min_size=1)), st.lists(st.text("10. x", min_size=1)))
+def test_what_was_put_in_comes_out_again(before: list[str], ours: list[str]) -> None:
+    """Whatever stands in the file."""
+    text = "".join(f"{line}\n" for line in before)
+    assert with_block(with_block(text, ours), ()) == text

@@ -1,0 +1,35 @@
+"""What makes a proxy's configuration grow: what it needs, in proportion, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.config_meshes import CLIENT, SERVER, Size
+from benchmarks.config_size import Found, Series, all_series, listeners
+from mesh.service import Protocol
+
+GROWN = tuple(all_series())
+
+
+@pytest.mark.parametrize("series", GROWN, ids=lambda each: f"{each.proxy}-{each.protocol}-{each.grows}")
+def test_it_grows_in_proportion(series: Series) -> None:
+    """Each unit costs what the one before did; what a client has no business with costs nothing."""
+    assert series.is_linear
+    assert (series.per_unit[0] == 0) is (series.grows == "others")
+
+
+def test_growth_beyond_proportion_is_noticed() -> None:
+    """The check above can fail: bytes that grow as the square do not pass."""
+    squares = tuple(Found(each, {"LDS": 1}, {"LDS": each * each}) for each in (10, 20, 40))
+    assert replace(GROWN[0], found=squares).per_unit == (30, 60)
+    assert not replace(GROWN[0], found=squares).is_linear
+
+
+@pytest.mark.parametrize("protocol", [Protocol.HTTP, Protocol.TCP])
+@pytest.mark.parametrize("proxy", [CLIENT, SERVER])
+def test_what_can_stand_once_does(protocol: Protocol, proxy: str) -> None:
+    """Listener filters once for a listener, each network filter once for a chain."""
+    (found,) = listeners(proxy, Size(services=5, ports=4, protocol=protocol))
+    assert set(found.listener_filters.values()) == {1}
+    assert set(found.filters.values()) == {found.chains}
+    assert found.chains == (20 if proxy == CLIENT else 4)

@@ -1,0 +1,58 @@
+"""The benchmarks' mesh in files is the mesh that it says it is."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from benchmarks import meshes
+from benchmarks.manifests import MeshFolder
+from mesh.policy import TrafficTarget
+from providers.directory import DirectorySource
+
+SERVICES = 60
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> DirectorySource:
+    """Return the mesh, read from its files."""
+    folder = MeshFolder(tmp_path / "mesh")
+    folder.write(meshes.files(SERVICES))
+    source = DirectorySource(folder.path, lambda: datetime.now(UTC))
+    source.load()
+    return source
+
+
+def test_reading_the_files_gives_the_mesh_without_a_word(source: DirectorySource) -> None:
+    """Every object and workload, equal; no problem."""
+    made = meshes.mesh(SERVICES)
+    values = {key: each.value for key, each in source.objects().items() if key.kind != "Workload"}
+    assert values == {key: each.value for key, each in made.objects.items()}
+    assert source.inventory() == made.inventory()
+    assert source.problems() == ()
+
+
+def test_the_callers_are_those_that_the_policies_admit() -> None:
+    """Five services call each, by TrafficTargets."""
+    objects = (each.value for each in meshes.mesh(SERVICES).objects.values())
+    targets = [each for each in objects if isinstance(each, TrafficTarget)]
+    for number in (0, 17, SERVICES - 1):
+        admitted = {
+            source.service_account
+            for each in targets
+            if each.destination.service_account == f"service-{number}"
+            for source in each.sources
+        }
+        assert admitted == {f"service-{caller}" for caller in meshes.callers(number, SERVICES)}
+        assert len(admitted) == 5
+
+
+def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
+    """Nothing half-written is ever in the directory that is watched."""
+    folder = MeshFolder(tmp_path / "mesh")
+    folder.write({"a/b.yaml": "one\n"})
+    folder.write({"a/b.yaml": "two\n"})
+    assert [each.relative_to(folder.path).as_posix() for each in folder.path.rglob("*.yaml")] == ["a/b.yaml"]
+    assert (folder.path / "a" / "b.yaml").read_text() == "two\n"
+    folder.remove(["a/b.yaml"])
+    assert list(folder.path.rglob("*.yaml")) == []

@@ -1,0 +1,170 @@
+"""Admission of endpoints gates addresses, and nothing else; explain says who waits for what."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.admission import is_admitted
+from catalog.decide import Answer, Request, decide
+from catalog.edits import Edits
+from catalog.explain import explain
+from catalog.explain_remedy import remedy
+from catalog.policy import proxy_policy
+from catalog.proxy import ProxyPolicy
+from catalog.settings import EndpointAdmission
+from catalog.view import MeshSettings, View
+from incremental.derived import Pin
+from mesh.identity import ProxyName
+from mesh.names import Namespace, Port, ProxyUuid, ServiceName
+from mesh.objects import EndpointSlice
+from tests.unit.catalog.build import (
+    http,
+    identity,
+    match,
+    port,
+    route_group,
+    service,
+    service_key,
+    split,
+    target,
+    view,
+    workload,
+)
+
+READY = MeshSettings(endpoint_admission=EndpointAdmission.READY)
+POLICY = (
+    route_group("all", match("all")),
+    target("t", "client", "shop", http("all")),
+    target("u", "client", "spare", http("all")),
+)
+MESH = (
+    service("shop"),
+    service("spare"),
+    workload("shop-1", "10.0.0.1", app="shop", account="shop"),
+    workload("shop-2", "10.0.0.2", app="shop", account="shop"),
+    workload("spare-1", "10.0.0.3", app="spare", account="spare"),
+    workload("client", "10.0.0.9"),
+    *POLICY,
+)
+ASK = Request(identity("client"), service_key("shop"), Port(80), "GET", "/")
+
+
+def name(workload_name: str, primary: str = "shop") -> ProxyName:
+    """Return the name of a workload's proxy."""
+    return ProxyName(ProxyUuid(f"{workload_name}-uuid"), ServiceName(primary), Namespace("default"))
+
+
+def admit(mesh: View, *names: ProxyName) -> View:
+    """Admit proxies."""
+    mesh.apply(Edits(admitted={each: each for each in names}))
+    return mesh
+
+
+def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
+    """Return the policy of a workload's proxy."""
+    (group,) = (key for key in mesh.members if key.identity == identity(client))
+    return proxy_policy(mesh, group)
+
+
+def addresses(mesh: View) -> dict[str, list[str]]:
+    """Return the addresses that the client's proxy is given, by service."""
+    return {each.service.name: [at.address for at in each.endpoints] for each in policy_of(mesh).destinations}
+
+
+def test_it_changes_addresses_and_nothing_else() -> None:
+    """Routes, clusters, expected identities and the server's rules are there before anybody is admitted."""
+    mesh = view(*MESH, settings=READY)
+    first, server = policy_of(mesh), policy_of(mesh, "shop")
+    assert addresses(mesh) == {"shop": [], "spare": []}
+    admit(mesh, name("shop-2"))
+    assert addresses(mesh) == {"shop": ["10.0.0.2"], "spare": []}
+    admit(mesh, name("shop-1"), name("spare-1", "spare"))
+    last = policy_of(mesh)
+    bare = tuple(replace(each, endpoints=()) for each in last.destinations)
+    assert replace(last, destinations=bare) == first
+    assert policy_of(mesh, "shop") == server
+    assert last == policy_of(view(*MESH))  # OFF: everybody
+
+
+def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
+    """Its addresses go; a mode in which all are admitted brings them back."""
+    mesh = admit(view(*MESH, settings=READY), name("shop-1"))
+    mesh.apply(Edits(admitted={name("shop-1"): None}))
+    assert addresses(mesh) == {"shop": [], "spare": []}
+    mesh.apply(Edits(settings=MeshSettings()))
+    assert addresses(mesh)["shop"] == ["10.0.0.1", "10.0.0.2"]
+
+
+def test_it_concerns_only_those_who_have_the_endpoint() -> None:
+    """Admitting a proxy computes nothing for clients of other services, and one destination for its own."""
+    other = (workload("other", "10.0.0.8"), target("v", "other", "spare", http("all")))
+    mesh = view(*MESH, *other, settings=READY)
+    pins = {key.identity.service_account: Pin(proxy_policy, mesh, key) for key in mesh.members}
+    for pin in pins.values():
+        pin.value()
+    before = mesh.graph.computed
+    admit(mesh, name("shop-1"))
+    touched = [account for account, pin in pins.items() if pin.node.stale]
+    for pin in pins.values():
+        pin.value()
+    assert touched == ["client"]
+    # is_admitted, destination, proxy_policy
+    assert mesh.graph.computed - before == 3
+
+
+def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:
+    """An address that a slice names is admitted with the workload there; one without a sidecar gets none."""
+    sliced = EndpointSlice("plain", Namespace("default"), "s", ("10.0.0.1", "10.9.9.9"), (("", 8080),))
+    mesh = view(*MESH, service("plain", app=None), sliced, settings=READY)
+    assert addresses(mesh) == {"plain": [], "shop": [], "spare": []}
+    admit(mesh, name("shop-1"))
+    assert addresses(mesh)["plain"] == ["10.0.0.1"]
+
+
+def test_a_proxy_of_another_name_admits_nobody() -> None:
+    """The whole common name counts: a workload with another primary service has another proxy."""
+    mesh = admit(view(*MESH, settings=READY), name("shop-1", "spare"))
+    assert addresses(mesh)["shop"] == []
+    assert is_admitted(mesh, name("shop-1", "spare"))
+    assert not is_admitted(mesh, name("shop-1"))
+
+
+def test_headless_services_are_called_as_before() -> None:
+    """Who calls an endpoint by its address has chosen it: it stays in the listener, whoever is ready."""
+    headless = service("nodes", port(80), app="shop", headless=True)
+    before, after = (view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
+    (waiting,) = (each for each in policy_of(before).outbound if each.service.name == "nodes")
+    (ready,) = (each for each in policy_of(after).outbound if each.service.name == "nodes")
+    assert waiting == ready
+    assert waiting.addresses == ("10.0.0.1", "10.0.0.2")
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        (EndpointAdmission.READY, "its sidecar has not acknowledged its first listeners"),
+        (EndpointAdmission.IDENTITY, "its sidecar has not connected with its certificate"),
+    ],
+)
+def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -> None:
+    """A call is unreachable as long as nobody is ready, and no policy would help; then it is allowed."""
+    mesh = view(*MESH, settings=MeshSettings(endpoint_admission=mode))
+    found = explain(mesh, ASK)
+    assert found.decision.answer is Answer.UNREACHABLE
+    assert found.missing == ()
+    said = [each.text for each in found.steps if "admitted yet" in each.text]
+    assert said == [
+        f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}" for n in (1, 2)
+    ]
+    admit(mesh, name("shop-1"))
+    assert decide(mesh, ASK).answer is Answer.ALLOWED
+
+
+def test_a_share_whose_workloads_are_not_ready_fails() -> None:
+    """Some calls to the apex pass and some do not; policy is not what is missing."""
+    both = split("s", "shop", ("shop", 1), ("spare", 1))
+    mesh = admit(view(*MESH, both, settings=READY), name("shop-1"))
+    assert decide(mesh, ASK).answer is Answer.DEPENDS
+    assert remedy(mesh, ASK) == ()
+    admit(mesh, name("spare-1", "spare"))
+    assert decide(mesh, ASK).answer is Answer.ALLOWED

@@ -1,0 +1,54 @@
+"""How far a proxy has come, from all its certificates: remembered until all of them are revoked."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from certs.ledger import LedgerEntry
+from certs.ledger_standing import Standing, standing
+from mesh.names import ProxyUuid
+
+START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+
+
+def at(hour: int | None) -> datetime | None:
+    """Return a moment so many hours after the start."""
+    return None if hour is None else START + timedelta(hours=hour)
+
+
+def entry(
+    issued: int, *, claimed: int | None = None, admitted: int | None = None, revoked: int | None = None
+) -> LedgerEntry:
+    """Return an entry by the hours of what became of it."""
+    begin = START + timedelta(hours=issued)
+    end = START + timedelta(days=365)
+    return LedgerEntry(
+        f"{issued:x}", "u.s.n", ProxyUuid("u"), begin, end, at(claimed), at(revoked), at(admitted)
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ((), Standing.NEW),
+        ((entry(0),), Standing.NEW),
+        ((entry(0, claimed=1),), Standing.AUTHENTICATED),
+        ((entry(0, claimed=1, admitted=2),), Standing.READY),
+        ((entry(0, claimed=1, admitted=2, revoked=3),), Standing.NEW),
+        # The next certificate was there before the old one was revoked: nothing is forgotten.
+        ((entry(0, claimed=1, admitted=2, revoked=5), entry(4)), Standing.READY),
+        ((entry(0, claimed=1, revoked=5), entry(4)), Standing.AUTHENTICATED),
+        # It came after all were revoked, and must show itself.
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4)), Standing.NEW),
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5)), Standing.AUTHENTICATED),
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5, admitted=6)), Standing.READY),
+        # A chain of certificates, each issued while the one before held.
+        ((entry(0, admitted=1, revoked=4), entry(3, revoked=7), entry(6)), Standing.READY),
+        ((entry(0, admitted=1, revoked=4), entry(3, revoked=5), entry(6)), Standing.NEW),
+    ],
+)
+def test_it_is_remembered_until_all_certificates_are_revoked(
+    entries: tuple[LedgerEntry, ...], expected: Standing
+) -> None:
+    """The order in which entries are given does not matter."""
+    assert standing(entries) is standing(reversed(entries)) is expected

@@ -1,0 +1,177 @@
+"""Who gets traffic: by mode and by what streams did, remembered in the ledger and read back from it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import structlog
+
+from catalog.settings import EndpointAdmission
+from certs.errors import StateError
+from certs.ledger import Ledger, LedgerEntry
+from certs.ledger_standing import Standing
+from controller import admission
+from controller.admission import Admissions, gets_traffic
+from mesh.identity import ProxyName
+from mesh.names import Namespace, ProxyUuid, ServiceName
+from xds.cache import NodeKey
+from xds.resource import CLUSTER, LISTENER
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+ONE, TWO = (ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default")) for uuid in ("u1", "u2"))
+READY, IDENTITY, OFF = EndpointAdmission.READY, EndpointAdmission.IDENTITY, EndpointAdmission.OFF
+
+
+def node(name: ProxyName) -> NodeKey:
+    """Return a proxy's node key."""
+    return NodeKey(str(name))
+
+
+def issue(ledger: Ledger, serial: str, name: ProxyName, *, claimed: bool = True) -> None:
+    """Record a certificate, which its proxy has used."""
+    ledger.record(LedgerEntry.issued(serial, name, NOW, NOW + timedelta(days=365)))
+    if claimed:
+        ledger.claim(serial, NOW)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """Return a ledger with two proxies that have connected."""
+    with Ledger.open(tmp_path / "ledger.db") as opened:
+        issue(opened, "1", ONE)
+        issue(opened, "2", TWO)
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def running(admissions: Admissions, ledger: Ledger) -> AsyncIterator[asyncio.Queue[list[ProxyName]]]:
+    """Run it; yield a queue of who was admitted after each change."""
+    changes: asyncio.Queue[list[ProxyName]] = asyncio.Queue()
+    task = asyncio.create_task(
+        admissions.run(ledger, lambda: NOW, lambda: changes.put_nowait(list(admissions.admitted())))
+    )
+    try:
+        async with asyncio.timeout(10):
+            yield changes
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [(OFF, [True, True, True]), (IDENTITY, [False, True, True]), (READY, [False, False, True])],
+)
+def test_the_mode_says_how_far_a_proxy_must_have_come(mode: EndpointAdmission, expected: list[bool]) -> None:
+    """Nowhere, to a certificate, to listeners."""
+    assert [gets_traffic(mode, each) for each in Standing] == expected
+
+
+def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
+    """Not a stream, not clusters; the second time says nothing; another server finds it in the ledger."""
+
+    async def scenario() -> None:
+        admissions = Admissions(ledger.entries(), READY)
+        assert list(admissions.admitted()) == []
+        async with running(admissions, ledger) as changes:
+            admissions.opened(node(ONE))
+            admissions.acknowledged(node(ONE), CLUSTER)
+            admissions.acknowledged(node(ONE), LISTENER)
+            assert await changes.get() == [ONE]
+            admissions.acknowledged(node(ONE), LISTENER)
+            admissions.acknowledged(node(TWO), LISTENER)
+            assert await changes.get() == [ONE, TWO]
+        assert changes.empty()
+
+    asyncio.run(scenario())
+    assert list(Admissions(ledger.entries(), READY).admitted()) == [ONE, TWO]
+
+
+def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
+    """The certificate was claimed when it opened; one that never was is not admitted."""
+    issue(
+        ledger,
+        "3",
+        new := ProxyName(ProxyUuid("u3"), ServiceName("shop"), Namespace("default")),
+        claimed=False,
+    )
+
+    async def scenario() -> None:
+        admissions = Admissions(ledger.entries(), IDENTITY)
+        assert list(admissions.admitted()) == [ONE, TWO]
+        async with running(admissions, ledger) as changes:
+            ledger.claim("3", NOW)
+            admissions.opened(node(new))
+            assert await changes.get() == [ONE, TWO, new]
+
+    asyncio.run(scenario())
+
+
+def test_in_mode_off_it_is_written_down_and_changes_nothing(ledger: Ledger) -> None:
+    """Whoever switches to ready later finds who was there."""
+
+    async def scenario() -> None:
+        admissions = Admissions(ledger.entries(), OFF)
+        async with running(admissions, ledger) as changes:
+            admissions.acknowledged(node(ONE), LISTENER)
+            while ledger.entries_of(ONE)[0].admitted_at is None:
+                await asyncio.sleep(0)
+            assert changes.empty()
+
+    asyncio.run(scenario())
+    assert list(Admissions(ledger.entries(), READY).admitted()) == [ONE]
+
+
+def test_a_revoked_certificate_withdraws_and_a_late_answer_does_not_undo_it(ledger: Ledger) -> None:
+    """Only when it was the last; a stream that has not ended yet may still answer."""
+    issue(ledger, "1b", ONE, claimed=False)
+
+    async def scenario() -> None:
+        ledger.admit((ONE, TWO), NOW)
+        admissions = Admissions(ledger.entries(), READY)
+        async with running(admissions, ledger) as changes:
+            admissions.revoked(ledger.revoke("1", NOW))
+            admissions.revoked(ledger.revoke("1b", NOW))
+            assert await changes.get() == [TWO]
+            admissions.acknowledged(node(ONE), LISTENER)
+            admissions.revoked(ledger.revoke("2", NOW))
+            assert await changes.get() == []
+
+    asyncio.run(scenario())
+
+
+def test_a_certificate_of_several_may_be_revoked(ledger: Ledger) -> None:
+    """The other one keeps the workload where it was."""
+    issue(ledger, "1b", ONE, claimed=False)
+    ledger.admit((ONE, TWO), NOW)
+    ledger.revoke("1", NOW)
+    assert list(Admissions(ledger.entries(), READY).admitted()) == [ONE, TWO]
+
+
+def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that was noted is lost, and the failure is said."""
+    monkeypatch.setattr(admission, "RETRY_SECONDS", 0.0)
+    write, left = ledger.admit, [StateError("the disk is full")]
+
+    def failing(*arguments: object) -> None:
+        if left:
+            raise left.pop()
+        write(*arguments)  # type: ignore[arg-type]  # passed on as they came
+
+    monkeypatch.setattr(ledger, "admit", failing)
+
+    async def scenario() -> None:
+        admissions = Admissions(ledger.entries(), READY)
+        async with running(admissions, ledger) as changes:
+            admissions.acknowledged(node(ONE), LISTENER)
+            assert await changes.get() == [ONE]
+
+    with structlog.testing.capture_logs() as logs:
+        asyncio.run(scenario())
+    assert [(each["event"], each.get("reason")) for each in logs if each["log_level"] == "error"] == [
+        ("admissions not written; tried again soon", "the disk is full")
+    ]

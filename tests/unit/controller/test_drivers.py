@@ -1,0 +1,232 @@
+"""Which drivers run, where, for whom; and how those that run are watched and ended."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controller import probing
+from controller.drivers import DriverPages, MeshDrivers
+from controller.driving import DriverTasks
+from controller.errors import SettingsError
+from controller.serving import Need
+from controller.settings import Address, Settings, load
+from controller.tasks import TaskEnded
+from controller.translation import CertificateMissing, translation
+from mesh.config import SidecarDriverSettings, SidecarSettings
+from mesh.identity import ProxyName
+from sidecars.document.driver import DocumentDriver
+from sidecars.document.translate import DOCUMENT
+from sidecars.driver import SidecarDriver
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.errors import UnknownDriverError
+from sidecars.health import HealthProbe, HealthProbes, ProbeScheme
+from tests.unit.sidecars.meshes import mesh_config, namespace, view, workload
+
+BOTH: dict[str, SidecarDriver] = {"document": DocumentDriver(), "envoy": EnvoyDriver()}
+CLASS = "MESHWRIGHT_SIDECAR_CLASS"
+
+
+def _settings(tmp_path: Path, **told: object) -> Settings:
+    return load({"mesh": tmp_path, "state": tmp_path, **told})
+
+
+@pytest.mark.parametrize(
+    ("documents", "environment", "told", "expected"),
+    [
+        ((), {}, (), ("envoy",)),
+        ((), {CLASS: "document"}, (), ("document",)),
+        ((mesh_config("sidecarClass: document"),), {}, (), ("document",)),
+        ((mesh_config("sidecarClass: pipy"),), {}, (), ("envoy",)),
+        (
+            (mesh_config("sidecarDrivers: [{sidecarName: pipy}, {sidecarName: document}]"),),
+            {},
+            (),
+            tuple(BOTH),
+        ),
+        ((workload("one", "document"),), {}, (), tuple(BOTH)),
+        ((workload("one"), namespace("document")), {}, (), tuple(BOTH)),
+        ((workload("one", "pipy"),), {}, ("document",), tuple(BOTH)),
+    ],
+)
+def test_the_drivers_that_somebody_needs_are_started(
+    documents: tuple[str, ...], environment: dict[str, str], told: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    """The mesh's, those that objects name, those that we are told; nobody else's port is opened."""
+    assert MeshDrivers(BOTH, environment).wanted(view(*documents), told) == expected
+
+
+def test_an_environment_that_chooses_nobody_is_an_error_at_once() -> None:
+    """As is a driver to start that is not there; with those that are."""
+    with pytest.raises(UnknownDriverError, match="'pipy' is unknown; known: document, envoy"):
+        MeshDrivers(BOTH, {CLASS: "pipy"})
+    with pytest.raises(UnknownDriverError, match="driver_addresses: sidecar driver 'pipy' is unknown"):
+        MeshDrivers(BOTH, {}).wanted(view(), ("pipy",))
+
+
+def test_where_a_driver_listens(tmp_path: Path) -> None:
+    """What the server is told, MeshConfig's entry, the driver's own port: in this order."""
+    drivers, plain = MeshDrivers(BOTH, {}), view()
+    entries = view(mesh_config("sidecarDrivers: [{sidecarName: envoy, proxyServerPort: 7}]"))
+    silent, told = _settings(tmp_path), _settings(tmp_path, ads_address="127.0.0.1:9")
+    assert drivers.address("envoy", plain, silent) == Address("0.0.0.0", 15128)
+    assert drivers.address("envoy", entries, silent) == Address("0.0.0.0", 7)
+    assert drivers.address("envoy", entries, told) == Address("127.0.0.1", 9)
+    assert drivers.address("document", entries, told) == Address("127.0.0.1", 15129)
+    given = _settings(tmp_path, driver_addresses="document=[::1]:5, envoy=127.0.0.1:6")
+    assert drivers.address("document", plain, given) == Address("::1", 5)
+    assert drivers.address("envoy", plain, given) == Address("127.0.0.1", 6)
+
+
+def test_whose_a_proxy_is() -> None:
+    """Each server refuses the others' proxies; whose it is that is not known (yet), nobody does."""
+    drivers, of = MeshDrivers(BOTH, {}), view(workload("one", "document"), workload("two", "pipy", 2))
+    one, two, three = (ProxyName.parse(f"{name}.store.shop") for name in ("one", "two", "three"))
+    assert drivers.not_served(of, one, "document") == ""
+    said = "workload shop/one is of sidecar driver document, not envoy"
+    assert drivers.not_served(of, one, "envoy") == said
+    for name in (two, three):
+        assert drivers.not_served(of, name, "envoy") == drivers.not_served(of, name, "document") == ""
+    assert drivers.not_served(None, one, "envoy") == ""
+
+
+def test_each_group_is_translated_by_its_driver(make_need: Callable[..., Need]) -> None:
+    """MeshConfig's, or the one that the group names; unknown ones, and a missing certificate, raise."""
+    translate = translation(*BOTH.values(), environment={CLASS: "document"})
+
+    def types(driver: str, sidecar: SidecarSettings) -> set[str]:
+        pieces = translate(make_need(driver, sidecar))
+        return {resource.type_url for piece in pieces for resource in piece.resources()}
+
+    plain, envoy = SidecarSettings(), SidecarSettings("envoy", (SidecarDriverSettings("envoy"),))
+    assert types("", plain) == types("document", envoy) == BOTH["document"].types
+    assert types("", envoy) == types("envoy", plain)
+    assert DOCUMENT not in types("envoy", plain)
+    with pytest.raises(UnknownDriverError):
+        translate(make_need("pipy", plain))
+    with pytest.raises(CertificateMissing):
+        translate(make_need("", plain, certified=False))
+
+
+@pytest.fixture
+def make_need() -> Callable[..., Need]:
+    """Return a maker of needs of one workload."""
+    from catalog.groups import group_of
+    from catalog.policy import proxy_policy
+    from tests.unit.controller.histories import certificate
+
+    of = view(workload("one"))
+    policy = proxy_policy(of, group_of(of, next(iter(of.workloads.values()))))
+
+    def made(driver: str, sidecar: SidecarSettings, *, certified: bool = True) -> Need:
+        held = certificate(policy.identity, "1") if certified else None
+        return Need(policy, held, b"roots", driver, sidecar)
+
+    return made
+
+
+async def test_pages_of_drivers_come_while_the_server_runs() -> None:
+    """Of two with one path the first stays; streams are those of all drivers."""
+    pages = DriverPages()
+
+    async def answer(query: Any) -> dict[str, object]:
+        return {"asked": query["name"]}
+
+    pages.page("/debug/one", "first", answer)
+    pages.page("/debug/one", "second", answer)
+    assert [(each.path, each.shows) for each in pages.pages()] == [("/debug/one", "first")]
+    assert pages.statuses() == ()
+
+
+async def test_a_probe_is_carried_out() -> None:
+    """TCP and HTTP; what is wrong is said and not raised."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = await reader.readline()
+        status = b"200 OK" if b"/good" in line else b"503 No"
+        writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert await probing.carry_out(HealthProbe(port), "127.0.0.1") == ""
+        good, bad = (HealthProbe(port, ProbeScheme.HTTP, path) for path in ("/good", "/bad"))
+        assert await probing.started(good, "127.0.0.1") == ""
+        assert await probing.carry_out(bad, "127.0.0.1") == "status 503"
+    assert await probing.carry_out(HealthProbe(port), "127.0.0.1") != ""
+
+
+async def test_drivers_that_do_not_answer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round anew, by name."""
+    monkeypatch.setattr(probing, "PROBE_SECONDS", 0.0)
+    async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0) as server:
+        good = HealthProbe(server.sockets[0].getsockname()[1])
+        bad = HealthProbe(1, timeout_seconds=0.5)
+        told: asyncio.Future[tuple[str, ...]] = asyncio.get_running_loop().create_future()
+        probes = {
+            "good": (HealthProbes(good, good, good), "127.0.0.1"),
+            "bad": (HealthProbes(good, bad, good), "127.0.0.1"),
+        }
+
+        def tell(names: tuple[str, ...]) -> None:
+            if not told.done():
+                told.set_result(names)
+
+        task = asyncio.create_task(probing.probing(probes, tell))
+        assert await told == ("bad",)
+        task.cancel()
+
+
+async def test_a_driver_s_task_may_end_when_the_driver_does() -> None:
+    """Told to stop, it ends without an error, and is waited for."""
+    async with asyncio.TaskGroup() as group:
+        tasks = DriverTasks(group, 5.0)
+        closed: list[float] = []
+
+        async def close(grace: float) -> None:
+            closed.append(grace)
+
+        tasks.lifetime.spawn("server", tasks.lifetime.until_over(close))
+        await tasks.end(in_order=True)
+    assert closed == [5.0]
+
+
+async def test_a_driver_s_task_that_ends_by_itself_ends_the_program() -> None:
+    """As one that fails does, at whatever time."""
+
+    async def ends() -> None:
+        return
+
+    with pytest.raises(ExceptionGroup) as failed:
+        async with asyncio.TaskGroup() as group:
+            DriverTasks(group, 5.0).lifetime.spawn("server", ends())
+    assert isinstance(failed.value.exceptions[0], TaskEnded)
+
+
+async def test_a_driver_that_does_not_end_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program does not hang on a third party's mistake."""
+    monkeypatch.setattr("controller.driving.OVERTIME_SECONDS", 0.05)
+
+    async def stays() -> None:
+        await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        tasks = DriverTasks(group, 0.0)
+        task: Any = tasks.lifetime.spawn("server", stays())
+        await tasks.end(in_order=True)
+    assert task.cancelled()
+
+
+@pytest.mark.parametrize("text", ["document", "document=", "=127.0.0.1:1", "document=here"])
+def test_addresses_that_are_none_are_said(tmp_path: Path, text: str) -> None:
+    """With the setting, the value, and what would be right."""
+    with pytest.raises(SettingsError, match=r"--driver-addresses is .*must be"):
+        _settings(tmp_path, driver_addresses=text)
+
+
+def test_addresses_can_be_shown(tmp_path: Path) -> None:
+    """As they are written."""
+    told = _settings(tmp_path, driver_addresses="document=[::1]:5").model_dump(mode="json")
+    assert told["driver_addresses"] == {"document": "[::1]:5"}

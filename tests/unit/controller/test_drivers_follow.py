@@ -1,0 +1,178 @@
+"""Whose driver a workload is, as that changes: step by step as from nothing, and only whom it concerns."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+import catalog.groups
+from catalog.problems import Problems, problems
+from catalog.view import MeshSettings, View
+from controller.published import Published
+from controller.serving import Serving
+from controller.translation import translation
+from controller.verifying import verify
+from controller.withheld import Refusals
+from controller.withholding import Withholding
+from mesh.config import MeshConfig
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject, ObjectKey, Problem
+from mesh.workload import DRIVER_ANNOTATION
+from sidecars import lint
+from sidecars.document.driver import DocumentDriver
+from sidecars.document.translate import DOCUMENT
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
+from tests.unit.controller.histories import Mesh, Replica, certificate, changed, random_mesh
+from tests.unit.sidecars.meshes import POLICY, mesh_config, namespace, view, workload
+from xds.cache import NodeKey, SnapshotCache
+from xds.resource import CLUSTER
+
+INSTALLED = lint.Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+ONE, TWO = NodeKey("one.store.shop"), NodeKey("two.store.shop")
+
+
+class Plane:
+    """What is served of manifests that are replaced by others."""
+
+    def __init__(self) -> None:
+        self.view = View(MeshSettings())
+        self.translate = translation(EnvoyDriver(), DocumentDriver())
+        self.serving = Serving(self.view, self.translate)
+        self.published = Published()
+        self.certificates = {
+            each.identity: certificate(each.identity, "1")
+            for each in view(workload("one")).workloads.values()
+        }
+        self.serving.certify(self.certificates, b"roots")
+
+    def wave(self, *documents: str) -> int:
+        """Take over these manifests; return how many snapshots are other ones."""
+        self.view.apply(self.view.edits_to(view(*documents).known()))
+        changed = 0
+        for step in self.serving.steps(self.published, self.serving.touched()):
+            if step is not None:
+                self.published = step.after(self.published)
+                changed = sum(each is not None for each in step.snapshots.values())
+        inputs = (self.view.known(), self.view.settings, self.certificates, b"roots")
+        assert verify(inputs, self.translate, self.published, Refusals({}, empty)) == ()
+        return changed
+
+    def kinds(self) -> list[str]:
+        """Return what kind of configuration each of the two proxies has."""
+        found = []
+        for node in (ONE, TWO):
+            snapshot = self.published.snapshot(node)
+            types = () if snapshot is None else snapshot.types()
+            found.append(
+                next((name for t, name in ((DOCUMENT, "document"), (CLUSTER, "envoy")) if t in types), "")
+            )
+        return found
+
+
+def test_the_nearest_word_wins_at_every_time() -> None:
+    """MeshConfig, namespace, workload: each change concerns whom it decides for, and nobody else."""
+    plane, one, two = Plane(), workload("one"), workload("two", "envoy", 2)
+    both = (POLICY, one, two)
+    assert (plane.wave(*both), plane.kinds()) == (2, ["envoy", "envoy"])
+    assert plane.wave(*both) == 0
+    assert (plane.wave(*both, namespace("document")), plane.kinds()) == (1, ["document", "envoy"])
+    by_config = mesh_config("sidecarClass: document")
+    assert (plane.wave(*both, by_config), plane.kinds()) == (1, ["document", "envoy"])
+    assert (plane.wave(*both, by_config, namespace("envoy")), plane.kinds()) == (1, ["envoy", "envoy"])
+    plane.wave(POLICY, workload("one", "document"), two, namespace("envoy"))
+    assert plane.kinds() == ["document", "envoy"]
+
+
+def test_an_unknown_driver_leaves_a_proxy_with_what_it_had() -> None:
+    """It is the one that fails; who comes anew gets nothing."""
+    plane = Plane()
+    plane.wave(POLICY, workload("one"))
+    plane.wave(POLICY, workload("one", "pipy"), workload("two", "pipy", 2))
+    assert plane.kinds() == ["envoy", ""]
+    (failure,) = {each.error for each in plane.published.failures}
+    assert failure == "UnknownDriverError: sidecar driver 'pipy' is unknown; known: document, envoy"
+    plane.wave(POLICY, workload("one", "document"), workload("two", "envoy", 2))
+    assert plane.kinds() == ["document", "envoy"]
+    assert plane.published.failures == ()
+
+
+class Mixed(Replica):
+    """A control plane whose workloads are of several drivers, some of them unknown."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh = mesh
+        self.view = View(mesh.settings)
+        self.translate = translation(*INSTALLED.drivers.values())
+        self.serving = Serving(self.view, self.translate)
+        self.published = Published()
+        self.withholding = Withholding(empty)
+        self.cache = SnapshotCache()
+        self.problems = Problems(self.view, _further)
+
+    def differences(self) -> tuple[str, ...]:
+        """Return where this is not what the mesh comes to from nothing."""
+        inputs = (self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
+        anew = View(self.mesh.settings)
+        anew.apply(anew.edits_to(self.mesh.known()))
+        for _ in self.problems.steps():
+            pass
+        said = {*problems(anew), *_further(anew)} == set(self.problems.said())
+        return (
+            *verify(inputs, self.translate, self.published, Refusals({}, empty)),
+            *(() if said else ("said",)),
+        )
+
+
+def _further(of: View) -> tuple[Problem, ...]:
+    return lint.problems(of, INSTALLED)
+
+
+def _rename(dice: random.Random, mesh: Mesh) -> None:
+    """Have a workload, a namespace or a MeshConfig name another driver, or none."""
+    name = dice.choice(("", "", "envoy", "document", "pipy"))
+    kind = dice.choice(("workload", "workload", NamespaceObject, MeshConfig))
+    if kind == "workload":
+        if mesh.workloads:
+            chosen = dice.choice(sorted(mesh.workloads))
+            mesh.workloads[chosen] = replace(mesh.workloads[chosen], driver=name)
+        return
+    for key, sourced in sorted(mesh.objects.items()):
+        match sourced.value:
+            case NamespaceObject() as value if kind is NamespaceObject:
+                others = tuple(each for each in value.annotations if each[0] != DRIVER_ANNOTATION)
+                said = ((DRIVER_ANNOTATION, name),) if name else ()
+                mesh.objects[key] = replace(sourced, value=replace(value, annotations=(*others, *said)))
+            case MeshConfig() as value if kind is MeshConfig:
+                sidecar = replace(value.sidecar, sidecar_class=name)
+                mesh.objects[key] = replace(sourced, value=replace(value, sidecar=sidecar))
+            case _:
+                continue
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_histories_of_drivers(seed: int) -> None:
+    """Whoever names whichever driver at whatever time: what is served, and said, is as from nothing."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    replica = Mixed(random_mesh(dice))
+    for _ in range(6):
+        replica.wave()
+        assert replica.differences() == ()
+        changed(dice, replica.mesh)
+        for _ in range(dice.randint(1, 3)):
+            _rename(dice, replica.mesh)
+
+
+def test_histories_notice_a_namespace_that_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what its annotation says is read without being recorded, a workload stays with its driver."""
+
+    def unrecorded(of: View, namespace: Namespace) -> str:
+        found = of.sourced.held().get(ObjectKey("Namespace", Namespace(""), namespace))
+        if found is None or not isinstance(found.value, NamespaceObject):
+            return ""
+        return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
+
+    monkeypatch.setattr(catalog.groups, "namespace_driver", unrecorded)
+    with pytest.raises(AssertionError):
+        for seed in range(12):
+            test_random_histories_of_drivers(seed)

@@ -1,0 +1,54 @@
+"""What sources brought, and whose pace it goes at."""
+
+from collections.abc import Callable
+
+import pytest
+
+from controller.debounce import Matter
+from controller.events import Counts, Events, matter
+from mesh.endpoints import Inventory
+from mesh.identity import ProxyName
+from mesh.names import Namespace
+from mesh.objects import EndpointSlice
+from providers.directory import DirectorySource
+
+
+class _Dns:
+    name = "dns"
+
+    def __init__(self) -> None:
+        self.slices: list[EndpointSlice] = []
+
+    def inventory(self) -> Inventory:
+        return Inventory.of(slices=self.slices)
+
+
+def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource]) -> None:
+    """By source and kind; what a directory says of objects is not counted again as its inventory."""
+    source, dns = source_of(("a", "store")), _Dns()
+    events = Events(source, (source, dns))  # type: ignore[arg-type]  # no more of a provider is needed
+    assert events.take({}) == {("directory", "Service"): 1, ("directory", "Workload"): 1}
+    assert events.take({}) == {}
+    source_of(("a", "other"), ("b", "store"))
+    source.load()
+    dns.slices = [EndpointSlice("store", Namespace("shop"), "s", ("10.0.0.1",), ())]
+    name = ProxyName.parse("a.store.shop")
+    assert events.take({name: name}) == {
+        ("directory", "Workload"): 2,
+        ("dns", "EndpointSlice"): 1,
+        ("admissions", "admission"): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("events", "of"),
+    [
+        ({("directory", "Workload"): 2, ("dns", "EndpointSlice"): 1}, Matter.ENDPOINTS),
+        ({("admissions", "admission"): 1}, Matter.ENDPOINTS),
+        ({("directory", "Workload"): 2, ("directory", "TrafficTarget"): 1}, Matter.POLICY),
+        ({}, Matter.POLICY),
+    ],
+)
+def test_endpoints_alone_have_their_own_pace(events: Counts, of: Matter) -> None:
+    """Anything else beside them, and what brings no event, goes at the general one."""
+    assert matter(events) is of

@@ -1,0 +1,332 @@
+"""The last pushes of each proxy: what a response brought, what it was due to, what was said to it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from admin.pushes import Answer, Push, Trigger
+from controller.history import EARLY, PUSHES, Delays, PushHistory
+from controller.published import Step
+from controller.wave import Cause, Change, Wave
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.snapshot import Snapshot
+from xds.status import Variant
+from xds.wire import Nonce, Rejection, Response
+
+NODE, OTHER = NodeKey("a.store.shop"), NodeKey("b.store.shop")
+GROUP = GroupKey("g")
+DATE = datetime(2026, 1, 2, tzinfo=UTC)
+A, B, C = (ResourceName(name) for name in "abc")
+
+
+def resource(name: str, version: str = "1", type_url: TypeUrl = ROUTE) -> Resource:
+    """Return a resource whose body is its name and version."""
+    return Resource(type_url, ResourceName(name), Version(version), f"{name}{version}".encode())
+
+
+class Mesh:
+    """A cache with one group of two proxies, and the history beside it."""
+
+    def __init__(self) -> None:
+        self.cache = SnapshotCache()
+        self.history = PushHistory(self.cache)
+        self.waves = 0
+        self.nonces = 0
+
+    def publish(self, *resources: Resource, moved: bool = False, since: float = 0.0) -> Wave:
+        """Publish the group's resources, as a wave does; with `moved` its proxies come to it now."""
+        members = dict.fromkeys((NODE, OTHER), GROUP) if moved else {}
+        snapshot = Snapshot.of(resources)
+        self.cache.publish_changes({GROUP: snapshot}, members)
+        self.waves += 1
+        causes = (Cause("TrafficTarget", "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
+        wave = Wave(self.waves, causes, 0, since, DATE)
+        self.history.published(wave, Step({GROUP: snapshot}, members))
+        return wave
+
+    def withhold(self, *resources: Resource) -> Wave:
+        """Publish these for the first proxy alone, in a group of its own."""
+        group = GroupKey("g|withheld")
+        step = Step({group: Snapshot.of(resources)}, {NODE: group})
+        self.cache.publish_changes(step.snapshots, step.members)
+        self.waves += 1
+        wave = Wave(self.waves, (), 0, 0.0, DATE)
+        self.history.published(wave, step)
+        return wave
+
+    def send(
+        self,
+        *resources: Resource,
+        node: NodeKey = NODE,
+        type_url: TypeUrl = ROUTE,
+        removed: tuple[ResourceName, ...] = (),
+        now: float = 0.0,
+    ) -> Response:
+        """Send a proxy a response with these resources."""
+        self.nonces += 1
+        response = Response(type_url, Version("v"), Nonce(str(self.nonces)), resources, removed)
+        self.history.sent(node, response, 100, now)
+        return response
+
+    def last(self, node: NodeKey = NODE, now: float = 0.0) -> Push:
+        """Return a proxy's newest push."""
+        return self.history.pushes(node, now, DATE)[0]
+
+
+@pytest.fixture
+def mesh() -> Mesh:
+    """Return a mesh whose proxy is connected and was served routes a and b."""
+    made = Mesh()
+    made.publish(resource("a"), resource("b"), moved=True)
+    made.history.opened(NODE, Variant.DELTA, 0.0)
+    return made
+
+
+def _news(push: Push) -> tuple[Any, ...]:
+    return (push.added, push.changed, push.removed, push.again)
+
+
+def test_a_push_is_remembered_whole(mesh: Mesh) -> None:
+    """When, why, what, how much, and how long it waits for an answer."""
+    mesh.send(resource("a"), resource("b"), now=10.0)
+    assert mesh.history.pushes(NODE, 12.5, DATE) == (
+        Push(
+            at=DATE - timedelta(seconds=2.5),
+            trigger=Trigger.SUBSCRIBED,
+            waves=(),
+            type_url=ROUTE,
+            protocol=Variant.DELTA,
+            nonce=Nonce("1"),
+            version=Version("v"),
+            added=(A, B),
+            changed=(),
+            removed=(),
+            again=0,
+            size=100,
+            answer=Answer.PENDING,
+            seconds=2.5,
+            since_event=None,
+            rejection=None,
+        ),
+    )
+    assert mesh.history.pushes(OTHER, 12.5, DATE) == ()
+
+
+def test_what_a_response_brought_is_told_from_what_was_held(mesh: Mesh) -> None:
+    """Added, changed with both versions, removed, and sent again; of removals those that were there."""
+    mesh.send(resource("a"), resource("b"))
+    mesh.send(resource("a", "2"), resource("b"), resource("c"), removed=(ResourceName("never"),))
+    assert _news(mesh.last()) == ((C,), ((A, Version("1"), Version("2")),), (), 1)
+    mesh.send(removed=(B,))
+    assert _news(mesh.last()) == ((), (), (B,), 0)
+
+
+def test_in_state_of_the_world_what_is_not_listed_is_removed_where_answers_list_everything(
+    mesh: Mesh,
+) -> None:
+    """Clusters and listeners; of routes only those that changed are sent."""
+    mesh.history.opened(NODE, Variant.SOTW, 1.0)
+    for kind, gone in ((CLUSTER, (B,)), (ROUTE, ())):
+        mesh.send(resource("a", "1", kind), resource("b", "1", kind), type_url=kind)
+        mesh.send(resource("a", "2", kind), type_url=kind)
+        assert _news(mesh.last()) == ((), ((A, Version("1"), Version("2")),), gone, 0)
+
+
+def test_a_new_stream_begins_anew_but_for_an_incremental_client(mesh: Mesh) -> None:
+    """That one says what it holds, and is sent the rest."""
+    mesh.send(resource("a"))
+    mesh.history.closed(NODE)
+    mesh.history.opened(NODE, Variant.DELTA, 1.0)
+    mesh.send(resource("a", "2"))
+    assert (mesh.last().trigger, mesh.last().changed) == (
+        Trigger.RECONNECTED,
+        ((A, Version("1"), Version("2")),),
+    )
+    mesh.history.opened(NODE, Variant.SOTW, 2.0)
+    mesh.send(resource("a", "2"))
+    assert (mesh.last().trigger, mesh.last().added) == (Trigger.RECONNECTED, (A,))
+    mesh.send(resource("a", "2"))
+    assert mesh.last().trigger is Trigger.SUBSCRIBED
+
+
+def test_a_push_is_due_to_the_wave_that_changed_what_it_holds(mesh: Mesh) -> None:
+    """Not to one that changed something else, and not to one from before the stream."""
+    mesh.send(resource("a"), resource("b"))
+    assert mesh.last().waves == ()
+    wave = mesh.publish(resource("a", "2"), resource("b"))
+    mesh.send(resource("b"))
+    assert (mesh.last().trigger, mesh.last().waves) == (Trigger.SUBSCRIBED, ())
+    mesh.send(resource("a", "2"))
+    assert (mesh.last().trigger, mesh.last().waves) == (Trigger.CHANGE, (wave,))
+
+
+def test_a_push_may_be_due_to_several_waves(mesh: Mesh) -> None:
+    """Of a client that was slow: all whose changes it has not been sent, newest first."""
+    mesh.send(resource("a"), resource("b"))
+    first = mesh.publish(resource("a", "2"), resource("b"))
+    second = mesh.publish(resource("a", "2"), resource("b", "2"))
+    mesh.send(resource("a", "2"), resource("b", "2"))
+    assert mesh.last().waves == (second, first)
+
+
+def test_what_was_asked_for_again_is_due_to_no_wave(mesh: Mesh) -> None:
+    """It is what the client had before; but a removal that follows a change is due to that change."""
+    mesh.send(resource("a"), resource("b"))
+    wave = mesh.publish(resource("a", "2"))
+    mesh.send(resource("a", "2"))
+    mesh.send(resource("a", "2"))
+    assert (mesh.last().trigger, mesh.last().again) == (Trigger.SUBSCRIBED, 1)
+    mesh.send(removed=(B,))
+    assert mesh.last().waves == (wave,)
+
+
+def test_endpoints_sent_with_their_changed_cluster_are_due_to_its_wave(mesh: Mesh) -> None:
+    """Though they are the same (rule O4)."""
+    same = resource("a", "1", ENDPOINT)
+    mesh.publish(resource("a", "1", CLUSTER), same)
+    mesh.send(resource("a", "1", CLUSTER), type_url=CLUSTER)
+    mesh.send(same, type_url=ENDPOINT)
+    wave = mesh.publish(resource("a", "2", CLUSTER), same)
+    mesh.send(same, type_url=ENDPOINT)
+    assert (mesh.last().waves, mesh.last().again) == ((wave,), 1)
+
+
+def test_a_proxy_that_comes_to_a_group_is_sent_everything_by_that_wave() -> None:
+    """It was connected before its workload was known."""
+    mesh = Mesh()
+    mesh.history.opened(NODE, Variant.DELTA, 0.0)
+    wave = mesh.publish(resource("a"), moved=True)
+    mesh.send(resource("a"))
+    assert mesh.last().waves == (wave,)
+
+
+def test_answers_are_remembered_with_the_time_they_took(mesh: Mesh) -> None:
+    """The time since the event is told of an ACK, for the metrics, and of no NACK."""
+    mesh.publish(resource("a", "2"), resource("b"), since=10.0)
+    good = mesh.send(resource("a", "2"), now=10.5)
+    assert mesh.last().since_event == 0.5
+    assert mesh.history.answered(NODE, good, None, 11.0) == Delays(None, 1.0)
+    assert (mesh.last().answer, mesh.last().seconds) == (Answer.ACK, 0.5)
+    bad = mesh.send(resource("a", "3"), now=12.0)
+    assert mesh.history.answered(NODE, bad, Rejection(3, "no"), 12.25) == Delays()
+    assert (mesh.last().answer, mesh.last().seconds, mesh.last().rejection) == (
+        Answer.NACK,
+        0.25,
+        Rejection(3, "no"),
+    )
+    mesh.history.answered(NODE, replace(bad), None, 13.0)  # of another stream, with the same nonce
+    assert mesh.last().answer is Answer.NACK
+
+
+def test_the_wave_that_an_early_answer_led_to_is_not_what_it_answers_was_due_to(mesh: Mesh) -> None:
+    """A NACK publishes the last good version before the bad one is known to have been sent."""
+    mesh.send(resource("a"), resource("b"))
+    bad = mesh.publish(resource("a", "2"), resource("b"))
+    rejected = Response(ROUTE, Version("v"), Nonce("7"), (resource("a", "2"),))
+    mesh.history.answered(NODE, rejected, Rejection(3, "no"), 1.0)
+    good = mesh.withhold(resource("a"), resource("b"))
+    mesh.history.sent(NODE, rejected, 100, 1.0)
+    assert (mesh.last().answer, mesh.last().waves) == (Answer.NACK, (bad,))
+    mesh.send(resource("a"))
+    assert mesh.last().waves == (good,)
+
+
+def test_an_answer_may_come_before_word_of_what_it_answers(mesh: Mesh) -> None:
+    """A client may be quicker than the task that sends; both delays are told then."""
+    mesh.publish(resource("a", "2"), resource("b"), since=10.0)
+    response = Response(ROUTE, Version("v"), Nonce("1"), (resource("a", "2"),))
+    assert mesh.history.answered(NODE, response, None, 10.5) == Delays()
+    assert mesh.history.sent(NODE, response, 100, 10.75) == Delays(0.75, 0.75)
+    assert (mesh.last().answer, mesh.last().seconds) == (Answer.ACK, 0.0)
+    for number in range(EARLY + 3):  # of responses that are never heard of
+        mesh.history.answered(NODE, replace(response, nonce=Nonce(str(number))), None, 11.0)
+    assert len(mesh.history._proxies[NODE].early) == EARLY
+
+
+def test_the_oldest_response_without_an_answer_has_an_age(mesh: Mesh) -> None:
+    """Until it is answered, overtaken, or its stream has ended."""
+    assert mesh.history.unanswered_age(5.0) == 0.0
+    first = mesh.send(resource("a"), now=1.0)
+    mesh.send(resource("b"), now=2.0)
+    assert mesh.history.unanswered_age(5.0) == 4.0
+    mesh.history.answered(NODE, first, None, 5.0)
+    assert mesh.history.unanswered_age(5.0) == 3.0
+    mesh.history.closed(NODE)
+    assert mesh.history.unanswered_age(5.0) == 0.0
+    assert mesh.last().answer is Answer.ENDED
+
+
+def test_in_state_of_the_world_a_newer_response_overtakes(mesh: Mesh) -> None:
+    """An answer to it that comes all the same counts."""
+    mesh.history.opened(NODE, Variant.SOTW, 1.0)
+    first = mesh.send(resource("a"), now=1.0)
+    mesh.send(resource("a", "2"), now=2.0)
+    assert [each.answer for each in mesh.history.pushes(NODE, 2.0, DATE)] == [
+        Answer.PENDING,
+        Answer.OVERTAKEN,
+    ]
+    assert mesh.history.unanswered_age(3.0) == 1.0
+    mesh.history.answered(NODE, first, Rejection(3, "no"), 3.0)
+    assert mesh.history.pushes(NODE, 3.0, DATE)[1].answer is Answer.NACK
+
+
+def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
+    """The oldest pushes go, and proxies that the registry forgets."""
+    for _ in range(PUSHES + 3):
+        mesh.send(resource("a"))
+    shown = mesh.history.pushes(NODE, 0.0, DATE)
+    assert [each.nonce for each in shown] == [str(number) for number in range(PUSHES + 3, 3, -1)]
+    mesh.history.forget([NODE])
+    assert mesh.history.pushes(NODE, 0.0, DATE) == ()
+    mesh.history.closed(NODE)
+    assert mesh.history.sent(NODE, mesh.send(resource("a")), 1, 0.0) == Delays()
+
+
+def test_earlier_versions_are_kept_but_no_secrets(mesh: Mesh) -> None:
+    """As long as a proxy of the group is there to ask."""
+    old = resource("a")
+    mesh.publish(old, resource("s", "1", SECRET))
+    mesh.publish(resource("a", "2"), resource("s", "2", SECRET))
+    assert mesh.history.replaced(ROUTE, A, Version("1")) is old
+    assert mesh.history.replaced(ROUTE, A, Version("2")) is None
+    assert mesh.history.replaced(SECRET, ResourceName("s"), Version("1")) is None
+
+
+def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
+    """The content and the difference are worked out once, for ever so many proxies."""
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)
+    same = (resource("a"), resource("b"))
+    mesh.send(*same)
+    mesh.send(*same, node=OTHER)
+    proxies = mesh.history._proxies
+    one, other = (proxies[node].pushes[0].move for node in (NODE, OTHER))
+    assert one is other
+    assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
+
+
+def test_what_a_proxy_missed_is_not_due_to_the_wave_that_it_missed(mesh: Mesh) -> None:
+    """It is sent because it is here again."""
+    mesh.send(resource("a"), resource("b"))
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)  # for whom what a wave changes is looked at
+    mesh.history.closed(NODE)
+    mesh.publish(resource("a", "2"), resource("b"))
+    mesh.history.opened(NODE, Variant.DELTA, 1.0)
+    mesh.send(resource("a", "2"))
+    assert (mesh.last().trigger, mesh.last().waves) == (Trigger.RECONNECTED, ())
+
+
+def test_groups_that_are_sent_the_same_share_it(mesh: Mesh) -> None:
+    """One endpoint that moves is one resource for a thousand groups of callers."""
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)
+    mesh.send(resource("b"))
+    same = resource("a")
+    for node in (NODE, OTHER):
+        mesh.send(same, node=node)
+    proxies = mesh.history._proxies
+    one, other = (proxies[node].pushes[-1] for node in (NODE, OTHER))
+    assert proxies[NODE].types[ROUTE].held is not proxies[OTHER].types[ROUTE].held
+    assert one.content is other.content
+    assert one.move is other.move

@@ -1,0 +1,107 @@
+"""Rejections in words: held against the likeliest object, with all others behind the resource."""
+
+from catalog.provenance import MadeFrom
+from controller.published import Published
+from controller.rejections import PROBLEMS, Rejections, problem
+from controller.serving import Serving
+from controller.translation import translation
+from controller.withholding import Rejected
+from mesh.names import Namespace
+from mesh.objects import ObjectKey, Origin, Problem, Severity
+from sidecars.envoy.driver import EnvoyDriver
+from tests.unit.catalog import build
+from tests.unit.controller.histories import certificate
+from xds.cache import NodeKey
+from xds.resource import ROUTE, ResourceName, Version
+
+NODE = NodeKey("buyer-uuid.buyer.default")
+ROUTES = ResourceName("rds-outbound.default/shop|80")
+
+
+def _rejected(name: str = ROUTES, said: str = "bad\n regex", *, replaced: bool = True) -> Rejected:
+    return Rejected(NODE, ROUTE, ResourceName(name), Version("2"), said, replaced)
+
+
+def _made_from(kind: str, name: str, line: int) -> MadeFrom:
+    return MadeFrom(ObjectKey(kind, Namespace("default"), name), Origin("mesh.yaml", 1, line))
+
+
+def test_the_likeliest_object_is_blamed_and_the_others_are_named() -> None:
+    """A split rather than the service; the words stand in one line."""
+    behind = (_made_from("Service", "shop", 1), _made_from("TrafficSplit", "weights", 9))
+    assert problem(_rejected(), behind) == Problem(
+        "resource-rejected",
+        Severity.ERROR,
+        Origin("mesh.yaml", 1, 9),
+        ObjectKey("TrafficSplit", Namespace("default"), "weights"),
+        "route rds-outbound.default/shop|80",
+        "rejected: bad regex",
+        f"{NODE} or others of its group reject it and are served its last good version until it changes; "
+        "it is also made from Service default/shop (mesh.yaml:1 (document 1))",
+    )
+
+
+def test_what_is_long_is_cut() -> None:
+    """Envoy may say much, and a listener is made from much."""
+    behind = tuple(_made_from("Service", f"s{number:02}", number) for number in range(12))
+    found = problem(_rejected(said="x" * 500), behind)
+    assert len(found.value) == 200
+    assert found.value.endswith("...")
+    assert found.expected.endswith("Service default/s08 (mesh.yaml:8 (document 1)) and 3 more")
+
+
+def test_what_nothing_is_behind_is_said_all_the_same() -> None:
+    """What was left of another time."""
+    found = problem(_rejected(replaced=False), ())
+    assert (found.origin, found.key) == (Origin("proxies"), None)
+    assert found.expected.endswith("are served its last good version where there is one until it changes")
+
+
+def _serving(*things: object) -> Serving:
+    view = build.view(*things)
+    serving = Serving(view, translation(EnvoyDriver()))
+    serving.certify(
+        {each.identity: certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
+    )
+    for _ in serving.steps(Published(), serving.touched()):
+        pass
+    return serving
+
+
+THINGS = (
+    build.service("shop"),
+    build.workload("buyer", "10.0.0.1"),
+    build.workload("shop", "10.0.0.2"),
+    build.target("t", "buyer", "shop", build.http("all")),
+    build.route_group("all", build.match("any")),
+)
+
+
+def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
+    """A line that moves is no other resource: what is behind it is known, where it stands is not."""
+    serving = _serving(*THINGS)
+    rejections = Rejections()
+    (before,) = rejections.problems(serving, [_rejected()])
+    assert (str(before.key), before.origin) == ("HTTPRouteGroup default/all", Origin("test", 1, 5))
+    moved = build.view(build.service("first"), *THINGS)
+    serving.view.apply(serving.view.edits_to(moved.known()))
+    serving.translate = lambda _: ()
+    (after,) = rejections.problems(serving, [_rejected()])
+    assert after.origin == Origin("test", 1, 6)
+    assert rejections.problems(serving, []) == ()
+    (unknown,) = rejections.problems(serving, [_rejected()])
+    assert unknown.key is None, "negative control: it was forgotten, and nothing is made any more"
+
+
+def test_too_many_are_counted() -> None:
+    """An Envoy that rejects everything makes no page unreadable."""
+    found = Rejections().problems(
+        _serving(*THINGS), [_rejected(f"r{number}") for number in range(PROBLEMS + 7)]
+    )
+    assert len(found) == PROBLEMS + 1
+    assert found[-1].expected == "7 more resources are rejected"
+
+
+def test_a_proxy_that_is_gone_has_nothing_behind_it() -> None:
+    """Between two waves."""
+    assert [each.key for each in Rejections().problems(_serving(), [_rejected()])] == [None]

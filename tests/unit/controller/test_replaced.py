@@ -1,0 +1,26 @@
+"""Earlier versions of resources are kept within bounds."""
+
+from controller.replaced import Replaced
+from xds.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
+
+NAME = ResourceName("a")
+
+
+def _resource(version: str, type_url: TypeUrl = ROUTE) -> Resource:
+    return Resource(type_url, NAME, Version(version), b"12345")
+
+
+def test_the_oldest_go_first() -> None:
+    """By the bytes of their bodies; one that is kept already is not counted twice."""
+    kept = Replaced(limit=12)
+    for version in ("1", "2", "2", "3"):
+        kept.keep(_resource(version))
+    found = [kept.find(ROUTE, NAME, Version(version)) for version in ("1", "2", "3")]
+    assert found == [None, _resource("2"), _resource("3")]
+
+
+def test_a_secret_is_never_kept() -> None:
+    """Its body holds a key."""
+    kept = Replaced()
+    kept.keep(_resource("1", SECRET))
+    assert kept.find(SECRET, NAME, Version("1")) is None

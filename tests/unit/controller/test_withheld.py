@@ -1,0 +1,199 @@
+"""What is served instead: consistent whatever was rejected, and the group's own where nothing was."""
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.withheld import Refusal, Withheld, withheld
+from xds.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    TYPES,
+    Reference,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.snapshot import Snapshot
+
+REFERS_TO: Mapping[TypeUrl, tuple[TypeUrl, ...]] = {
+    LISTENER: (ROUTE, CLUSTER, SECRET),
+    ROUTE: (CLUSTER,),
+    CLUSTER: (ENDPOINT, SECRET),
+}
+SOMETHING = (CLUSTER, ENDPOINT, ROUTE)
+
+
+def _resource(type_url: TypeUrl, name: str, version: str = "1", *references: Reference) -> Resource:
+    return Resource(type_url, ResourceName(name), Version(version), b"", frozenset(references))
+
+
+def _key(resource: Resource) -> Reference:
+    return resource.type_url, resource.name
+
+
+def _empty(key: Reference) -> Resource | None:
+    return _resource(key[0], key[1], "empty") if key[0] in SOMETHING else None
+
+
+def _refused(*rejected: Resource, good: tuple[Resource, ...] = ()) -> Refusal:
+    versions: dict[Reference, frozenset[Version]] = {}
+    for each in rejected:
+        versions[_key(each)] = versions.get(_key(each), frozenset()) | {each.version}
+    return Refusal(versions, {_key(each): each for each in good})
+
+
+def _ref(resource: Resource) -> Reference:
+    return _key(resource)
+
+
+ENDPOINTS = _resource(ENDPOINT, "new")
+NEW_CLUSTER = _resource(CLUSTER, "new", "1", _ref(ENDPOINTS))
+OLD_ENDPOINTS = _resource(ENDPOINT, "old")
+OLD_CLUSTER = _resource(CLUSTER, "old", "1", _ref(OLD_ENDPOINTS))
+OLD_ROUTE = _resource(ROUTE, "r", "1", _ref(OLD_CLUSTER))
+NEW_ROUTE = _resource(ROUTE, "r", "2", _ref(NEW_CLUSTER))
+LISTENS = _resource(LISTENER, "l", "1", _ref(NEW_ROUTE))
+OWN = Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE, LISTENS))
+
+
+def test_the_last_good_version_comes_with_what_it_refers_to() -> None:
+    """The group has no use for the old cluster any more; the old route does."""
+    good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
+    assert withheld(OWN, _refused(NEW_ROUTE, good=good), _empty) == Withheld(
+        Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, *good)),
+        {_key(each): each for each in good},
+        frozenset(map(_key, good)),
+    )
+
+
+def test_without_a_good_version_an_empty_one_stands_there() -> None:
+    """So that the listener, with which everything else goes on, need not go."""
+    found = withheld(OWN, _refused(NEW_ROUTE), _empty)
+    stub = _resource(ROUTE, "r", "empty")
+    assert found == Withheld(
+        Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, stub)), {_key(stub): stub}, frozenset({_key(stub)})
+    )
+
+
+def test_what_is_missing_for_the_good_version_is_empty() -> None:
+    """Nobody remembers the old cluster: the old route stands, and its calls end there."""
+    found = withheld(OWN, _refused(NEW_ROUTE, good=(OLD_ROUTE,)), _empty)
+    stub = _resource(CLUSTER, "old", "empty")
+    assert found.instead == {_key(OLD_ROUTE): OLD_ROUTE, _key(stub): stub}
+    assert found.asked == {_key(OLD_ROUTE), _key(stub)}
+
+
+def test_a_listener_is_left_out() -> None:
+    """Nothing refers to it."""
+    found = withheld(OWN, _refused(LISTENS), _empty)
+    assert found.instead == {_key(LISTENS): None}
+    assert found.snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE))
+
+
+def test_a_secret_goes_back_or_stays() -> None:
+    """Without it nothing would work that needs it; a good one is served again."""
+    old, new = _resource(SECRET, "s", "1"), _resource(SECRET, "s", "2")
+    user = _resource(LISTENER, "l", "1", _ref(new))
+    own = Snapshot.of((new, user))
+    assert withheld(own, _refused(new), _empty).snapshot is own
+    assert withheld(own, _refused(new, good=(old,)), _empty).instead == {_key(old): old}
+
+
+def test_what_refers_to_something_for_which_nothing_stands_goes_back_itself() -> None:
+    """The good cluster needs a secret that is gone: the cluster is an empty one then."""
+    secret = _resource(SECRET, "gone")
+    old = _resource(CLUSTER, "c", "1", _ref(secret))
+    new = _resource(CLUSTER, "c", "2")
+    found = withheld(Snapshot.of((new,)), _refused(new, good=(old,)), _empty)
+    assert found.instead == {_key(new): _resource(CLUSTER, "c", "empty")}
+
+
+def test_what_was_brought_back_for_nothing_is_dropped() -> None:
+    """The good route's cluster was found, its secret was not."""
+    secret = _resource(SECRET, "gone")
+    old = _resource(ROUTE, "r", "1", _ref(OLD_CLUSTER), _ref(secret))
+    found = withheld(OWN, _refused(NEW_ROUTE, good=(old, OLD_CLUSTER, OLD_ENDPOINTS)), _empty)
+    assert found.instead == {_key(old): _resource(ROUTE, "r", "empty")}
+
+
+def test_a_substitute_that_is_rejected_as_well_is_not_served() -> None:
+    """Nor is an empty one."""
+    good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
+    found = withheld(OWN, _refused(NEW_ROUTE, OLD_ROUTE, good=good), _empty)
+    assert found.instead == {_key(OLD_ROUTE): _resource(ROUTE, "r", "empty")}
+    everything = _refused(NEW_ROUTE, OLD_ROUTE, _resource(ROUTE, "r", "empty"), good=good)
+    assert withheld(OWN, everything, _empty).snapshot == Snapshot.of((ENDPOINTS, NEW_CLUSTER))
+
+
+def test_another_version_than_the_rejected_one_is_served() -> None:
+    """The input has changed."""
+    assert withheld(OWN, _refused(OLD_ROUTE), _empty).snapshot is OWN
+
+
+NAMES = st.sampled_from("ab")
+
+
+@st.composite
+def _resources(draw: st.DrawFn) -> tuple[Resource, ...]:
+    """Draw some resources, which may refer to what is not there."""
+    found: dict[Reference, Resource] = {}
+    for type_url in TYPES:
+        for name in draw(st.sets(NAMES)):
+            to = [(kind, ResourceName(each)) for kind in REFERS_TO.get(type_url, ()) for each in "ab"]
+            references = draw(st.sets(st.sampled_from(to))) if to else set()
+            made = _resource(type_url, name, draw(st.sampled_from("123")), *references)
+            found[_key(made)] = made
+    return tuple(found.values())
+
+
+@st.composite
+def _consistent(draw: st.DrawFn) -> Snapshot:
+    snapshot = Snapshot.of(draw(_resources()))
+    while missing := snapshot.missing():
+        snapshot = snapshot.changed(removed=[_key(source) for source, _, _ in missing])
+    return snapshot
+
+
+VERSIONS = st.frozensets(st.sampled_from([Version(each) for each in ("1", "2", "3", "empty")]), min_size=1)
+KEYS = st.sampled_from([(kind, ResourceName(name)) for kind in TYPES for name in "ab"])
+
+
+@given(_consistent(), _resources(), st.dictionaries(KEYS, VERSIONS))
+def test_it_is_always_consistent(
+    own: Snapshot, good: tuple[Resource, ...], rejected: dict[Reference, frozenset[Version]]
+) -> None:
+    """Nothing of it is rejected, but for secrets without a good version; what it says is what it does."""
+    refusal = Refusal(rejected, {_key(each): each for each in good})
+    found = withheld(own, refusal, _empty)
+    assert found.snapshot.missing() == ()
+    served = {_key(each): each for kind in TYPES for each in found.snapshot.ordered(kind)}
+    for key, resource in served.items():
+        own_one = own.resources(key[0]).get(key[1])
+        assert resource.version not in rejected.get(key, ()) or (key[0] == SECRET and resource is own_one)
+    put = [each for each in found.instead.values() if each is not None]
+    gone = [key for key, each in found.instead.items() if each is None]
+    assert own.changed(put, gone) == found.snapshot
+    assert all(own.resources(key[0]).get(key[1]) is not each for key, each in found.instead.items())
+
+
+@given(_consistent(), _resources())
+def test_with_nothing_rejected_it_is_the_snapshot_itself(own: Snapshot, good: tuple[Resource, ...]) -> None:
+    """Whatever is known to be good."""
+    assert withheld(own, Refusal({}, {_key(each): each for each in good}), _empty).snapshot is own
+
+
+@given(_consistent(), _resources(), st.dictionaries(KEYS, VERSIONS))
+def test_only_what_was_asked_for_matters(
+    own: Snapshot, good: tuple[Resource, ...], rejected: dict[Reference, frozenset[Version]]
+) -> None:
+    """So that of what is good no more need be kept."""
+    everything = {_key(each): each for each in good}
+    found = withheld(own, Refusal(rejected, everything), _empty)
+    kept = {key: each for key, each in everything.items() if key in found.asked}
+    assert withheld(own, Refusal(rejected, kept), _empty) == found

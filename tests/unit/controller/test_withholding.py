@@ -1,0 +1,316 @@
+"""Withholding: who rejects something gets its last good version, and nobody else notices."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from controller.published import Published, Step
+from controller.withholding import Rejected, Withholding
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Reference, Resource, ResourceName, TypeUrl, Version
+from xds.snapshot import Snapshot
+from xds.wire import Nonce, Rejection, Response
+
+ONE, OTHER = NodeKey("a.shop.default"), NodeKey("b.shop.default")
+GROUP = GroupKey("shop")
+
+
+def _resource(type_url: TypeUrl, name: str, version: str, *references: Reference) -> Resource:
+    return Resource(type_url, ResourceName(name), Version(version), b"", frozenset(references))
+
+
+def _empty(key: Reference) -> Resource | None:
+    return None if key[0] == SECRET else _resource(key[0], key[1], "empty")
+
+
+def _route(version: str, name: str = "r") -> Resource:
+    return _resource(ROUTE, name, version)
+
+
+class Plane:
+    """Snapshots of one group, a cache of what is served, and two proxies that answer."""
+
+    def __init__(self, *resources: Resource) -> None:
+        self.withholding = Withholding(_empty)
+        self.cache = SnapshotCache()
+        self.published = Published()
+        self.publish(*resources, members=dict.fromkeys((ONE, OTHER), GROUP))
+
+    def publish(self, *resources: Resource, members: dict[NodeKey, GroupKey | None] | None = None) -> None:
+        """Serve the group other resources."""
+        step = Step({GROUP: Snapshot.of(resources)}, members or {})
+        self.published = step.after(self.published)
+        self._serve(self.withholding.after(step))
+
+    def accept(self, node: NodeKey, *resources: Resource) -> None:
+        """Acknowledge resources of one type."""
+        self._answer(node, resources, None)
+
+    def reject(self, node: NodeKey, *resources: Resource, said: str = "no") -> None:
+        """Reject a response with resources of one type."""
+        self._answer(node, resources, Rejection(13, said))
+
+    def served(self, node: NodeKey, type_url: TypeUrl = ROUTE) -> dict[str, str]:
+        """Return what a proxy is served of a type: names and versions."""
+        snapshot = self.cache.snapshot(node)
+        return {} if snapshot is None else {str(k): str(v) for k, v in snapshot.versions(type_url).items()}
+
+    def _answer(self, node: NodeKey, resources: Iterable[Resource], rejection: Rejection | None) -> None:
+        found = tuple(resources)
+        response = Response(found[0].type_url, Version("v"), Nonce("1"), found)
+        step = self.withholding.answered(node, response, rejection)
+        if step is not None:
+            self._serve(step)
+
+    def _serve(self, step: Step) -> None:
+        self.cache.publish_changes(step.snapshots, step.members)
+
+
+def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> None:
+    """Both are in one group."""
+    plane = Plane(_route("1"))
+    plane.accept(ONE, _route("1"))
+    plane.accept(OTHER, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"), said="bad regex")
+    assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
+    (said,) = plane.withholding.rejected()
+    assert said == Rejected(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
+    assert plane.withholding.counts() == {ROUTE: 1}
+
+
+def test_a_proxy_that_has_accepted_none_gets_what_its_group_has_accepted() -> None:
+    """A new instance of a service whose other instances have been there before the bad version."""
+    plane = Plane(_route("1"))
+    plane.accept(OTHER, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    assert plane.served(ONE) == {"r": "1"}
+
+
+def test_one_that_accepts_everything_does_not_make_a_bad_version_good_for_others() -> None:
+    """The version before it is remembered as well."""
+    plane = Plane(_route("1"))
+    plane.accept(OTHER, _route("1"))
+    plane.publish(_route("2"))
+    plane.accept(OTHER, _route("2"))
+    plane.reject(ONE, _route("2"))
+    assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
+
+
+def test_where_nobody_has_accepted_any_it_is_the_version_before() -> None:
+    """After a restart of the control plane clients hold what they are not sent, and acknowledge nothing."""
+    plane = Plane(_route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    assert plane.served(ONE) == {"r": "1"}
+    plane.reject(ONE, _route("1"))
+    assert plane.served(ONE) == {"r": "empty"}, "and that one is tried once"
+
+
+def test_without_a_good_version_it_is_empty_and_its_neighbours_are_there() -> None:
+    """What was never good."""
+    plane = Plane(_route("1"), _route("1", "s"))
+    plane.reject(ONE, _route("1"))
+    assert plane.served(ONE) == {"r": "empty", "s": "1"}
+    (said,) = plane.withholding.rejected()
+    assert not said.replaced
+
+
+def test_an_input_that_changes_is_served_again() -> None:
+    """Mended or not: the proxy decides."""
+    plane = Plane(_route("1"))
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    plane.publish(_route("3"))
+    assert plane.served(ONE) == {"r": "3"}
+    assert plane.cache.group(ONE) == GROUP
+    assert plane.withholding.rejected() == ()
+    assert plane.cache.snapshots().keys() == {GROUP}
+
+
+def test_a_change_beside_it_is_served_at_once() -> None:
+    """Only the rejected resource waits."""
+    plane = Plane(_route("1"), _route("1", "s"))
+    plane.accept(ONE, _route("1"), _route("1", "s"))
+    plane.publish(_route("2"), _route("1", "s"))
+    plane.reject(ONE, _route("2"))
+    plane.publish(_route("2"), _route("2", "s"), _resource(ENDPOINT, "e", "1"))
+    assert plane.served(ONE) == {"r": "1", "s": "2"}
+    assert plane.served(ONE, ENDPOINT) == {"e": "1"}
+
+
+def test_what_is_gone_is_not_served_because_it_was_rejected() -> None:
+    """The service was deleted."""
+    plane = Plane(_route("1"))
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    plane.publish(_resource(ENDPOINT, "e", "1"))
+    assert plane.served(ONE) == {}
+    assert plane.withholding.rejected() == ()
+
+
+def test_the_old_route_keeps_its_cluster_after_the_group_has_dropped_it() -> None:
+    """Also where the cluster goes after the rejection, in the version in which it went."""
+    before, after = _resource(CLUSTER, "old", "1"), _resource(CLUSTER, "old", "2")
+    new = _resource(CLUSTER, "new", "1")
+    old_route = _resource(ROUTE, "r", "1", (CLUSTER, ResourceName("old")))
+    new_route = _resource(ROUTE, "r", "2", (CLUSTER, ResourceName("new")))
+    plane = Plane(before, old_route)
+    plane.accept(ONE, before)
+    plane.accept(ONE, old_route)
+    plane.publish(before, new, new_route)
+    plane.reject(ONE, new_route)
+    plane.publish(after, new, new_route)
+    plane.accept(ONE, after)
+    plane.publish(new, new_route)
+    assert plane.served(ONE) == {"r": "1"}
+    assert plane.served(ONE, CLUSTER) == {"new": "1", "old": "2"}
+    assert plane.served(OTHER, CLUSTER) == {"new": "1"}
+
+
+def test_words_that_name_nobody_lead_to_trials_until_the_bad_one_is_found() -> None:
+    """A client that begins is sent many routes at once, and does not say which was bad."""
+    names = "abcdefgh"
+    routes = [_route("1", name) for name in names]
+    plane = Plane(*routes)
+    bad, rounds = "f", 0
+    sent = dict.fromkeys(names, "1")
+    plane.reject(ONE, *routes)
+    assert set(plane.served(ONE).values()) == {"empty"}
+    while sent != plane.served(ONE):
+        served = plane.served(ONE)
+        changed = [_route(served[name], name) for name in names if served[name] != sent[name]]
+        if (bad, "1") in [(each.name, each.version) for each in changed]:
+            plane.reject(ONE, *changed)
+            sent = {**sent, **{each.name: "?" for each in changed}}
+        else:
+            plane.accept(ONE, *changed)
+            sent |= {each.name: each.version for each in changed}
+        rounds += 1
+        assert rounds < 20
+    assert plane.served(ONE) == {name: "empty" if name == bad else "1" for name in names}
+    assert [each.name for each in plane.withholding.rejected()] == [bad]
+
+
+def test_what_stands_for_another_is_not_suspected_beside_what_is_new() -> None:
+    """Else an empty route would be taken away for a neighbour's sake, and with it all that refers to it."""
+    plane = Plane(_route("1"), _route("1", "s"))
+    plane.reject(ONE, _route("1"))
+    plane.publish(_route("1"), _route("2", "s"))
+    plane.reject(ONE, _route("empty"), _route("2", "s"))
+    assert plane.served(ONE) == {"r": "empty", "s": "1"}
+
+
+def test_what_was_accepted_before_is_not_suspected() -> None:
+    """Of the routes that a proxy that comes back is sent, one is new to it."""
+    routes = [_route("1", name) for name in "abc"]
+    plane = Plane(*routes)
+    plane.accept(ONE, *routes)
+    plane.publish(*routes, _route("1", "d"))
+    plane.reject(ONE, *routes, _route("1", "d"))
+    assert plane.served(ONE) == {"a": "1", "b": "1", "c": "1", "d": "empty"}
+
+
+def test_a_rejected_secret_goes_back_and_one_that_was_never_good_stays() -> None:
+    """Its problem is said in both cases."""
+    plane = Plane(_resource(SECRET, "s", "1"))
+    plane.reject(OTHER, _resource(SECRET, "s", "1"))
+    assert plane.served(OTHER, SECRET) == {"s": "1"}
+    assert [each.proxy for each in plane.withholding.rejected()] == [OTHER]
+    plane.accept(ONE, _resource(SECRET, "s", "1"))
+    plane.publish(_resource(SECRET, "s", "2"))
+    assert plane.withholding.rejected() == ()
+    plane.reject(ONE, _resource(SECRET, "s", "2"))
+    assert plane.served(ONE, SECRET) == {"s": "1"}
+
+
+def test_those_who_are_to_have_the_same_share_one_snapshot() -> None:
+    """Whoever came to it by another way as well."""
+    plane = Plane(_route("1"))
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    plane.reject(OTHER, _route("2"))
+    assert plane.cache.snapshot(ONE) is plane.cache.snapshot(OTHER)
+    assert plane.cache.group(ONE) == plane.cache.group(OTHER) != GROUP
+    assert [each.proxy for each in plane.withholding.rejected()] == [ONE]
+
+
+@pytest.mark.parametrize("stale", ["1", "9"])
+def test_a_rejection_of_what_is_no_longer_served_says_nothing(stale: str) -> None:
+    """It came late, or from a client that makes things up."""
+    plane = Plane(_route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route(stale), _route("2", "unknown"))
+    assert plane.served(ONE) == {"r": "2"}
+    assert plane.withholding.rejected() == ()
+
+
+def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> None:
+    """Neither before it is known nor after its workload is gone."""
+    plane = Plane(_route("1"))
+    nobody = NodeKey("x.y.z")
+    plane.accept(nobody, _route("1"))
+    plane.reject(nobody, _route("1"))
+    assert plane.withholding.size() == 0
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    plane.publish(_route("2"), members={ONE: None})
+    assert plane.cache.snapshot(ONE) is None
+    assert plane.withholding.counts() == {}
+    assert plane.withholding.rejected() == ()
+    assert plane.cache.snapshots().keys() == {GROUP}
+    plane._serve(plane.withholding.after(Step({GROUP: None}, {OTHER: None})))
+    assert plane.withholding.size() == 0
+
+
+def test_a_proxy_that_moves_to_another_group_is_served_what_that_has() -> None:
+    """With what it rejects there as well, as long as that has the same version."""
+    plane = Plane(_route("1"), _route("1", "s"))
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"), _route("1", "s"))
+    plane.reject(ONE, _route("2"))
+    other = GroupKey("other")
+    step = Step({other: Snapshot.of((_route("2"), _route("2", "s")))}, {ONE: other})
+    plane._serve(plane.withholding.after(step))
+    assert plane.served(ONE) == {"r": "1", "s": "2"}
+    assert plane.cache.snapshots().keys() == {GROUP, other, plane.cache.group(ONE)}
+
+
+def test_what_an_odd_client_makes_us_remember_is_bounded() -> None:
+    """It rejects and accepts whatever it is sent, for as long as names come and go."""
+    sizes = []
+    plane = Plane(_route("1", "n0"))
+    for number in range(1, 200):
+        now = tuple(_route(str(number), f"n{number + each}") for each in range(10))
+        plane.publish(*now)
+        plane.accept(ONE, *now[:5])
+        plane.reject(ONE, *now[3:])
+        plane.reject(ONE, *[_route(version, name) for name, version in plane.served(ONE).items()])
+        plane.accept(ONE, *now)
+        sizes.append((plane.withholding.size(), sum(plane.withholding.counts().values())))
+        assert plane.served(OTHER) == {each.name: each.version for each in now}
+    assert max(size for size, _ in sizes) < 200
+    assert max(count for _, count in sizes) <= 10
+    assert len(plane.cache.snapshots()) <= 2
+
+
+def test_what_is_served_of_what_was_published_is_what_the_cache_has() -> None:
+    """For whoever compares it with a computation from nothing."""
+    plane = Plane(_route("1"))
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    served = plane.withholding.served(plane.published)
+    assert {node: served.snapshot(node) for node in (ONE, OTHER)} == {
+        node: plane.cache.snapshot(node) for node in (ONE, OTHER)
+    }
+    own = plane.published.snapshot(ONE)
+    assert own is not None
+    refusals = plane.withholding.refusals()
+    assert refusals.instead_of(ONE, own) == plane.cache.snapshot(ONE)
+    assert refusals.instead_of(OTHER, own) is own

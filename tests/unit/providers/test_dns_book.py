@@ -1,0 +1,179 @@
+"""The book of names: what is due, and that an answer touches all that it concerns."""
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mesh.endpoints import Inventory
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from providers.contract import Counts
+from providers.dns_book import DnsBook
+from providers.dns_records import Failed, Found, Question, RecordType, Target
+from providers.dns_schedule import Pacing
+from providers.dns_slices import Slices, counts, problems, settled
+from providers.guard import Guarded
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PACING = Pacing(timedelta(seconds=5), timedelta(seconds=300))
+HOLD = timedelta(seconds=30)
+A, AAAA = Question("db.test", RecordType.A), Question("db.test", RecordType.AAAA)
+FOUND = Found(60, (IpAddress("10.0.0.1"),))
+HOSTS = ("a.test", "b.test", "c.test")
+
+
+def service(name: str, *names: DnsName) -> Service:
+    """Make a service."""
+    port = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
+    return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (port,), dns_names=names)
+
+
+def after(seconds: float) -> datetime:
+    """Return a moment so many seconds later."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def _book(*services: Service) -> DnsBook:
+    book = DnsBook(PACING, HOLD)
+    book.want(services)
+    book.settle(NOW)
+    return book
+
+
+def test_new_questions_are_due_at_once_and_answered_ones_in_their_time() -> None:
+    """No more than there is room for; each is taken once."""
+    book = _book(service("db", DnsName("db.test")))
+    assert (book.due(NOW, 1), book.due(NOW, 9), book.due(NOW, 9)) == ([A], [AAAA], [])
+    assert (book.complete(), book.next_due(NOW, room=True)) == (False, None)
+    book.heard(A, FOUND, NOW)
+    book.heard(AAAA, Failed("SERVFAIL"), NOW)
+    book.settle(NOW)
+    assert (book.complete(), book.next_due(NOW, room=True)) == (True, after(5))
+    assert (book.due(after(4), 9), book.due(after(60), 9)) == ([], [AAAA, A])
+
+
+def test_a_question_that_was_given_back_is_due_as_before() -> None:
+    """Whether it was ever answered or not."""
+    book = _book(service("db", DnsName("db.test")))
+    assert book.due(NOW, 9) == [A, AAAA]
+    book.heard(AAAA, FOUND, NOW)
+    book.give_back(A)
+    assert book.due(after(60), 9) == [A, AAAA]
+    book.give_back(AAAA)
+    assert book.due(after(60), 9) == [AAAA]
+
+
+def test_what_nobody_needs_any_more_is_forgotten() -> None:
+    """Questions, answers, slices and problems; an answer that comes late is nothing."""
+    book = _book(service("db", DnsName("db.test")))
+    taken = book.due(NOW, 9)
+    book.heard(A, FOUND, NOW)
+    book.settle(NOW)
+    assert [each.addresses for each in book.inventory.slices.values()] == [("10.0.0.1",)]
+    book.want([])
+    book.settle(NOW)
+    for question in taken:
+        book.heard(question, FOUND, NOW)
+        book.give_back(question)
+    book.settle(NOW)
+    assert (book.inventory, book.problems(), book.counts()) == (Inventory(), (), Counts())
+    assert (book.known, book.due(after(999), 9), book.next_due(NOW, room=True)) == ({}, [], None)
+
+
+def test_an_emptiness_that_is_held_back_is_due() -> None:
+    """Also where there is no room for a question."""
+    book = _book(service("db", DnsName("db.test")))
+    for answer in (FOUND, Found(60)):
+        book.heard(A, answer, NOW)
+        book.heard(AAAA, Found(60), NOW)
+        book.settle(NOW)
+    assert [str(each) for each in book.held()] == ["shop/db"]
+    assert book.next_due(NOW, room=False) == after(30)
+    assert len(book.inventory.slices) == 1
+    book.settle(after(30))
+    assert (book.held(), book.inventory, book.next_due(NOW, room=False)) == ((), Inventory(), None)
+
+
+class _Deaf(DnsBook):
+    """A book that does not look at the services that asked."""
+
+    def heard(self, question: Question, answer: Found | Failed, now: datetime) -> None:
+        """Take over an answer, and touch one of its askers only."""
+        before = set(self._touched)
+        super().heard(question, answer, now)
+        self._touched = before | set(sorted(self._touched - before)[:1])
+
+
+def _names(random_: random.Random) -> tuple[DnsName, ...]:
+    names = [DnsName(host) for host in HOSTS] + [DnsName("a.test", Port(5)), DnsName("s.test", srv=True)]
+    return tuple(random_.sample(names, random_.randrange(3)))
+
+
+def _answer(random_: random.Random, question: Question) -> Found | Failed:
+    if random_.random() < 0.3:
+        return Failed("SERVFAIL")
+    few = random_.randrange(3)
+    if question.record is RecordType.SRV:
+        targets = (Target(random_.randrange(2), 0, Port(7), host) for host in random_.sample(HOSTS, few))
+        return Found(60, targets=tuple(sorted(targets)))
+    return Found(60, tuple(IpAddress(f"10.0.0.{number}") for number in range(few)))
+
+
+def _differs(seed: int, book: DnsBook) -> bool:
+    """Say whether a random history leads to anything else than looking at everything after each step."""
+    random_ = random.Random(seed)  # noqa: S311 - a history, no secret
+    wanted: dict[ServiceKey, Service] = {}
+    forced: dict[ServiceKey, Guarded[Slices]] = {}
+    now = NOW
+    for _ in range(40):
+        now += timedelta(seconds=random_.choice((0, 1, 20)))
+        if random_.random() < 0.2:
+            wanted = {each.key: each for each in (service(name, *_names(random_)) for name in "xyz")}
+            wanted = {key: each for key, each in wanted.items() if each.dns_names}
+            book.want(wanted.values())
+        else:
+            for question in book.due(now, random_.randrange(1, 3)):
+                book.heard(question, _answer(random_, question), now)
+        book.settle(now)
+        forced = {
+            key: settled(each, book.known, forced.get(key, Guarded(())), now, HOLD)
+            for key, each in wanted.items()
+        }
+        expected = Inventory.of(slices=(found for each in forced.values() for found in each.in_force))
+        said = sorted(p for key, each in wanted.items() for p in problems(each, book.known, forced[key]))
+        counted = [counts(each, book.known) for each in wanted.values()]
+        good = sum(each.good for each in counted)
+        if (book.inventory, book.problems(), book.counts().good) != (expected, tuple(said), good):
+            return True
+    return False
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=200, deadline=None)
+def test_what_is_touched_is_all_that_matters(seed: int) -> None:
+    """Services come, change and go, answers come and fail, time passes."""
+    assert not _differs(seed, DnsBook(PACING, HOLD))
+
+
+def test_leaving_out_one_asker_is_noticed() -> None:
+    """The negative control."""
+    assert any(_differs(seed, _Deaf(PACING, HOLD)) for seed in range(50))
+
+
+@pytest.mark.parametrize("count", [10, 100])
+def test_an_answer_costs_the_services_that_asked(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many others there are."""
+    looked: list[ServiceKey] = []
+
+    def counted(each: Service, *rest: object) -> object:
+        looked.append(each.key)
+        return settled(each, *rest)  # type: ignore[arg-type]  # passed on as they came
+
+    book = _book(*(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(count)))
+    monkeypatch.setattr("providers.dns_book.settled", counted)
+    book.heard(Question("s1.test", RecordType.A), FOUND, NOW)
+    book.settle(NOW)
+    assert [str(key) for key in looked] == ["shop/s1"]

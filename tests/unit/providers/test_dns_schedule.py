@@ -1,0 +1,80 @@
+"""What is asked of the DNS, and when."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mesh.names import IpAddress, Port
+from mesh.service import DnsName
+from providers.dns_records import Failed, Found, Question, RecordType, Standing, Target
+from providers.dns_schedule import Pacing, heard, questions_of
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PACING = Pacing(timedelta(seconds=5), timedelta(seconds=300))
+A, AAAA = Question("db.test", RecordType.A), Question("db.test", RecordType.AAAA)
+SRV = Question("_db._tcp.test", RecordType.SRV)
+ADDRESSES = (IpAddress("10.0.0.1"),)
+
+
+def after(seconds: float) -> datetime:
+    """Return a moment so many seconds later."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def test_a_name_is_asked_for_both_kinds_of_address() -> None:
+    """With or without a port."""
+    assert questions_of(DnsName("db.test"), {}) == {A, AAAA}
+    assert questions_of(DnsName("db.test", Port(1)), {}) == {A, AAAA}
+
+
+def test_the_hosts_of_srv_records_are_asked_for_once_they_are_known() -> None:
+    """First the SRV records alone."""
+    name = DnsName("_db._tcp.test", srv=True)
+    assert questions_of(name, {}) == {SRV}
+    known = {SRV: Standing(NOW, NOW, targets=(Target(0, 0, Port(5), "db.test"),))}
+    assert questions_of(name, known) == {SRV, A, AAAA}
+
+
+@pytest.mark.parametrize(("ttl", "wait"), [(0, 5), (4, 5), (60, 60), (301, 300), (2**31 - 1, 300)])
+def test_an_answer_counts_for_its_ttl(ttl: float, wait: float) -> None:
+    """Between floor and ceiling."""
+    assert heard(None, Found(ttl, ADDRESSES), NOW, PACING) == Standing(after(wait), NOW, ADDRESSES)
+
+
+def test_nothing_found_is_asked_again_before_long() -> None:
+    """Whatever the negative TTL."""
+    assert heard(None, Found(3600), NOW, PACING) == Standing(after(30), NOW)
+    assert heard(Standing(NOW, NOW), Found(3600), NOW, PACING) == Standing(after(30), NOW)
+    assert heard(None, Found(7), NOW, PACING) == Standing(after(7), NOW)
+
+
+def test_what_has_gone_is_asked_for_again_soon() -> None:
+    """From the floor on, ever less often; what is back counts for its TTL."""
+    standing = Standing(NOW, NOW, ADDRESSES)
+    waits = []
+    for _ in range(5):
+        standing = heard(standing, Found(3600), NOW, PACING)
+        waits.append((standing.due - NOW).total_seconds())
+    assert waits == [5, 10, 20, 30, 30]
+    assert standing == Standing(after(30), NOW, missing=5)
+    assert heard(standing, Found(60, ADDRESSES), NOW, PACING) == Standing(after(60), NOW, ADDRESSES)
+
+
+def test_a_failure_keeps_the_last_good_answer() -> None:
+    """It says why and since when, and the pauses grow to a limit."""
+    standing = Standing(NOW, NOW, ADDRESSES)
+    waits = []
+    for _ in range(6):
+        standing = heard(standing, Failed("SERVFAIL"), NOW, PACING)
+        waits.append((standing.due - NOW).total_seconds())
+    assert waits == [5, 10, 20, 30, 30, 30]
+    assert standing == Standing(after(30), NOW, ADDRESSES, (), 0, 6, "SERVFAIL", NOW)
+    assert heard(standing, Failed("other"), after(9), PACING).error_since == NOW
+    assert heard(standing, Found(60, ADDRESSES), NOW, PACING) == Standing(after(60), NOW, ADDRESSES)
+
+
+def test_many_failures_are_no_overflow() -> None:
+    """A nameserver that is away for years."""
+    standing = replace(Standing(NOW), failures=10**6)
+    assert heard(standing, Failed("x"), NOW, PACING).due == after(30)

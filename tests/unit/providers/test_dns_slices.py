@@ -1,0 +1,150 @@
+"""From answers to slices, and what is said of names that do not resolve."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
+from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from providers.contract import Counts
+from providers.dns_records import Question, RecordType, Standing, Target
+from providers.dns_slices import counts, problems, settled, slices
+from providers.guard import Guarded
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+WAIT = timedelta(seconds=30)
+KEY = ServiceKey(Namespace("shop"), ServiceName("db"))
+HTTP = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
+NAMED = ServicePort(Port(90), "main", Protocol.TCP, "tcp")
+A, SRV = RecordType.A, RecordType.SRV
+
+
+def service(*names: DnsName, ports: tuple[ServicePort, ...] = (HTTP,)) -> Service:
+    """Make the service."""
+    return Service(KEY, ports, dns_names=names)
+
+
+def answered(*addresses: str) -> Standing:
+    """Make an answer of addresses."""
+    return Standing(NOW, NOW, tuple(map(IpAddress, addresses)))
+
+
+def failing(*addresses: str) -> Standing:
+    """Make a question that fails, with its last good answer if addresses are given."""
+    good = NOW if addresses else None
+    return Standing(NOW, good, tuple(map(IpAddress, addresses)), (), 0, 1, "SERVFAIL", NOW)
+
+
+def both(name: str, *addresses: str) -> dict[Question, Standing]:
+    """Make the answers to both questions for a name: IPv4 addresses, and nothing."""
+    return {Question(name, A): answered(*addresses), Question(name, RecordType.AAAA): answered()}
+
+
+Slices = tuple[EndpointSlice, ...]
+
+
+def cut(suffix: str, ports: tuple[tuple[str, int], ...], *addresses: str) -> EndpointSlice:
+    """Make a slice of the service."""
+    return EndpointSlice("db", Namespace("shop"), f"db{suffix}", addresses, ports)
+
+
+def test_names_without_port_share_a_slice_with_the_services_target_ports() -> None:
+    """A named target port has no number here, and is left out."""
+    found = slices(
+        service(DnsName("a.test"), DnsName("b.test"), ports=(HTTP, NAMED)),
+        {
+            Question("a.test", A): answered("10.0.0.2", "10.0.0.1"),
+            Question("a.test", RecordType.AAAA): answered("fd00::1"),
+            Question("b.test", A): answered("10.0.0.1", "10.0.0.3"),
+        },
+    )
+    assert found == (cut("-dns", (("http", 8080),), "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"),)
+
+
+def test_a_name_with_a_port_has_a_slice_of_its_own() -> None:
+    """It is matched with the service's one port by that port's name."""
+    names = (DnsName("a.test"), DnsName("b.test", Port(5)))
+    known = both("a.test", "10.0.0.1") | both("b.test", "10.0.0.2")
+    assert slices(service(*names), known) == (
+        cut("-dns", (("http", 8080),), "10.0.0.1"),
+        cut("-dns-5", (("http", 5),), "10.0.0.2"),
+    )
+
+
+def _served(**addresses: str) -> tuple[EndpointSlice, ...]:
+    """Resolve SRV records to main (priority 1, twice) and spare (priority 2), where they have addresses."""
+    targets = (
+        Target(1, 10, Port(5), "main.test"),
+        Target(1, 90, Port(6), "more.test"),
+        Target(2, 0, Port(7), "spare.test"),
+    )
+    known: dict[Question, Standing] = {Question("_db._tcp.test", SRV): Standing(NOW, NOW, targets=targets)}
+    for name, address in addresses.items():
+        known |= both(f"{name}.test", address)
+    return slices(service(DnsName("_db._tcp.test", srv=True)), known)
+
+
+def test_srv_records_say_hosts_and_ports() -> None:
+    """Those of the best priority that has an address; weights are not carried."""
+    main, more = cut("-dns-5", (("http", 5),), "10.0.0.1"), cut("-dns-6", (("http", 6),), "10.0.0.2")
+    spare = cut("-dns-7", (("http", 7),), "10.0.0.3")
+    assert _served(main="10.0.0.1", more="10.0.0.2", spare="10.0.0.3") == (main, more)
+    assert _served(more="10.0.0.2", spare="10.0.0.3") == (more,)
+    assert _served(spare="10.0.0.3") == (spare,)
+    assert _served() == ()
+
+
+def test_the_order_of_what_is_known_does_not_matter() -> None:
+    """The same slices, in the same order."""
+    names = (DnsName("a.test"), DnsName("b.test", Port(5)))
+    known = both("a.test", "10.0.0.1") | both("b.test", "10.0.0.2")
+    backwards = dict(reversed(known.items()))
+    assert slices(service(*reversed(names)), backwards) == slices(service(*names), known)
+
+
+def _forced(
+    known: Mapping[Question, Standing], before: Guarded[Slices], now: datetime = NOW
+) -> Guarded[Slices]:
+    return settled(service(DnsName("a.test")), known, before, now, WAIT)
+
+
+def test_an_error_never_empties_a_service() -> None:
+    """Nor does a question that was not answered yet; nor an empty answer to the other one."""
+    held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
+    before = Guarded(held)
+    assert _forced({}, before) == before
+    assert _forced({Question("a.test", A): failing()}, before) == before
+    assert _forced(both("a.test") | {Question("a.test", A): failing()}, before, NOW + WAIT) == before
+    assert _forced({Question("a.test", A): failing("10.0.0.1")}, Guarded(())) == before
+
+
+def test_an_empty_answer_is_held_back_and_then_believed() -> None:
+    """The negative control: with certain answers the service is emptied, after the wait."""
+    held: Slices = (cut("-dns", (("http", 8080),), "10.0.0.1"),)
+    waiting = _forced(both("a.test"), Guarded(held))
+    assert waiting == Guarded(held, NOW)
+    assert _forced(both("a.test"), waiting, NOW + WAIT) == Guarded(())
+
+
+def test_what_is_wrong_is_said() -> None:
+    """A name without any answer is an error, one with an old answer a warning; and what is held back."""
+    wanted = service(DnsName("a.test"), DnsName("b.test"), DnsName("c.test"))
+    known = (
+        both("b.test")
+        | both("c.test", "10.0.0.3")
+        | {
+            Question("a.test", A): failing(),
+            Question("b.test", A): failing("10.0.0.1"),
+        }
+    )
+    key = ObjectKey("Service", KEY.namespace, KEY.name)
+    never = "must be resolved; there is no answer to go by (a.test A: SERVFAIL)"
+    old = "must be resolved; the last good answer stays in force (b.test A: SERVFAIL)"
+    held = "has no address in the DNS any more; the last ones are kept for a while, in case that is a mistake"
+    assert problems(wanted, known, Guarded((), NOW)) == (
+        Problem("MW1110", Severity.WARNING, Origin("dns"), key, "", "", held),
+        Problem("MW1111", Severity.ERROR, Origin("dns"), key, "dns", "a.test", never),
+        Problem("MW1111", Severity.WARNING, Origin("dns"), key, "dns", "b.test", old),
+    )
+    assert counts(wanted, known) == Counts(good=1, stale=1, refused=1)
+    assert counts(wanted, {}) == Counts()

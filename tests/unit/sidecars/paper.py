@@ -1,0 +1,42 @@
+"""A driver that does nothing, and keeps the contract."""
+
+from catalog.proxy import ProxyPolicy
+from sidecars.contexts import ControllerContext
+from sidecars.driver import Capability, Credentials, Piece
+from sidecars.health import HealthProbe, HealthProbes
+from sidecars.pod import InjectorContext, Pod
+from xds.resource import Resource, TypeUrl
+
+
+class Paper:
+    """Sends nothing, listens nowhere, leaves pods as they are."""
+
+    name = "paper"
+    capabilities = frozenset({Capability.HTTP_ROUTES})
+    proxy_server_port = 1
+    types: frozenset[TypeUrl] = frozenset()
+    ready_type = TypeUrl("paper")
+
+    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
+        """Send nothing."""
+        del policy
+        return ()
+
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
+        """Send nothing."""
+        del policy
+        return ()
+
+    def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
+        """Send nothing."""
+        del credentials
+        return ()
+
+    async def start(self, context: ControllerContext) -> HealthProbes:
+        """Pretend to listen."""
+        probe = HealthProbe(context.port or self.proxy_server_port)
+        return HealthProbes(probe, probe, probe)
+
+    def patch(self, context: InjectorContext) -> Pod:
+        """Return the pod as it is."""
+        return context.pod

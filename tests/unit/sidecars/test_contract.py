@@ -1,0 +1,84 @@
+"""The contract's values: probes, events, own snapshots, paths that others use too."""
+
+import pytest
+
+from agent.probes import read_probes
+from sidecars.document.driver import DocumentDriver
+from sidecars.driver import SidecarDriver
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.errors import CannotPatchError, DriverError
+from sidecars.events import Broker, CertificateRevoked, Event
+from sidecars.health import HealthProbe, ProbeScheme
+from sidecars.layout import ProbeKind, probe_path
+from sidecars.snapshots import OwnSnapshots
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
+from xds.snapshot import Snapshot
+
+NODE, OTHER = NodeKey("a.s.n"), NodeKey("b.s.n")
+THING = TypeUrl("type.example/thing")
+REVOKED = CertificateRevoked("a.s.n", "01")
+
+
+def test_both_drivers_keep_the_contract() -> None:
+    """And no type of resources is of both, or snapshots could not be told apart."""
+    envoy, document = EnvoyDriver(), DocumentDriver()
+    assert isinstance(envoy, SidecarDriver)
+    assert isinstance(document, SidecarDriver)
+    assert not envoy.types & document.types
+    assert {envoy.ready_type} <= envoy.types
+    assert {document.ready_type} <= document.types
+    assert document.capabilities < envoy.capabilities
+
+
+def test_a_probe_has_a_path_if_and_only_if_it_is_http() -> None:
+    """Another one could not be carried out."""
+    assert HealthProbe(1, ProbeScheme.HTTP, "/ready").path == "/ready"
+    for scheme, path in ((ProbeScheme.TCP, "/ready"), (ProbeScheme.HTTP, ""), (ProbeScheme.HTTP, "ready")):
+        with pytest.raises(ValueError, match="cannot have the path"):
+            HealthProbe(1, scheme, path)
+
+
+def test_events_reach_who_listens() -> None:
+    """In order, and not after they have unsubscribed, even in the midst of an event."""
+    broker, heard = Broker(), list[tuple[str, Event]]()
+
+    def second(event: Event) -> None:
+        heard.append(("second", event))
+        leave()
+
+    broker.subscribe(lambda event: heard.append(("first", event)))
+    leave = broker.subscribe(second)
+    broker.publish(REVOKED)
+    broker.publish(REVOKED)
+    assert heard == [("first", REVOKED), ("second", REVOKED), ("first", REVOKED)]
+
+
+def test_a_driver_sees_the_snapshots_of_its_own_types() -> None:
+    """Those of other kinds of proxies are None, which leaves a stream as it is."""
+    cache = SnapshotCache()
+    thing, cluster = (
+        Snapshot.of([Resource(each, ResourceName("r"), Version("1"), b"")]) for each in (THING, CLUSTER)
+    )
+    cache.publish({GroupKey("t"): thing, GroupKey("c"): cluster}, {NODE: GroupKey("t"), OTHER: GroupKey("c")})
+    own = OwnSnapshots(cache, frozenset({THING}))
+    assert (own.snapshot(NODE), own.snapshot(OTHER), own.snapshot(NodeKey("x"))) == (thing, None, None)
+    woken: list[str] = []
+    watch = own.watch(NODE, lambda: woken.append("woken"))
+    cache.publish_changes({}, {NODE: GroupKey("c")})
+    assert (woken, own.snapshot(NODE)) == (["woken"], None)
+    own.unwatch(watch)
+    cache.publish_changes({}, {NODE: GroupKey("t")})
+    assert woken == ["woken"]
+
+
+def test_the_agent_takes_the_paths_of_probes() -> None:
+    """Each kind of each container has its own."""
+    paths = [probe_path(name, kind) for name in ("a", "b") for kind in ProbeKind]
+    assert paths[:3] == ["/app-health/a/livez", "/app-health/a/readyz", "/app-health/a/startupz"]
+    assert len(read_probes({path: {"tcpSocket": {"port": 1}} for path in paths})) == 6
+
+
+def test_every_error_of_drivers_is_one() -> None:
+    """A caller that knows no more can say so much."""
+    assert issubclass(CannotPatchError, DriverError)

@@ -1,0 +1,87 @@
+"""Our own annotations: read from Namespaces, Pods and Workloads, and refused by name where they are wrong."""
+
+import pytest
+
+from mesh.names import Namespace, ServiceName
+from mesh.objects import NamespaceObject
+from mesh.service import Egress, ServicePattern
+from mesh.workload import Workload
+from tests.unit.smi.reading import complaints, value
+
+EGRESS = "meshwright.dev/egress-services"
+PERMISSIVE = "meshwright.dev/permissive"
+
+
+def namespace(annotations: str) -> str:
+    """Write a Namespace."""
+    return f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, annotations: {annotations}}}"
+
+
+def workload(annotations: str) -> str:
+    """Write a Workload."""
+    metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
+    kind = "apiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
+    return f"{kind}metadata: {metadata}\nspec: {{address: 10.0.0.1}}"
+
+
+def pod(annotations: str) -> str:
+    """Write a Pod."""
+    metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
+    return f"apiVersion: v1\nkind: Pod\nmetadata: {metadata}\nstatus: {{podIP: 10.0.0.1}}"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("{}", None), ("true", True), ("false", False)])
+def test_a_namespace_says_whether_it_is_permissive(text: str, expected: bool | None) -> None:
+    """Or leaves it to the MeshConfig."""
+    found = value(namespace("{}" if text == "{}" else f'{{{PERMISSIVE}: "{text}"}}'))
+    assert isinstance(found, NamespaceObject)
+    assert found.permissive is expected
+
+
+def pattern(space: str, name: str) -> ServicePattern:
+    """Make a pattern; empty is any."""
+    return ServicePattern(Namespace(space) if space else None, ServiceName(name) if name else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "books/*, default/buyer ,*/db",
+            (pattern("", "db"), pattern("books", ""), pattern("default", "buyer")),
+        ),
+        ("a/b,a/b", (pattern("a", "b"),)),
+        ("*/*", (pattern("", ""),)),
+        ("none", ()),
+    ],
+)
+def test_services_are_named_by_namespace_and_name(text: str, expected: Egress) -> None:
+    """Alike on a Namespace, a Pod and a Workload: sorted, each once; none is an empty list."""
+    for write in (namespace, pod, workload):
+        found = value(write(f'{{{EGRESS}: "{text}"}}'))
+        assert isinstance(found, NamespaceObject | Workload)
+        assert found.egress == expected
+        plain = value(write("{}"))
+        assert isinstance(plain, NamespaceObject | Workload)
+        assert plain.egress is None
+
+
+@pytest.mark.parametrize("text", ["", "shop", "a/b/c", "a/b,", "A/b", "a/*b", "none, a/b", "/", "a/ b"])
+def test_what_is_no_service_is_refused(text: str) -> None:
+    """The whole object: what it narrowed before holds until it is mended."""
+    for write in (namespace, pod, workload):
+        found = complaints(write(f'{{{EGRESS}: "{text}"}}'))
+        assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
+
+
+@pytest.mark.parametrize("text", ['"yes"', '"True"', '""', '"1"'])
+def test_permissive_is_true_or_false(text: str) -> None:
+    """As Kubernetes writes booleans in annotations; nothing else opens or closes a namespace."""
+    found = complaints(namespace(f"{{{PERMISSIVE}: {text}}}"))
+    assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{PERMISSIVE}")]
+
+
+def test_what_is_no_text_is_said_once() -> None:
+    """YAML's true is no text; Kubernetes would refuse it as well."""
+    found = complaints(namespace(f"{{{PERMISSIVE}: true}}"))
+    assert [each[:3] for each in found] == [("error", "MW1010", f"metadata.annotations[{PERMISSIVE}]")]

@@ -1,0 +1,72 @@
+"""A plugin for pytest (`-p tests.verifying`): every loop checks itself as under MESHWRIGHT_VERIFY=1.
+
+What a loop serves after each wave is compared with what the same inputs come to from nothing. A test in which
+they differ fails, unless it is marked `differs`; so does a run in which nothing was compared.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from controller.mesh import MeshLoop
+
+
+class Verified:
+    """What was found: how many waves were compared, and all differences."""
+
+    def __init__(self) -> None:
+        self.waves = 0
+        self.differences: list[str] = []
+
+    def take(self, loop: MeshLoop, differences: tuple[str, ...]) -> None:
+        """Take note of what a comparison found, and let the loop do so."""
+        self.waves += 1
+        self.differences.extend(differences)
+        _TOLD(loop, differences)
+
+
+_TOLD = MeshLoop._verified
+_MADE = MeshLoop.__init__
+VERIFIED = Verified()
+
+
+def _made(self: MeshLoop, *args: Any, **kwargs: Any) -> None:
+    _MADE(self, *args, **(kwargs | {"verify": True}))
+
+
+def _verified(self: MeshLoop, differences: tuple[str, ...]) -> None:
+    VERIFIED.take(self, differences)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the plugin be tested."""
+    parser.addoption("--no-exceptions", action="store_true", help="fail tests marked `differs` as well")
+
+
+def pytest_configure() -> None:
+    """Have every loop verify itself."""
+    MeshLoop.__init__ = _made  # type: ignore[method-assign]
+    MeshLoop._verified = _verified  # type: ignore[method-assign]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_differs(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = len(VERIFIED.differences)
+    yield
+    excepted = request.node.get_closest_marker("differs") is not None
+    if not excepted or request.config.getoption("--no-exceptions"):
+        assert VERIFIED.differences[before:] == []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that compared nothing."""
+    if not VERIFIED.waves and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much was compared."""
+    waves, differences = VERIFIED.waves, len(VERIFIED.differences)
+    said = f"{waves} waves were compared with ones from nothing: {differences} differences"
+    terminalreporter.write_line(said)
