@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench-fanout bench-mesh bench-storm conformance differential soak-streams setup envoy system demo check types test format fast golden lock clean
+.PHONY: help bench-fanout bench-mesh bench-size bench-storm conformance differential soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,7 +43,7 @@ ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 
 setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
 envoy: .envoy/.locked ## Envoy, in an environment of its own
-system: ## iproute2 and iptables, where we are root and apt is there; says so where not
+system: ## iproute2, iptables, openssl and dnsmasq, where we are root and apt is there; says so where not
 	@tools/system-packages
 
 demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)
@@ -59,7 +59,10 @@ check: setup ## formatting, lint, types, import contracts, fast tests
 types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
-test: check envoy system ## what CI runs: everything but the long matrices and soaks
+verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
+	MESHWRIGHT_VERIFY=1 $(BIN)/pytest -p tests.verifying tests/unit/controller tests/feature/serve --ignore tests/unit/controller/test_histories.py
+
+test: check verified envoy system ## what CI runs: everything but the long matrices and soaks
 	$(BIN)/pytest tests/golden tests/differential tests/feature tests/conformance tests/soak tests/e2e
 
 fast: setup ## the fast tests alone
@@ -75,14 +78,17 @@ format: setup ## format and mend what can be mended
 differential: setup envoy ## fresh random policies, real Envoys against the oracle (CASES=500, SEED=n)
 	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
 
-bench-mesh: setup ## what a change costs as the mesh grows (services 250, 500, 1000; no clients)
-	$(BIN)/python -m benchmarks.mesh
+bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.mesh $(if $(QUICK),--quick)
 
 conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know and gRPC's own client, at full length
 	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance
 
 soak-streams: setup ## 100 000 cancelled streams, a client that does not read, idle streams that ping
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak
+
+bench-size: setup ## how large a proxy's configuration is, and what makes it grow
+	$(BIN)/python -m benchmarks.config_size
 
 bench-fanout: setup ## what a push to many proxies costs, beside go-control-plane (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.fanout $(if $(QUICK),--quick)

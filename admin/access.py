@@ -81,8 +81,9 @@ def _admitted(view: View, call: Call) -> Iterator[Admitted]:
 
 
 def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[Admitted]:
-    if view.config.permissive:
-        yield Admitted("MeshConfig (permissive)", None)
+    if view.permissive(server.namespace):
+        by = "MeshConfig" if view.config.permissive else f"Namespace {server.namespace}"
+        yield Admitted(f"{by} (permissive)", None)
         return
     for target in view.targets_between.get((call.source, server), ()):
         match admission(view, target, called_at, call.protocol):
@@ -98,11 +99,12 @@ def _requests(found: tuple[Admitted, ...]) -> list[str]:
     shown: dict[str, None] = {}
     for each in found:
         for match in each.matches if each.matches is not None else (HTTPMatch(""),):
-            shown[_shown(match)] = None
+            shown[requests_of(match)] = None
     return list(shown)
 
 
-def _shown(match: HTTPMatch) -> str:
+def requests_of(match: HTTPMatch) -> str:
+    """Return the requests that a match is about as one line: methods, path, headers; `*` is any."""
     methods = ",".join(match.methods) or "*"
     headers = "".join(f" {header.name}={header.regex}" for header in match.headers)
     return f"{methods} {match.path_regex or '*'}{headers}"

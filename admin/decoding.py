@@ -15,7 +15,7 @@ from typing import Final
 from google.protobuf.any_pb2 import Any
 
 from admin.jsonable import Json
-from admin.metrics import short_type
+from admin.labels import short_type
 from xds.resource import TYPES, Resource
 from xds.snapshot import Snapshot
 

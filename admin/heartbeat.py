@@ -1,11 +1,12 @@
-"""Whether an event loop still turns: it beats each second, others look when it last did."""
+"""Whether an event loop still turns: it beats many times a second, others look when it last did."""
 
 import asyncio
 import itertools
 from collections.abc import Callable
 from typing import Final
 
-BEAT_SECONDS: Final = 1.0
+BEAT_SECONDS: Final = 0.05
+"""Often, so that a loop that was held for a moment is found out."""
 STALE_SECONDS: Final = 10.0
 
 
@@ -52,11 +53,19 @@ class Heartbeat:
 
 
 async def beating(
-    heartbeat: Heartbeat, clock: Callable[[], float], beats: int | None = None, period: float = BEAT_SECONDS
+    heartbeat: Heartbeat,
+    clock: Callable[[], float],
+    beats: int | None = None,
+    period: float = BEAT_SECONDS,
+    told: Callable[[float], None] = lambda _: None,
 ) -> None:
-    """Beat each `period` seconds until cancelled (or `beats` times), measuring how late the loop was."""
+    """Beat each `period` seconds until cancelled (or `beats` times), measuring how late the loop was.
+
+    `told` hears of each beat how late it came, in seconds.
+    """
     counted = itertools.count() if beats is None else range(beats)
     for _ in counted:
         due = clock() + period
         await asyncio.sleep(period)
         heartbeat.beat(clock() - due)
+        told(heartbeat.lateness)

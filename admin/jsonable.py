@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Document = dict[str, Json]
 
 
 def jsonable(value: object) -> Json:

@@ -7,14 +7,16 @@ from datetime import datetime
 
 from aiohttp import web
 
-from admin import debug, explaining
-from admin.decoding import decoded
+from admin import debug, explaining, proxy_pages
+from admin.certificates import certificates
 from admin.guard import known_hosts_only
 from admin.html import SECURITY_HEADERS, page
-from admin.jsonable import Json
+from admin.jsonable import Document, Json
+from admin.naming import NotShown
 from admin.publishing import published
 from admin.reading import MeshReading
-from mesh.identity import ProxyName
+from admin.sources import sources
+from admin.streams import streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Page:
 
     path: str
     shows: str
-    answer: Callable[[web.Request], Awaitable[debug.Document]]
+    answer: Callable[[web.Request], Awaitable[Document]]
 
 
 def answer(request: web.Request, value: Json, links: Iterable[str] = (), status: int = 200) -> web.Response:
@@ -38,40 +40,49 @@ def answer(request: web.Request, value: Json, links: Iterable[str] = (), status:
 def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ...]:
     """Return the pages over one reading."""
 
-    def of(function: Callable[[], debug.Document]) -> Callable[[web.Request], Awaitable[debug.Document]]:
-        async def made(_request: web.Request) -> debug.Document:
+    def of(function: Callable[[], Document]) -> Callable[[web.Request], Awaitable[Document]]:
+        async def made(_request: web.Request) -> Document:
             return function()
 
         return made
 
-    async def proxy(request: web.Request) -> debug.Document:
+    async def proxy(request: web.Request) -> Document:
         if (wanted := request.query.get("proxy")) is not None:
-            return await _one_proxy(reading, wanted)
-        return debug.proxies(reading)
+            return await proxy_pages.configured(reading, wanted, clock())
+        return await proxy_pages.listed(reading, clock())
 
-    async def access(_request: web.Request) -> debug.Document:
+    async def show(request: web.Request) -> Document:
+        return await proxy_pages.told(reading, request.query, clock())
+
+    async def xds(request: web.Request) -> Document:
+        return proxy_pages.pushed(reading, request.query) if "proxy" in request.query else streams(reading)
+
+    async def diff(request: web.Request) -> Document:
+        return await proxy_pages.differing(reading, request.query)
+
+    async def access(_request: web.Request) -> Document:
         # Identities times services: not for the event loop.
         return await asyncio.to_thread(debug.access, reading)
 
-    async def explain(request: web.Request) -> debug.Document:
+    async def explain(request: web.Request) -> Document:
         return await asyncio.to_thread(_explained, reading, request)
 
     return (
-        Page(
-            "/debug/proxy", "proxies connected, expected, disconnected; ?proxy=<uuid or name>: one's", proxy
-        ),
-        Page("/debug/xds", "streams: per type version, nonce, ACK or NACK", of(lambda: debug.xds(reading))),
+        Page("/debug/proxy", "every proxy, in step or why not; ?proxy=: one's configuration", proxy),
+        Page("/debug/proxy/show", "what one proxy was told, in the mesh's words; ?proxy=&section=", show),
+        Page("/debug/xds", "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes", xds),
+        Page("/debug/xds/diff", "two versions of a resource; ?proxy=&type=&name=[&from=&to=]", diff),
         Page("/debug/published", "resources of each proxy, by version", of(lambda: published(reading))),
         Page("/debug/policies", "objects in force, and problems", of(lambda: debug.policies(reading))),
         Page("/debug/access", "who may call what, and by which object", access),
         Page("/debug/explain", "why a call may pass or not; ?from=&to=&method=&path=&header=", explain),
-        Page("/debug/certs", "certificates issued", of(lambda: debug.certificates(reading, clock()))),
+        Page("/debug/certs", "certificates issued", of(lambda: certificates(reading, clock()))),
         Page("/debug/config", "MeshConfig and settings", of(lambda: debug.config(reading))),
-        Page("/debug/sources", "how fresh each source is", of(lambda: debug.sources(reading, clock()))),
+        Page("/debug/sources", "sources: how fresh, what they hold", of(lambda: sources(reading, clock()))),
     )
 
 
-def _explained(reading: MeshReading, request: web.Request) -> debug.Document:
+def _explained(reading: MeshReading, request: web.Request) -> Document:
     view = reading.view()
     if view is None:
         raise web.HTTPNotFound(reason="nothing has been read yet")
@@ -84,34 +95,31 @@ def _explained(reading: MeshReading, request: web.Request) -> debug.Document:
     return explaining.answer(view, asked)
 
 
-async def _one_proxy(reading: MeshReading, wanted: str) -> debug.Document:
-    named = [each for each in reading.proxies() if wanted in (str(each.name), each.name.uuid)]
-    if not named:
-        raise web.HTTPNotFound(reason="no such proxy")
-    name: ProxyName = named[0].name
-    snapshot = reading.snapshot(name)
-    streams = [status for status in reading.streams() if status.node_key == str(name)]
-    shown = debug.proxy(named[0], streams, reading.view())
-    shown["configuration"] = None if snapshot is None else await asyncio.to_thread(decoded, snapshot)
-    return shown
+def add_pages(
+    app: web.Application, all_pages: Iterable[Page], further: Callable[[], Iterable[Page]] = tuple
+) -> None:
+    """Add the pages and their index, `/debug`, to an application; `further` pages may come while it runs."""
+    first = tuple(all_pages)
 
+    def listed() -> tuple[Page, ...]:
+        return (*first, *further())
 
-def add_pages(app: web.Application, all_pages: Iterable[Page]) -> None:
-    """Add the pages and their index, `/debug`, to an application."""
-    listed = tuple(all_pages)
-    links = ("/debug", *(each.path for each in listed))
+    def links() -> tuple[str, ...]:
+        return ("/debug", *(each.path for each in listed()))
 
     async def index(request: web.Request) -> web.Response:
-        return answer(request, {each.path: each.shows for each in listed}, links)
+        return answer(request, {each.path: each.shows for each in listed()}, links())
 
-    def handler(shown: Page) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def handle(request: web.Request) -> web.Response:
-            try:
-                return answer(request, await shown.answer(request), links)
-            except (web.HTTPNotFound, web.HTTPBadRequest) as error:
-                return answer(request, {"error": error.reason}, links, error.status)
-
-        return handle
+    async def handle(request: web.Request) -> web.Response:
+        shown = next((each for each in listed() if each.path == request.path), None)
+        try:
+            if shown is None:
+                raise NotShown(f"there is no page {request.path}")
+            return answer(request, await shown.answer(request), links())
+        except NotShown as error:
+            return answer(request, {"error": str(error)}, links(), 404)
+        except (web.HTTPNotFound, web.HTTPBadRequest) as error:
+            return answer(request, {"error": error.reason}, links(), error.status)
 
     async def to_index(_request: web.Request) -> web.Response:
         raise web.HTTPFound("/debug")
@@ -119,12 +127,13 @@ def add_pages(app: web.Application, all_pages: Iterable[Page]) -> None:
     app.router.add_get("/", to_index)
     app.router.add_get("/debug", index)
     app.router.add_get("/debug/", index)
-    for each in listed:
-        app.router.add_get(each.path, handler(each))
+    app.router.add_get("/debug/{path:.+}", handle)
 
 
-def application(all_pages: Iterable[Page], hosts: Iterable[str]) -> web.Application:
+def application(
+    all_pages: Iterable[Page], hosts: Iterable[str], further: Callable[[], Iterable[Page]] = tuple
+) -> web.Application:
     """Build the debug server: GET only, for known hosts only."""
     app = web.Application(middlewares=[known_hosts_only(hosts)])
-    add_pages(app, all_pages)
+    add_pages(app, all_pages, further)
     return app

@@ -1,7 +1,7 @@
 """`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
 
 from admin.jsonable import Json
-from admin.metrics import short_type
+from admin.labels import short_type
 from admin.reading import MeshReading
 from xds.resource import SECRET, TYPES
 from xds.snapshot import Snapshot
@@ -11,6 +11,7 @@ def published(reading: MeshReading) -> dict[str, Json]:
     """Return every snapshot with its proxies; proxies that share one are listed together.
 
     Secrets are left out: their versions say when a certificate was renewed, and nothing about policy.
+    `admitted` are the proxies whose workloads get traffic, be they known or not; empty where all do.
     """
     proxies: dict[int, list[Json]] = {}
     snapshots: dict[int, Snapshot] = {}
@@ -19,10 +20,12 @@ def published(reading: MeshReading) -> dict[str, Json]:
         if snapshot is not None:
             snapshots[id(snapshot)] = snapshot
             proxies.setdefault(id(snapshot), []).append(str(standing.name))
+    view = reading.view()
     return {
         "snapshots": [
             {"proxies": names, "resources": versions(snapshots[number])} for number, names in proxies.items()
-        ]
+        ],
+        "admitted": [] if view is None else [str(name) for name in sorted(view.admitted.held())],
     }
 
 

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from admin.pushes import Push
+from catalog.provenance import MadeFrom
 from catalog.view import View
 from certs.ledger import LedgerEntry
 from certs.material import ServiceCertificate
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
-from providers.contract import Freshness
+from providers.contract import Counts, Freshness
+from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.status import StreamStatus
 
@@ -47,6 +50,23 @@ class MeshReading(Protocol):
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return what is published for a proxy."""
 
+    def pushes(self, name: ProxyName) -> tuple[Push, ...]:
+        """Return the last responses that a proxy was sent, newest first."""
+
+    def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
+        """Return an earlier version of a resource, None where it is not kept (any more), or is a secret."""
+
+    def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
+        """Return what a proxy has rejected and is withheld from it, sorted by type and name."""
+
+    def objects_behind(
+        self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
+    ) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
+
+    def failure(self, name: ProxyName) -> str:
+        """Return why a proxy's group could not be computed, empty where it was."""
+
     def view(self) -> View | None:
         """Return the newest view, None before the first."""
 
@@ -62,11 +82,17 @@ class MeshReading(Protocol):
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
         """Return the service certificates in force."""
 
+    def trust_bundle(self) -> bytes:
+        """Return the roots that proxies check peers against, as PEM."""
+
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Return how fresh each source is, by its name."""
+
+    def counts(self) -> Mapping[str, Counts]:
+        """Return what each source holds, by its name; looks at all of it."""
 
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings; none of them is a secret."""

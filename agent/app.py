@@ -15,13 +15,17 @@ from aiohttp import web
 from agent import credentials, draining, readiness, status
 from agent.credentials import Credentials, CredentialsError
 from agent.envoy_admin import AdminUnreachable, EnvoyAdmin
+from agent.hosts import HostsFile
 from agent.keeper import EnvoyRejected, Keeper, validated
 from agent.lifecycle import Ending, Lifecycle
+from agent.listeners import LISTENERS_PATH
+from agent.naming import Naming
 from agent.runtime import RuntimeDirectory
 from agent.settings import AgentError, AgentSettings
 from agent.watching import changes
 from certs.errors import CertificateError
 from sidecars.envoy.bootstrap import BootstrapSettings
+from sidecars.layout import CHAIN_FILE
 
 # The application may still have calls to make while it ends: only those to it are turned away.
 _DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
@@ -67,6 +71,15 @@ class Agent:
                 self._refused += 1
                 _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
 
+    async def name(self) -> None:
+        """Keep the hosts file, if one is to be kept, for as long as the agent runs."""
+        settings = self._settings
+        if settings.hosts is None:
+            await self._stop.wait()
+            return
+        namespace = credentials.proxy_name(self._runtime.credential(CHAIN_FILE)).namespace
+        await Naming(self._admin, HostsFile(settings.hosts), namespace, settings.cluster_domain).run()
+
     async def keep(self) -> Ending:
         """Keep Envoy until there is none to be kept."""
         return await self._keeper.run()
@@ -85,7 +98,7 @@ class Agent:
             found = readiness.read_state(
                 await self._admin.json("/server_info"),
                 await self._admin.text(readiness.STATS_PATH),
-                await self._admin.json(readiness.LISTENERS_PATH) if self._settings.application_ports else {},
+                await self._admin.json(LISTENERS_PATH) if self._settings.application_ports else {},
             )
         except AdminUnreachable as error:
             return (str(error),)
@@ -141,7 +154,7 @@ class Agent:
         if not self._keeper.pids:
             return 0
         try:
-            return draining.connections(await self._admin.text(draining.CONNECTIONS_PATH))
+            return draining.in_use(await self._admin.text(draining.CONNECTIONS_PATH))
         except AdminUnreachable:
             return None
 
@@ -206,19 +219,23 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
 async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:
     keeping = asyncio.create_task(agent.keep(), name="envoy")
     watching = asyncio.create_task(agent.watch(), name="watch")
+    naming = asyncio.create_task(agent.name(), name="hosts")
     stopping = asyncio.create_task(stop.wait(), name="stop")
     try:
-        done, _ = await asyncio.wait((keeping, watching, stopping), return_when=asyncio.FIRST_COMPLETED)
+        tasks = (keeping, watching, naming, stopping)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()
             raise AgentError("the watch of the certificate files has ended")
+        if naming in done:
+            naming.result()
         if keeping not in done:
             await agent.end()
         return await keeping
     finally:
-        for task in (keeping, watching, stopping):
+        for task in (keeping, watching, naming, stopping):
             task.cancel()
-        await asyncio.gather(keeping, watching, stopping, return_exceptions=True)
+        await asyncio.gather(keeping, watching, naming, stopping, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

@@ -12,10 +12,8 @@ from certs.pair import matched_pair
 from certs.peer import PeerCertificate, read_peer
 from mesh.identity import ProxyName, ProxyNameError
 from mesh.names import TrustDomain
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
-CHAIN_FILE: Final = "proxy.pem"
-KEY_FILE: Final = "proxy.key"
-AUTHORITY_FILE: Final = "ca.pem"
 _SPIFFE: Final = "spiffe://"
 
 

@@ -4,13 +4,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-CONNECTIONS_PATH: Final = "/stats?filter=downstream_cx_active$"
-_NOT_TRAFFIC: Final = ("http.admin.", "listener.admin.")
+CONNECTIONS_PATH: Final = "/stats?filter=downstream_(cx|rq)_active$"
+_NOT_TRAFFIC: Final = ("admin.", "async-client.")
+# With a worker's name in it, a counter is part of another one.
+_COUNTER: Final = re.compile(r"^(listener|http)\.(.+?\.)downstream_(cx|rq)_active: (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class DrainSettings:
-    """Serve at least `least_seconds`, then until no connection is left, at most `most_seconds`.
+    """Serve at least `least_seconds`, then until no connection is in use, at most `most_seconds`.
 
     The least is for those who do not know yet that we go: balancers, and proxies with old endpoints.
     """
@@ -32,10 +34,18 @@ def is_over(settings: DrainSettings, elapsed: float, connections: int | None) ->
     return connections == 0 or elapsed >= settings.most_seconds
 
 
-def connections(stats: str) -> int:
-    """Return how many connections listeners hold, the admin interface's own left out."""
-    found = re.findall(r"^(listener\..+?\.downstream_cx_active): (\d+)$", stats, re.MULTILINE)
-    # With a worker's name in it, a counter is part of another one.
-    return sum(
-        int(value) for name, value in found if not name.startswith(_NOT_TRAFFIC) and ".worker_" not in name
-    )
+def in_use(stats: str) -> int:
+    """Return how many connections are in use, the admin interface's own left out.
+
+    An HTTP connection counts by its requests: one that a peer keeps for later is in nobody's way, and would
+    else hold up every end, for Envoy closes it with its next answer only.
+    """
+    found = [
+        (kind, counter, int(value))
+        for kind, name, counter, value in _COUNTER.findall(stats)
+        if not name.startswith(_NOT_TRAFFIC) and "worker_" not in name
+    ]
+    connections = sum(value for kind, counter, value in found if (kind, counter) == ("listener", "cx"))
+    of_http = sum(value for kind, counter, value in found if (kind, counter) == ("http", "cx"))
+    requests = sum(value for kind, counter, value in found if (kind, counter) == ("http", "rq"))
+    return max(0, connections - of_http) + requests

@@ -7,12 +7,9 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
 from agent.ports import PortRange
+from mesh.workload import Capture
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
-PROXY_UID: Final = 1500
-OUTBOUND_PORT: Final = 15001
-INBOUND_PORT: Final = 15003
-STATUS_PORT: Final = 15020
-"""The agent's own server: probes and metrics come to it from outside the mesh."""
 MARK: Final = 1337
 ROUTE_TABLE: Final = 133
 _RESERVED_TABLES: Final = (0, 253, 254, 255)
@@ -22,13 +19,6 @@ Network = IPv4Network | IPv6Network
 
 class InterceptionError(ValueError):
     """Settings that cannot be represented, or contradict themselves; the message says which and why."""
-
-
-class Capture(enum.StrEnum):
-    """How inbound connections reach the proxy."""
-
-    REDIRECT = "redirect"
-    TPROXY = "tproxy"
 
 
 class Family(enum.IntEnum):
@@ -54,7 +44,8 @@ class Interception:
 
     Outbound, ports and ranges narrow together: captured is what goes to an included port *and* into an
     included range. `uid` is the proxy's user: what it sends is never captured, but for calls of the workload
-    to itself, which come in again. Raises InterceptionError for what cannot be had.
+    to itself, which come in again. `inbound_port` None is the sidecar's port for that `capture`. Raises
+    InterceptionError for what cannot be had.
     """
 
     uid: int = PROXY_UID
@@ -62,7 +53,7 @@ class Interception:
     inbound: bool = True
     outbound: bool = True
     families: frozenset[Family] = frozenset({Family.IPV4})
-    inbound_port: int = INBOUND_PORT
+    inbound_port: int | None = None
     outbound_port: int = OUTBOUND_PORT
     inbound_included: tuple[PortRange, ...] | None = None
     inbound_excluded: tuple[PortRange, ...] = (PortRange(STATUS_PORT, STATUS_PORT),)
@@ -78,6 +69,13 @@ class Interception:
             raise InterceptionError(problem)
 
     @property
+    def inbound_to(self) -> int:
+        """Return the proxy's port for inbound connections."""
+        if self.inbound_port is not None:
+            return self.inbound_port
+        return TPROXY_PORT if self.capture is Capture.TPROXY else INBOUND_PORT
+
+    @property
     def own_mark(self) -> int:
         """Return the mark of what the proxy sends to its own workload's address (TPROXY)."""
         return self.mark + 1
@@ -91,11 +89,11 @@ def _problems(wanted: Interception) -> Iterator[str]:
         yield "neither IPv4 nor IPv6 is to be captured: that is --clean"
     if not 0 <= wanted.uid < 2**32 - 1:
         yield f"uid is {wanted.uid}: must be from 0 to {2**32 - 2}"
-    for name, port in (("inbound", wanted.inbound_port), ("outbound", wanted.outbound_port)):
+    for name, port in (("inbound", wanted.inbound_to), ("outbound", wanted.outbound_port)):
         if not 1 <= port <= 65535:
             yield f"the {name} port is {port}: must be from 1 to 65535"
-    if wanted.inbound_port == wanted.outbound_port:
-        yield f"port {wanted.inbound_port} is for both directions: the proxy could not tell them apart"
+    if wanted.inbound_to == wanted.outbound_port:
+        yield f"port {wanted.inbound_to} is for both directions: the proxy could not tell them apart"
     yield from _unused_lists(wanted)
     yield from _foreign_ranges(wanted)
     if wanted.capture is Capture.TPROXY:

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-PREFIX: Final = "/app-health/"
+from sidecars.layout import PROBE_PREFIX
+
 PORT_HEADER: Final = "istio-app-probe-port"
 """With this header, any path is asked of that port of the application."""
 _MOST_BYTES: Final = 10 * 1024
@@ -81,8 +82,8 @@ def read_probes(document: object) -> dict[str, Probe]:
 
 
 def _probe(path: str, document: object) -> Probe:
-    if not path.startswith(PREFIX):
-        raise ProbeConfigError(f"probe {path}: its path must begin with {PREFIX}")
+    if not path.startswith(PROBE_PREFIX):
+        raise ProbeConfigError(f"probe {path}: its path must begin with {PROBE_PREFIX}")
     if not isinstance(document, dict):
         raise ProbeConfigError(f"probe {path}: must be an object with httpGet, tcpSocket or grpc")
     seconds = document.get("timeoutSeconds", 1)

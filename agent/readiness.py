@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from agent.listeners import Listener, listeners
+
 STATS_PATH: Final = (
     "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
 )
-LISTENERS_PATH: Final = "/config_dump?resource=dynamic_listeners"
-"""Listeners with their filter chains: an intercepting one serves every port in one listener."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ProxyState:
     ports: frozenset[int]
 
 
-def read_state(server_info: Mapping[str, object], stats: str, listeners: Mapping[str, object]) -> ProxyState:
+def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str, object]) -> ProxyState:
     """Read the answers of `/server_info`, STATS_PATH and LISTENERS_PATH."""
     found = {name: int(value) for name, value in re.findall(r"^([\w.]+): (\d+)$", stats, re.MULTILINE)}
     return ProxyState(
@@ -34,7 +34,7 @@ def read_state(server_info: Mapping[str, object], stats: str, listeners: Mapping
         found.get("cluster_manager.cds.update_rejected", 0)
         + found.get("listener_manager.lds.update_rejected", 0),
         found.get("listener_manager.workers_started", 0) == 1,
-        served_ports(listeners),
+        served_ports(listeners(dump)),
     )
 
 
@@ -58,23 +58,7 @@ def missing(proxy: ProxyState, application_ports: Iterable[int], *, updated: boo
     return tuple(found)
 
 
-def served_ports(listeners: Mapping[str, object]) -> frozenset[int]:
+def served_ports(found: Iterable[Listener]) -> frozenset[int]:
     """Return the ports for which listeners take connections: their own, and those their chains match."""
-    found: set[int] = set()
-    for config in _objects(listeners.get("configs")):
-        listener = _object(_object(config.get("active_state")).get("listener"))
-        address = _object(_object(listener.get("address")).get("socket_address"))
-        chains = _objects(listener.get("filter_chains"))
-        matches = [_object(chain.get("filter_chain_match")) for chain in chains]
-        for value in (address.get("port_value"), *(match.get("destination_port") for match in matches)):
-            if isinstance(value, int):
-                found.add(value)
-    return frozenset(found)
-
-
-def _object(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: object) -> list[Mapping[str, object]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    ports = (port for each in found for port in (each.port, *(chain.port for chain in each.chains)))
+    return frozenset(port for port in ports if port is not None)

@@ -12,8 +12,9 @@ listen with IP_TRANSPARENT. Outbound is REDIRECT in both.
 from collections.abc import Iterator
 from typing import Final
 
-from agent.interception import Capture, Family, Interception, Network
+from agent.interception import Family, Interception, Network
 from agent.ports import PortRange, batches, merged
+from mesh.workload import Capture
 
 PREFIX: Final = "MESH_"
 """What the names of our chains begin with; whatever is named so is ours to replace and to remove."""
@@ -84,7 +85,7 @@ def _jumps(lines: list[str]) -> list[str]:
 
 
 def _inbound_redirect(wanted: Interception) -> Iterator[str]:
-    yield f"-A MESH_IN_REDIRECT -p tcp -j REDIRECT --to-ports {wanted.inbound_port}"
+    yield f"-A MESH_IN_REDIRECT -p tcp -j REDIRECT --to-ports {wanted.inbound_to}"
     yield f"-A MESH_INBOUND {_OLDER} -j RETURN"
     yield from _ports("MESH_INBOUND", wanted.inbound_excluded, "RETURN")
     yield from _captured("MESH_INBOUND", wanted.inbound_included, "MESH_IN_REDIRECT")
@@ -99,7 +100,7 @@ def _inbound_tproxy(wanted: Interception, family: Family) -> Iterator[str]:
     mark = f"{wanted.mark:#x}/{_ANY_MARK}"
     yield f"-A MESH_DIVERT -j MARK --set-xmark {mark}"
     yield "-A MESH_DIVERT -j ACCEPT"
-    where = f"--on-port {wanted.inbound_port} --on-ip {family.unspecified}"
+    where = f"--on-port {wanted.inbound_to} --on-ip {family.unspecified}"
     yield f"-A MESH_IN_TPROXY -p tcp -j TPROXY {where} --tproxy-mark {mark}"
     yield "-A MESH_INBOUND -p tcp -m socket --transparent -j MESH_DIVERT"
     yield f"-A MESH_INBOUND -i lo -m mark ! --mark {wanted.own_mark:#x} -j RETURN"

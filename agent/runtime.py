@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agent.credentials import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, Credentials
+from agent.credentials import Credentials
 from certs.files import private_directory, write_private
 from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap, sds_files
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 _CURRENT: Final = "current"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from agent.command import EnvoyOptions
 from agent.draining import DrainSettings
-from agent.interception import STATUS_PORT
 from agent.lifecycle import RestartSettings
 from agent.probes import Probes
 from agent.watching import LOOK_SECONDS
 from sidecars.envoy.bootstrap import ADMIN_PORT, AdsProtocol
+from sidecars.layout import STATUS_PORT
 
 
 class AgentError(Exception):
@@ -43,8 +43,9 @@ class AgentSettings:
     """Where things are, and how the proxy beside us is run.
 
     `run` is a directory of the agent's own; `credentials` holds `proxy.pem`, `proxy.key` and `ca.pem`, which
-    others write. `override` is a JSON file that is laid over the bootstrap. Readiness waits for listeners of
-    `application_ports`.
+    others write: by hand today, later whoever joins and renews by token. `override` is a JSON file that is
+    laid over the bootstrap. Readiness waits for listeners of `application_ports`. The names of the services
+    that can be called are kept in the file `hosts`.
     """
 
     credentials: Path
@@ -60,4 +61,6 @@ class AgentSettings:
     application_ports: frozenset[int] = frozenset()
     metrics_url: str | None = None
     override: Path | None = None
+    hosts: Path | None = None
+    cluster_domain: str = "cluster.local"
     look_seconds: float = LOOK_SECONDS

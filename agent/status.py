@@ -10,6 +10,7 @@ from aiohttp import web
 
 from agent import probes, scraping
 from agent.probes import Probes
+from sidecars.layout import LIVE_PATH, READY_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
 
@@ -66,8 +67,8 @@ def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web
         return web.Response(text="ending\n")
 
     app = web.Application()
-    app.router.add_get("/healthz/ready", ready)
-    app.router.add_get("/healthz/live", live)
+    app.router.add_get(READY_PATH, ready)
+    app.router.add_get(LIVE_PATH, live)
     app.router.add_get("/stats/prometheus", metrics)
     app.router.add_get("/metrics", metrics)
     app.router.add_post("/drain", from_here(drain))

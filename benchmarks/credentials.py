@@ -1,5 +1,6 @@
-"""Certificates for a benchmark: one for the server, one that all the load generator's proxies show."""
+"""Certificates for benchmarks: a server's, one for all of a load generator's proxies, or one for each."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from certs.authority import CertificateAuthority
 from certs.ledger import Ledger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from controller.proxies import LEDGER_FILE
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 
@@ -26,6 +28,21 @@ def issue(directory: Path) -> None:
         "c.pem": proxy.chain_pem,
         "c.key": proxy.key.reveal(),
     }
+    _write(directory, files)
+
+
+def issue_each(state: Path, directory: Path, names: Iterable[str]) -> None:
+    """Write `ca.pem`, and `NAME.pem` and `NAME.key` for each proxy; the state directory knows them all."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    _write(directory, {"ca.pem": authority.trust_bundle()})
+    with Ledger.open(state / LEDGER_FILE) as ledger:
+        for name in names:
+            proxy = issue_proxy(authority, ledger, ProxyName.parse(name), timedelta(days=1), now)
+            _write(directory, {f"{name}.pem": proxy.chain_pem, f"{name}.key": proxy.key.reveal()})
+
+
+def _write(directory: Path, files: dict[str, bytes]) -> None:
     for name, content in files.items():
         path = directory / name
         path.touch(mode=0o600)

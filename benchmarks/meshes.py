@@ -1,10 +1,11 @@
 """Meshes of any size for benchmarks: services that call five others each, in several namespaces."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.config import MeshConfig
+from benchmarks.manifests import document, text
+from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
@@ -25,8 +26,8 @@ from mesh.workload import Workload, WorkloadKey, WorkloadPort
 NAMESPACES: Final = 10
 SPLIT_EVERY: Final = 10
 CONFIG: Final = ObjectKey("MeshConfig", Namespace("osm-system"), "osm-mesh-config")
-_STEPS: Final = (1, 7, 31, 101, 163)
-"""How far apart, by number, a service and those it calls are."""
+_STEPS: Final = (1, 7, 31, 43, 68)
+"""How far apart, by number, a service and those it calls are; in tiny meshes some of them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Mesh:
 
     def inventory(self) -> Inventory:
         """Return the workloads as a provider has them."""
-        return Inventory(tuple(self.workloads.values()))
+        return Inventory.of(self.workloads.values())
 
 
 def mesh(services: int, replicas: int = 2) -> Mesh:
@@ -49,7 +50,7 @@ def mesh(services: int, replicas: int = 2) -> Mesh:
     """
     objects: dict[ObjectKey, Sourced] = {}
     workloads: dict[WorkloadKey, Workload] = {}
-    _put(objects, CONFIG, MeshConfig())
+    _put(objects, CONFIG, config())
     for number in range(services):
         for key, value in service_objects(number, services):
             _put(objects, key, value)
@@ -70,9 +71,9 @@ def service_objects(number: int, services: int) -> list[tuple[ObjectKey, MeshObj
         (ObjectKey("Service", namespace, name), service),
         (ObjectKey("HTTPRouteGroup", namespace, name), HTTPRouteGroup(key, matches)),
     ]
-    found.extend(target(number, (number + step) % services) for step in _STEPS)
+    found.extend(target(number, other) for other in called(number, services))
     if number % SPLIT_EVERY == 0:
-        found.append(split(number, 1))
+        found.append(split(number, services, 1))
     return found
 
 
@@ -84,10 +85,10 @@ def target(source: int, destination: int, *matches: str) -> tuple[ObjectKey, Tra
     return ObjectKey("TrafficTarget", namespace, name), value
 
 
-def split(number: int, weight: int) -> tuple[ObjectKey, TrafficSplit]:
+def split(number: int, services: int, weight: int) -> tuple[ObjectKey, TrafficSplit]:
     """Let a service share its calls with another of its namespace."""
     namespace, name = _namespace(number), _name(number)
-    other = ServiceName(_name(number + 30))  # callers by the steps 1 and 31 may call both
+    other = ServiceName(_name((number + 30) % services))  # callers by the steps 1 and 31 may call both
     backends = (Backend(ServiceName(name), 10), Backend(other, weight))
     value = TrafficSplit(PolicyKey(namespace, name), ServiceKey(namespace, ServiceName(name)), backends)
     return ObjectKey("TrafficSplit", namespace, name), value
@@ -111,6 +112,50 @@ def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
 def sourced(key: ObjectKey, value: MeshObject) -> Sourced:
     """Return an object as a source has it."""
     return Sourced(key, value, Origin("mesh.yaml"))
+
+
+def config(version: TlsVersion = TlsVersion.V1_2) -> MeshConfig:
+    """Return the mesh-wide settings; the TLS version stands in every listener and cluster."""
+    return MeshConfig(sidecar=SidecarSettings(tls_min_version=version))
+
+
+def called(number: int, services: int) -> tuple[int, ...]:
+    """Return the services that one calls."""
+    return tuple(dict.fromkeys((number + step) % services for step in _STEPS))
+
+
+def callers(number: int, services: int) -> tuple[int, ...]:
+    """Return the services that call one which is no backend of another's split."""
+    return tuple(sorted({(number - step) % services for step in _STEPS}))
+
+
+def proxy_names(services: int, replicas: int = 2) -> list[str]:
+    """Return the common names of all sidecars, in the order of their services."""
+    found = (workload(number, replica) for number in range(services) for replica in range(replicas))
+    return [str(each.proxy_name) for each in found]
+
+
+def files(services: int, replicas: int = 2) -> dict[str, str]:
+    """Return the mesh as manifest files by name."""
+    found = {"config.yaml": text([document(CONFIG, config())])}
+    for number in range(services):
+        found |= service_file(number, service_objects(number, services))
+        for replica in range(replicas):
+            found |= workload_file(workload(number, replica))
+    return found
+
+
+def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -> dict[str, str]:
+    """Return the file of what belongs to one service."""
+    return {
+        f"{_namespace(number)}/{_name(number)}.yaml": text(document(key, value) for key, value in objects)
+    }
+
+
+def workload_file(value: Workload) -> dict[str, str]:
+    """Return the file of one workload."""
+    key = ObjectKey("Workload", value.key.namespace, value.key.name)
+    return {f"{key.namespace}/{key.name}.yaml": text([document(key, value)])}
 
 
 def _put(objects: dict[ObjectKey, Sourced], key: ObjectKey, value: MeshObject) -> None:

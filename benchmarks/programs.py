@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from benchmarks.processes import cpu_seconds, memory
+
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 30.0
 """Seconds that a server may take to start."""
@@ -56,21 +58,13 @@ class Server:
     control: str
 
     def cpu_seconds(self) -> float:
-        """Return user and system time of the process, threads that have ended included.
-
-        It is the process's POSIX CPU clock, read from outside: nanoseconds, where /proc has ticks of 10 ms.
-        The identifier is Linux's: the complement of the process id, and 2 for the scheduler's clock.
-        """
-        return time.clock_gettime(~self.process.pid << 3 | 2)
+        """Return user and system time of the process."""
+        return cpu_seconds(self.process.pid)
 
     def memory_mib(self) -> tuple[float, float]:
         """Return resident memory now, and the most that it was."""
-        found = {}
-        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii").splitlines():
-            name, _, value = line.partition(":")
-            if name in ("VmRSS", "VmHWM"):
-                found[name] = int(value.split()[0]) / 1024
-        return found["VmRSS"], found["VmHWM"]
+        found = memory(self.process.pid)
+        return found.resident, found.peak
 
     def streams(self) -> int:
         """Return how many streams the server has."""

@@ -1,6 +1,9 @@
-"""A profile of the event loop's thread by samples: which line ran, each millisecond of CPU time."""
+"""A profile of this process by samples: where its CPU time goes, line by line, in all threads."""
 
+import os
 import signal
+import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,47 +11,119 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
-INTERVAL: Final = 0.001
-SHOWN: Final = 40
+INTERVAL: Final = 0.002
+SWITCHING: Final = 0.0001
+"""Within how many seconds another thread gives way; else samples pile up where one does so of itself."""
+SHOWN: Final = 60
+_TASKS: Final = Path("/proc/self/task")
+
+
+class Profile:
+    """Samples while it runs: the CPU that each thread used since the sample before goes to where it is now.
+
+    What runs in C counts for the Python line that called it. A thread that runs no Python, such as gRPC's,
+    is called by its name in the system.
+    """
+
+    def __init__(self) -> None:
+        self._lines: Counter[tuple[CodeType, int]] = Counter()
+        self._functions: Counter[CodeType] = Counter()
+        self._native: Counter[str] = Counter()
+        self._used: dict[int, int] = {}
+        self._switching = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCHING)
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
+        self._thread.start()
+
+    def end(self, output: Path) -> None:
+        """Stop, and write lines and functions by share of the CPU time."""
+        self._ending.set()
+        self._thread.join()
+        sys.setswitchinterval(self._switching)
+        lines = Counter({f"{_place(code)}:{line}": used for (code, line), used in self._lines.items()})
+        lines.update(self._native)
+        functions: Counter[str] = Counter()
+        for code, used in self._functions.items():
+            functions[_place(code)] += used
+        total = max(1, lines.total())
+        with output.open("w", encoding="utf-8") as file:
+            for title, counter in (
+                ("lines, themselves", lines),
+                ("functions, with what they call", functions),
+            ):
+                file.write(f"{title} ({total / 1e9:.3f} s CPU)\n")
+                file.writelines(
+                    f"{100 * used / total:6.2f} %  {place}\n" for place, used in counter.most_common(SHOWN)
+                )
+                file.write("\n")
+
+    def _run(self) -> None:
+        own = threading.get_native_id()
+        while not self._ending.wait(INTERVAL):
+            frames = sys._current_frames()  # noqa: SLF001 - documented, and there is no other way
+            known = {each.native_id: frames.get(each.ident or 0) for each in threading.enumerate()}
+            for task in os.listdir(_TASKS):  # noqa: PTH208 - many times a second
+                number = int(task)
+                used = self._spent(number)
+                if used and number != own:
+                    self._take(number, known.get(number), used)
+
+    def _spent(self, number: int) -> int:
+        """Return the nanoseconds of CPU that a thread used since it was last asked; 0 the first time."""
+        try:
+            now = int((_TASKS / str(number) / "schedstat").read_bytes().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            return 0  # it has ended
+        before, self._used[number] = self._used.get(number, now), now
+        return now - before
+
+    def _take(self, number: int, frame: FrameType | None, used: int) -> None:
+        if frame is None:
+            self._native[f"(thread) {_comm(number)}"] += used
+            return
+        self._lines[frame.f_code, frame.f_lineno or 0] += used
+        seen = set()
+        each: FrameType | None = frame
+        while each is not None:
+            seen.add(each.f_code)
+            each = each.f_back
+        for code in seen:
+            self._functions[code] += used
 
 
 @contextmanager
 def sampled(output: Path) -> Iterator[None]:
-    """Sample until the block ends, then write the lines and functions by share of the samples.
-
-    What runs in C counts for the Python line that called it. The timer counts CPU of all threads, so the
-    share of a line that waits (`select`) is that of the other threads: gRPC's, and TLS in them.
-    """
-    lines: Counter[tuple[CodeType, int]] = Counter()
-    functions: Counter[CodeType] = Counter()
-
-    def take(number: int, frame: FrameType | None) -> None:
-        del number
-        if frame is not None:
-            lines[frame.f_code, frame.f_lineno or 0] += 1
-        seen = set()
-        while frame is not None:
-            seen.add(frame.f_code)
-            frame = frame.f_back
-        functions.update(seen)
-
-    signal.signal(signal.SIGPROF, take)
-    signal.setitimer(signal.ITIMER_PROF, INTERVAL, INTERVAL)
+    """Sample until the block ends, then write the profile."""
+    profile = Profile()
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, signal.SIG_IGN)  # one may be under way
-        named = Counter({f"{_place(code)}:{line}": count for (code, line), count in lines.items()})
-        called = Counter({_place(code): count for code, count in functions.items()})
-        total = max(1, lines.total())
-        with output.open("w", encoding="utf-8") as file:
-            for title, counter in (("lines, themselves", named), ("functions, with what they call", called)):
-                file.write(f"{title} ({total} samples)\n")
-                file.writelines(
-                    f"{100 * count / total:6.2f} %  {place}\n" for place, count in counter.most_common(SHOWN)
-                )
-                file.write("\n")
+        profile.end(output)
+
+
+def sample_on_signal(folder: Path) -> None:
+    """Sample from each SIGUSR1 to the next, and write `1.txt`, `2.txt` and so on into the folder."""
+    running: list[Profile] = []
+    written = 0
+
+    def toggle(number: int, frame: FrameType | None) -> None:
+        nonlocal written
+        del number, frame
+        if not running:
+            running.append(Profile())
+            return
+        written += 1
+        running.pop().end(folder / f"{written}.txt")
+
+    signal.signal(signal.SIGUSR1, toggle)
+
+
+def _comm(number: int) -> str:
+    try:
+        return (_TASKS / str(number) / "comm").read_text("utf-8").strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return "ended"
 
 
 def _place(code: CodeType) -> str:

@@ -71,7 +71,7 @@ def may_call(
     """Say whether a client may send anything at all to a port of a server identity's workloads."""
     if server is None:
         return False
-    if view.config.permissive:
+    if view.permissive(server.namespace):
         return True
     return any(
         admission(view, target, port, protocol) != Nothing()

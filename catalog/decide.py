@@ -10,11 +10,16 @@ one target, with P the port at which the workload is called:
 
 A match holds if its path expression fits the whole path without query, the method is among its methods, and
 each header expression fits one value of that header in full; `host` is the authority. A TrafficSplit says
-which Services answer instead of its apex; it grants nothing. In permissive mode whoever has a certificate of
-the mesh is admitted, and splits hold as ever.
+which Services answer instead of its apex; it grants nothing. A server whose namespace is permissive, by its
+own annotation or else by the MeshConfig, admits whoever has a certificate of the mesh; splits hold as ever.
+
+Two things besides policy keep a call from being made, and neither grants any: the caller's sidecar is not
+told of the service, because its workload or namespace narrows what it is told of; or nobody who would answer
+is ready (`catalog.admission`).
 
 What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
-with the translation (`catalog.access`, `inbound`, `outbound`, `splits`); both ask `endpoints` who is where.
+with the translation (`catalog.access`, `inbound`, `outbound`, `splits`, `openness`, `narrowing`); both ask
+`endpoints` who is where, and `admission` who is ready.
 """
 
 import enum
@@ -24,10 +29,11 @@ from dataclasses import dataclass
 from catalog.endpoints import endpoints
 from catalog.ports import spoken
 from catalog.requests import Request, fits
+from catalog.standing import accepts_everyone, ready_places, told
+from catalog.verdicts import Place, Verdict, judge, matches_of, verdicts
 from catalog.view import View
 from mesh.identity import ServiceIdentity
-from mesh.names import Port
-from mesh.policy import Backend, HTTPMatch, PolicyKey, RouteKind, Rule, TrafficSplit, TrafficTarget
+from mesh.policy import Backend, PolicyKey, TrafficSplit, TrafficTarget
 from mesh.service import ServiceKey, ServicePort
 
 __all__ = [
@@ -37,6 +43,7 @@ __all__ = [
     "Request",
     "Share",
     "Verdict",
+    "accepts_everyone",
     "admitting",
     "backends",
     "decide",
@@ -45,7 +52,9 @@ __all__ = [
     "matches_of",
     "may_answer",
     "places",
+    "ready_places",
     "split_for",
+    "told",
     "verdicts",
 ]
 
@@ -54,7 +63,8 @@ class Answer(enum.StrEnum):
     """What becomes of a request.
 
     REFUSED: the server says no (403, or a closed connection). UNREACHABLE: the client's sidecar knows
-    nobody who might answer. DEPENDS: some of the workloads that may be chosen admit it and some do not.
+    nobody who might answer. DEPENDS: some of the workloads that may be chosen admit it and some do not, or
+    are not ready; or some of the client's workloads are told of the service and some are not.
     """
 
     ALLOWED = "allowed"
@@ -63,33 +73,12 @@ class Answer(enum.StrEnum):
     DEPENDS = "depends"
 
 
-class Verdict(enum.StrEnum):
-    """What one TrafficTarget says of a request to one place; only ADMITS is a yes.
-
-    OTHER_REQUESTS: it admits some requests there, and not this one.
-    """
-
-    ADMITS = "admits it"
-    OTHER_REQUESTS = "admits other requests there"
-    OTHER_CLIENTS = "names other sources"
-    OTHER_PORTS = "admits other ports"
-    HTTP_ONLY = "has HTTP rules only, and the port is TCP"
-    DANGLING = "has no rule that refers to anything"
-    NO_RULES = "has no rules"
-    NOT_IN_FORCE = "stands in another namespace than its destination"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """Who answers for a service, and at which port of the workload."""
-
-    identity: ServiceIdentity
-    port: Port
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A service that may answer, with its weight: whose workloads admit the request, and whose do not."""
+    """A service that may answer, with its weight: whose workloads admit the request, and whose do not.
+
+    Without either there is none that is ready: calls to it fail.
+    """
 
     service: ServiceKey
     weight: int
@@ -120,18 +109,23 @@ def decide(view: View, request: Request) -> Decision:
     if request.client is None:
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
+    heard = {each.yes for each in told(view, request.client, request.service)}
+    if heard == {False}:
+        return Decision(Answer.UNREACHABLE)
     split = split_for(view, request, port)
     because: set[tuple[str, PolicyKey]] = set() if split is None else {("TrafficSplit", split.key)}
     shares: list[Share] = []
     for key, their_port, weight in backends(view, request, port, split):
         answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
-        yes = {place: admitting(view, request, place) for place in answering}
+        ready = ready_places(view, key, their_port)
+        yes = {place: admitting(view, request, place) for place in answering if place[0] in ready}
         if answering:
             shares.append(_share(key, weight, yes))
         if weight > 0:
             because.update(("TrafficTarget", each.key) for found in yes.values() for each in found or ())
     chosen = [share for share in shares if share.weight > 0]
-    return Decision(_answer(chosen), tuple(shares) if chosen else (), tuple(sorted(because)))
+    answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
+    return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)))
 
 
 def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
@@ -178,61 +172,17 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
 
 def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
     """Say whether the client may send anything at all to a place."""
-    return view.config.permissive or any(
+    return accepts_everyone(view, place[0].identity.namespace) or any(
         verdict in (Verdict.ADMITS, Verdict.OTHER_REQUESTS) for _, verdict in verdicts(view, request, place)
     )
 
 
 def admitting(view: View, request: Request, place: tuple[Place, bool]) -> tuple[TrafficTarget, ...] | None:
-    """Return the targets that admit the request at a place; none in permissive mode; None where it is no."""
-    if view.config.permissive:
+    """Return the targets that admit the request at a place; none where all are; None where it is no."""
+    if accepts_everyone(view, place[0].identity.namespace):
         return ()
     found = [target for target, verdict in verdicts(view, request, place) if verdict is Verdict.ADMITS]
     return tuple(found) or None
-
-
-def verdicts(
-    view: View, request: Request, place: tuple[Place, bool]
-) -> Iterator[tuple[TrafficTarget, Verdict]]:
-    """Yield what every target for a place's identity says of the request, in the order of their keys."""
-    where, is_http = place
-    for target in view.targets_by_destination.get(where.identity, ()):
-        yield target, judge(view, request, target, where.port, is_http=is_http)
-
-
-def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is_http: bool) -> Verdict:
-    """Return what a target says of a request to its destination, called at a port: the table of rules."""
-    if target.key.namespace != target.destination.namespace:
-        return Verdict.NOT_IN_FORCE
-    if request.client not in target.sources:
-        return Verdict.OTHER_CLIENTS
-    kinds = {rule.kind for rule in target.rules}
-    if not kinds:
-        return Verdict.NO_RULES
-    if target.port not in (None, port):
-        return Verdict.OTHER_PORTS
-    if RouteKind.TCP in kinds:
-        routes = [view.tcp_routes.get(_key(target, rule.name)) for rule in _rules(target, RouteKind.TCP)]
-        known = [route for route in routes if route is not None]
-        if not any(not route.ports or port in route.ports for route in known):
-            return Verdict.OTHER_PORTS if known else Verdict.DANGLING
-    if not is_http:
-        return Verdict.ADMITS if RouteKind.TCP in kinds else Verdict.HTTP_ONLY
-    if RouteKind.HTTP not in kinds:
-        return Verdict.ADMITS
-    matches = tuple(matches_of(view, target))
-    if not matches:
-        return Verdict.DANGLING
-    return Verdict.ADMITS if any(fits(match, request) for match in matches) else Verdict.OTHER_REQUESTS
-
-
-def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
-    """Yield the matches that a target's rules name; a rule that names one that is not there names none."""
-    for rule in _rules(target, RouteKind.HTTP):
-        group = view.http_groups.get(_key(target, rule.name))
-        by_name = {match.name: match for match in group.matches} if group is not None else {}
-        if all(name in by_name for name in rule.matches):
-            yield from (by_name[name] for name in rule.matches or by_name)
 
 
 def _decides(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
@@ -260,19 +210,12 @@ def _share(
 def _answer(chosen: list[Share]) -> Answer:
     admitted = any(share.admitted for share in chosen)
     refused = any(share.refused for share in chosen)
+    waiting = any(not share.admitted and not share.refused for share in chosen)
     if not (admitted or refused):
         return Answer.UNREACHABLE
-    if admitted and refused:
+    if admitted and (refused or waiting):
         return Answer.DEPENDS
     return Answer.ALLOWED if admitted else Answer.REFUSED
-
-
-def _rules(target: TrafficTarget, kind: RouteKind) -> Iterator[Rule]:
-    return (rule for rule in target.rules if rule.kind is kind)
-
-
-def _key(target: TrafficTarget, name: str) -> PolicyKey:
-    return PolicyKey(target.key.namespace, name)
 
 
 def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | None:

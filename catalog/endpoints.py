@@ -1,11 +1,11 @@
 """Where a service's port is reached, and who answers there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from catalog.ports import target_number
 from catalog.view import View
 from incremental.derived import derived
-from mesh.identity import ServiceIdentity
+from mesh.identity import ProxyName
 from mesh.names import IpAddress, Namespace, Port
 from mesh.objects import EndpointSlice
 from mesh.service import Service, ServiceKey, ServicePort
@@ -36,13 +36,13 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
         for number in _slice_numbers(each, service, port):
             for address in map(IpAddress, each.addresses):
                 if (address, number) not in out_of_use:
-                    identity = identity_at(view, key.namespace, address, number)
-                    found.setdefault((address, number), Endpoint(key, port.port, address, number, identity))
+                    sliced = _of_slice(view, key, port, address, number)
+                    found.setdefault((address, number), sliced)
     return tuple(found[each] for each in sorted(found))
 
 
-def identity_at(view: View, namespace: Namespace, address: IpAddress, port: Port) -> ServiceIdentity | None:
-    """Return whose sidecar answers at an address and port, None where none of that namespace does.
+def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port) -> tuple[Workload, ...]:
+    """Return the workloads whose sidecar may be listening at an address and port.
 
     Only workloads of the service's own namespace count: a slice must not borrow another namespace's.
     """
@@ -53,13 +53,32 @@ def identity_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     ]
     if len(there) > 1:
         there = [each for each in there if any(known.number == port for known in each.ports)]
+    return tuple(there)
+
+
+def _of_slice(view: View, key: ServiceKey, port: ServicePort, address: IpAddress, number: Port) -> Endpoint:
+    there = sidecars_at(view, key.namespace, address, number)
     identities = {each.identity for each in there}
-    return identities.pop() if len(identities) == 1 else None
+    if len(identities) != 1:  # nobody is there, or who is cannot be told
+        return Endpoint(key, port.port, address, number)
+    return Endpoint(key, port.port, address, number, identities.pop(), proxies=_proxies(there))
 
 
 def _of_workload(key: ServiceKey, port: ServicePort, workload: Workload, number: Port) -> Endpoint:
-    identity = workload.identity if workload.uuid is not None else None
-    return Endpoint(key, port.port, workload.address, number, identity, workload.locality, workload.weight)
+    return Endpoint(
+        key,
+        port.port,
+        workload.address,
+        number,
+        identity=workload.identity if workload.uuid is not None else None,
+        locality=workload.locality,
+        weight=workload.weight,
+        proxies=_proxies((workload,)),
+    )
+
+
+def _proxies(workloads: Iterable[Workload]) -> tuple[ProxyName, ...]:
+    return tuple(each.proxy_name for each in workloads if each.proxy_name is not None)
 
 
 def _slice_numbers(found: EndpointSlice, service: Service, port: ServicePort) -> Iterator[Port]:

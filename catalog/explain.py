@@ -9,23 +9,17 @@ from dataclasses import dataclass
 from catalog import decide as oracle
 from catalog.decide import Answer, Decision, Place, Verdict
 from catalog.explain_remedy import remedy
+from catalog.explain_standing import narrowing, openness, waiting
+from catalog.explain_steps import Step, origin_of
 from catalog.ports import spoken
 from catalog.requests import Request, headers_missed, method_fits, path_fits
 from catalog.view import View
-from mesh.objects import ObjectKey, Origin
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficSplit, TrafficTarget
 from mesh.service import Service, ServiceKey, ServicePort
 
+__all__ = ["Explanation", "Step", "explain"]
+
 Manifest = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step: a sentence, and the objects it speaks of with their places; `depth` is how far in it stands."""
-
-    text: str
-    objects: tuple[tuple[ObjectKey, Origin], ...] = ()
-    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +49,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         names = ", ".join(sorted(str(key) for key in view.services if key.name == request.service.name))
         yield Step(f"there is no Service {request.service}" + (f", but {names}" if names else ""))
         return
-    origin = _origin(view, "Service", service.key)
+    origin = origin_of(view, "Service", service.key)
     port = service.port(request.port)
     if port is None:
         has = ", ".join(str(each.port) for each in service.ports) or "none"
@@ -69,10 +63,11 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         yield Step(
             f"no workload has the identity {request.client}; what follows holds for the day one has it"
         )
-    if view.config.permissive:
-        config = [sourced for key, sourced in view.sourced.items() if key.kind == "MeshConfig"]
-        where = tuple((each.key, each.origin) for each in config)
-        yield Step("the mesh is permissive: whoever has a certificate of the mesh is admitted", where)
+    told = oracle.told(view, request.client, request.service)
+    yield from narrowing(view, request.service, told)
+    if not any(each.yes for each in told):
+        return
+    yield from openness(view, request.service.namespace)
     yield from _split(view, request, port)
 
 
@@ -89,11 +84,11 @@ def _split(view: View, request: Request, port: ServicePort) -> Iterator[Step]:
         shares = ", ".join(f"{each.service} {each.weight}" for each in split.backends)
         kind = "its matches fit and" if split.matches else "it"
         text = f"TrafficSplit {split.key} says who answers, for {kind} comes first: {shares}"
-        yield Step(text, _origin(view, "TrafficSplit", split.key))
+        yield Step(text, origin_of(view, "TrafficSplit", split.key))
     for other in view.splits_by_apex.get(request.service, ()):
         if split is None or other.key != split.key:
             yield Step(
-                f"TrafficSplit {other.key} does not count here", _origin(view, "TrafficSplit", other.key)
+                f"TrafficSplit {other.key} does not count here", origin_of(view, "TrafficSplit", other.key)
             )
     yield from _backends(view, request, port, split)
 
@@ -109,15 +104,16 @@ def _backends(view: View, request: Request, port: ServicePort, split: TrafficSpl
         found = oracle.places(view, key, their_port)
         asked = [place for place in found if oracle.may_answer(view, request, place)]
         share = f" (weight {weight})" if split is not None else ""
+        yield from waiting(view, key, their_port)
         if not found:
-            yield Step(f"nobody with a sidecar stands behind {key}{share}", _origin(view, "Service", key))
+            yield Step(f"nobody with a sidecar stands behind {key}{share}", origin_of(view, "Service", key))
         for place in found:
             none = "" if place in asked else "; it may be sent nothing, and gets no share"
             yield Step(
                 f"{key}{share} is answered by {place[0].identity} at port {place[0].port}{none}",
-                _origin(view, "Service", key),
+                origin_of(view, "Service", key),
             )
-            if not view.config.permissive:
+            if not oracle.accepts_everyone(view, place[0].identity.namespace):
                 yield from _place(view, request, place)
 
 
@@ -126,7 +122,7 @@ def _place(view: View, request: Request, place: tuple[Place, bool]) -> Iterator[
     if not found:
         yield Step(f"no TrafficTarget has the destination {place[0].identity}", depth=1)
     for target, verdict in found:
-        origin = _origin(view, "TrafficTarget", target.key)
+        origin = origin_of(view, "TrafficTarget", target.key)
         yield Step(f"TrafficTarget {target.key} {_words(verdict, request, target)}", origin, depth=1)
         if verdict in (Verdict.ADMITS, Verdict.OTHER_REQUESTS):
             yield from _matches(view, request, target, is_http=place[1])
@@ -144,10 +140,10 @@ def _matches(view: View, request: Request, target: TrafficTarget, *, is_http: bo
         key = PolicyKey(target.key.namespace, rule.name)
         if rule.kind is RouteKind.TCP and key in view.tcp_routes:
             ports = ", ".join(map(str, view.tcp_routes[key].ports)) or "all ports"
-            yield Step(f"TCPRoute {key}: {ports}", _origin(view, "TCPRoute", key), depth=2)
+            yield Step(f"TCPRoute {key}: {ports}", origin_of(view, "TCPRoute", key), depth=2)
         group = view.http_groups.get(key)
         if rule.kind is RouteKind.HTTP and group is not None and is_http:
-            origin = _origin(view, "HTTPRouteGroup", key)
+            origin = origin_of(view, "HTTPRouteGroup", key)
             for match in group.matches:
                 if not rule.matches or match.name in rule.matches:
                     text = f"HTTPRouteGroup {key}, match {match.name}: {_fit(match, request)}"
@@ -176,8 +172,3 @@ def _conclusion(decision: Decision, *, helps: bool) -> Step:
         case Answer.UNREACHABLE:
             said = "unreachable: the client's sidecar knows nobody who might answer (no connection, or 503)"
     return Step(said if helps else f"{said}; no policy that is added would make it a yes")
-
-
-def _origin(view: View, kind: str, key: PolicyKey | ServiceKey) -> tuple[tuple[ObjectKey, Origin], ...]:
-    found = view.sourced.get(ObjectKey(kind, key.namespace, key.name))
-    return () if found is None else ((found.key, found.origin),)

@@ -29,14 +29,21 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
     decision = oracle.decide(view, request)
     if port is None or request.client is None or decision.answer is Answer.ALLOWED:
         return ()
+    if not all(each.yes for each in oracle.told(view, request.client, request.service)):
+        return ()
+    found: list[tuple[Place, bool]] = []
     split = oracle.split_for(view, request, port)
-    found = [
-        place
-        for key, their_port, weight in oracle.backends(view, request, port, split)
-        if weight > 0
-        for place in oracle.places(view, key, their_port)
-        if decision.answer is Answer.UNREACHABLE or oracle.may_answer(view, request, place)
-    ]
+    for key, their_port, weight in oracle.backends(view, request, port, split):
+        behind = oracle.places(view, key, their_port) if weight > 0 else ()
+        ready = oracle.ready_places(view, key, their_port)
+        if behind and not ready:
+            return ()  # whatever policy says, whoever answers there is not ready
+        found.extend(
+            place
+            for place in behind
+            if place[0] in ready
+            and (decision.answer is Answer.UNREACHABLE or oracle.may_answer(view, request, place))
+        )
     refused = {place for place in found if oracle.admitting(view, request, place) is None}
     return tuple(_manifests(view, request, sorted(refused)))
 

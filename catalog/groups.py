@@ -5,9 +5,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, ProxyUuid
-from mesh.service import ServiceKey
-from mesh.workload import Explicit, Interception, Workload, WorkloadKey, WorkloadPort
+from mesh.names import IpAddress, Namespace, ProxyUuid
+from mesh.objects import NamespaceObject, ObjectKey
+from mesh.service import Egress, ServiceKey
+from mesh.workload import (
+    DRIVER_ANNOTATION,
+    Explicit,
+    Interception,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
 
 if TYPE_CHECKING:
     from catalog.view import View
@@ -19,6 +27,8 @@ class GroupKey:
 
     `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
     its own; `ports` are there because a service may name its target port, and a workload its protocol.
+    `egress` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
+    the sidecar driver that the workload or else its namespace names, empty where neither does.
     """
 
     identity: ServiceIdentity
@@ -28,6 +38,8 @@ class GroupKey:
     interception: Interception
     workload: WorkloadKey | None = None
     address: IpAddress | None = None
+    egress: Egress = None
+    driver: str = ""
 
 
 def group_of(view: "View", workload: Workload) -> GroupKey:
@@ -41,7 +53,17 @@ def group_of(view: "View", workload: Workload) -> GroupKey:
         interception=workload.interception,
         workload=workload.key if explicit else None,
         address=workload.address if explicit else None,
+        egress=workload.egress,
+        driver=workload.driver or namespace_driver(view, workload.key.namespace),
     )
+
+
+def namespace_driver(view: "View", namespace: Namespace) -> str:
+    """Return the sidecar driver that a namespace's annotation names; empty for none."""
+    found = view.sourced.get(ObjectKey("Namespace", Namespace(""), namespace))
+    if found is None or not isinstance(found.value, NamespaceObject):
+        return ""
+    return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
 
 
 def groups_of(view: "View", key: WorkloadKey) -> tuple[GroupKey, ...]:

@@ -12,23 +12,28 @@ def hosts(view: View, namespace: Namespace) -> tuple[tuple[IpAddress, tuple[str,
     """Return address and names of every service, sorted by name.
 
     Services of the namespace also have their bare name. A headless service has a line per endpoint, as its
-    DNS answer would.
+    DNS answer would, where the workload's own name comes first: `node-0.nodes.default` and so on.
     """
     return tuple(
-        (address, _names(view, service, namespace))
+        line
         for service in view.services.values()
-        for address in _addresses(view, service)
+        for line in _lines(view, service, _names(view, service, namespace))
     )
 
 
-def _addresses(view: View, service: Service) -> Iterator[IpAddress]:
+def _lines(
+    view: View, service: Service, names: tuple[str, ...]
+) -> Iterator[tuple[IpAddress, tuple[str, ...]]]:
     if service.headless:
+        workloads = {each.address: each.key.name for each in view.backing.get(service.key, ())}
         found = {each.address for port in service.ports for each in endpoints(view, service.key, port)}
-        yield from sorted(found)
+        for address in sorted(found):
+            own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()
+            yield address, (*own, *names)
         return
-    address = service.cluster_ip or view.virtual_addresses.get(service.key)
-    if address is not None:
-        yield address
+    called_at = service.cluster_ip or view.virtual_addresses.get(service.key)
+    if called_at is not None:
+        yield called_at, names
 
 
 def _names(view: View, service: Service, namespace: Namespace) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
 @derived
 def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Access:
     """Return whom a port of an identity's workloads admits: the union of all TrafficTargets for it."""
-    if view.config.permissive:
+    if view.permissive(identity.namespace):
         return EveryoneInTheMesh()
     return OnlyRules(tuple(_rules(view, identity, port, protocol)))
 

@@ -55,6 +55,11 @@ def cluster_ips(_: ServiceKey, service: Service) -> tuple[IpAddress, ...]:
     return () if service.cluster_ip is None else (service.cluster_ip,)
 
 
+def namespaces(key: ServiceKey, _: Service) -> tuple[Namespace, ...]:
+    """Find a service by its namespace."""
+    return (key.namespace,)
+
+
 def addressing(_: ServiceKey, service: Service) -> tuple[str, ...]:
     """Find the services that need a virtual address: they have none of their own and are not headless."""
     return (VIRTUAL,) if service.cluster_ip is None and not service.headless else ()

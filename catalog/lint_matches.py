@@ -12,15 +12,6 @@ from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
 
 
-def problems(view: View) -> Iterator[Problem]:
-    """Yield the problems of every HTTPRouteGroup, and of the matches that TrafficTargets put together."""
-    for group in view.http_groups.values():
-        yield from _of_group(view, group)
-    for target in view.targets:
-        if in_force(target):
-            yield from _shadowed(view, target)
-
-
 def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
     """Say whether whatever fits `other` surely fits `one`; expressions are compared as they are written."""
     return (
@@ -30,7 +21,8 @@ def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
     )
 
 
-def _of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
+def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
+    """Yield the problems of an HTTPRouteGroup's matches."""
     key = ObjectKey("HTTPRouteGroup", group.key.namespace, group.key.name)
     for number, match in enumerate(group.matches):
         for header in match.headers:
@@ -45,8 +37,10 @@ def _of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
             yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, second.name, wanted)
 
 
-def _shadowed(view: View, target: TrafficTarget) -> Iterator[Problem]:
+def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the matches that add nothing to the others of one target, where they are not plainly equal."""
+    if not in_force(target):
+        return
     key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
     named: list[tuple[int, str, HTTPMatch]] = [
         (number, f"{rule.name}/{match.name}", match)

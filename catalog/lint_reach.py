@@ -1,14 +1,12 @@
 """Whom a TrafficTarget reaches: nobody, everybody, everything, or somebody of another namespace."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from catalog.access import rule_matches
 from catalog.codes import Code
+from catalog.lint import MANY, Lint
 from catalog.saying import say
 from catalog.view import View
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
 
@@ -16,36 +14,13 @@ _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The identities that workloads have, and the namespaces in which each name is one."""
-
-    identities: frozenset[ServiceIdentity]
-    namespaces: dict[str, list[Namespace]]
-
-    @classmethod
-    def of(cls, view: View) -> "Known":
-        """Collect them from a view."""
-        namespaces: dict[str, list[Namespace]] = {}
-        for identity in sorted(view.workloads_by_identity):
-            namespaces.setdefault(identity.service_account, []).append(identity.namespace)
-        return cls(frozenset(view.workloads_by_identity), namespaces)
-
-    def elsewhere(self, identity: ServiceIdentity) -> str:
-        """Say where a workload has an identity of that name, if not here; empty where none has."""
-        found = self.namespaces.get(identity.service_account, [])
-        return ", ".join(f"{namespace}/{identity.service_account}" for namespace in found)
-
-
-def problems(view: View) -> Iterator[Problem]:
-    """Yield the problems of every TrafficTarget."""
-    known = Known.of(view)
-    for target in view.targets:
-        yield from _nobody(view, known, target)
-        yield from _everybody(view, known, target)
-        if is_wide_open(view, target):
-            wanted = "its sources may do everything on every port; name routes if that is not meant"
-            yield _said(view, target, Code.WIDE_OPEN, Severity.INFO, "spec.rules", "", wanted)
+def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield what is wrong with whom a TrafficTarget reaches."""
+    yield from _nobody(lint, target)
+    yield from _everybody(lint, target)
+    if is_wide_open(lint.view, target):
+        wanted = "its sources may do everything on every port; name routes if that is not meant"
+        yield _said(lint.view, target, Code.WIDE_OPEN, Severity.INFO, "spec.rules", "", wanted)
 
 
 def is_wide_open(view: View, target: TrafficTarget) -> bool:
@@ -63,9 +38,10 @@ def _is_any(match: HTTPMatch) -> bool:
     return match.path_regex in (None, ".*", "/.*") and not match.methods and not match.headers
 
 
-def _nobody(view: View, known: Known, target: TrafficTarget) -> Iterator[Problem]:
-    if target.destination not in known.identities:
-        near = known.elsewhere(target.destination)
+def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    view, known = lint.view, lint.view.workloads_by_identity
+    if target.destination not in known:
+        near = lint.elsewhere(target.destination)
         wanted = "the identity of a workload; until one has it, nothing is admitted"
         yield _said(
             view,
@@ -77,18 +53,22 @@ def _nobody(view: View, known: Known, target: TrafficTarget) -> Iterator[Problem
             wanted + (f" (there is {near})" if near else ""),
         )
     for number, source in enumerate(target.sources):
-        if source not in known.identities and (near := known.elsewhere(source)):
+        if source not in known and (near := lint.elsewhere(source)):
             field, wanted = f"spec.sources[{number}]", f"no workload has this identity; one has {near}"
             yield _said(view, target, Code.SOURCE_NAMESPACE, Severity.WARNING, field, str(source), wanted)
-    if target.sources and known.identities.isdisjoint(target.sources):
+    if target.sources and not any(source in known for source in target.sources):
         named = ", ".join(map(str, target.sources))
         wanted = "the identity of a workload; until one has it, nobody is admitted"
         yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
 
 
-def _everybody(view: View, known: Known, target: TrafficTarget) -> Iterator[Problem]:
-    others = known.identities - {target.destination}
-    if len(others) > _FEW and others <= set(target.sources):
+def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    if (crowd := lint.crowd) == MANY:
+        return
+    view, known = lint.view, lint.view.workloads_by_identity
+    others = crowd - (target.destination in known)
+    named = sum(each in known for each in set(target.sources) - {target.destination})
+    if _FEW < others <= named:
         wanted = "every other identity of the mesh is a source; leave out who need not call it"
         yield _said(
             view, target, Code.EVERYBODY, Severity.WARNING, "spec.sources", str(len(target.sources)), wanted

@@ -4,25 +4,28 @@ from collections.abc import Iterator
 
 from catalog.codes import Code
 from catalog.endpoints import endpoints
+from catalog.lint import Lint, called_at
 from catalog.outbound import protocol_of
 from catalog.ports import declared_protocol, target_number
 from catalog.saying import say, workload_object
 from catalog.view import View
-from mesh.names import IpAddress, Port
+from mesh.names import Port
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.service import Protocol, Service, ServiceKey
 from mesh.workload import Endpoint, Explicit, Workload
 
 
-def problems(view: View) -> Iterator[Problem]:
-    """Yield the problems of every Service, and of the workloads that name services."""
-    for service in view.services.values():
-        yield from _behind(view, service)
-        yield from _guessed(view, service)
-    yield from _shared_addresses(view)
-    for workload in view.workloads.values():
-        yield from _names(view, workload)
-        yield from _protocols(view, workload)
+def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
+    """Yield the problems of a Service."""
+    yield from _behind(lint.view, service)
+    yield from _guessed(lint.view, service)
+    yield from _shared_addresses(lint, service)
+
+
+def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
+    """Yield the problems of the services that a workload names."""
+    yield from _names(view, workload)
+    yield from _protocols(view, workload)
 
 
 def _object(key: ServiceKey) -> ObjectKey:
@@ -64,30 +67,21 @@ def _selector(service: Service) -> str:
     return ", ".join(f"{name}={value}" for name, value in service.selector)
 
 
-def _shared_addresses(view: View) -> Iterator[Problem]:
-    holders: dict[tuple[IpAddress, Port], ServiceKey] = {}
-    for service in view.services.values():
-        for port in service.ports:
-            for address in _called_at(view, service):
-                holder = holders.setdefault((address, port.port), service.key)
-                if holder != service.key:
-                    wanted = f"Service {holder} is called at the same address and port, and gets the calls"
-                    yield say(
-                        view,
-                        _object(service.key),
-                        Code.SHARED_ADDRESS,
-                        Severity.WARNING,
-                        "spec.clusterIP",
-                        f"{address}:{port.port}",
-                        wanted,
-                    )
-
-
-def _called_at(view: View, service: Service) -> tuple[IpAddress, ...]:
-    if service.headless:
-        return tuple({each.address for port in service.ports for each in endpoints(view, service.key, port)})
-    address = service.cluster_ip or view.virtual_addresses.get(service.key)
-    return () if address is None else (address,)
+def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
+    for port in service.ports:
+        for where in called_at(lint.view, service, port):
+            holder = lint.called_at[where][0]
+            if holder != service.key:
+                wanted = f"Service {holder} is called at the same address and port, and gets the calls"
+                yield say(
+                    lint.view,
+                    _object(service.key),
+                    Code.SHARED_ADDRESS,
+                    Severity.WARNING,
+                    "spec.clusterIP",
+                    str(where),
+                    wanted,
+                )
 
 
 def _names(view: View, workload: Workload) -> Iterator[Problem]:

@@ -17,18 +17,17 @@ from mesh.policy import PolicyKey, TrafficSplit
 from mesh.service import ServiceKey
 
 
-def problems(view: View) -> Iterator[Problem]:
-    """Yield the problems of every TrafficSplit."""
-    for split in view.splits:
-        place = _Place(view, ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
-        yield from _backends(place, split)
-        refusals = list(_refusals(place, split))
-        yield from refusals
-        if not refusals:
-            yield from _ports(place, split)
-            yield from _overruled(place, split)
-            yield from _shadowed(place, split)
-            yield from _not_allowed(place, split)
+def problems(view: View, split: TrafficSplit) -> Iterator[Problem]:
+    """Yield the problems of a TrafficSplit."""
+    place = _Place(view, ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
+    yield from _backends(place, split)
+    refusals = list(_refusals(place, split))
+    yield from refusals
+    if not refusals:
+        yield from _ports(place, split)
+        yield from _overruled(place, split)
+        yield from _shadowed(place, split)
+        yield from _not_allowed(place, split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
 
 def _not_allowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the backends with a weight that clients of others may not call: they get no share of theirs."""
-    if place.view.config.permissive:
+    if place.view.permissive(split.key.namespace):
         return
     weights = splits.known_weights(place.view, split)
     callers = {key: _callers(place.view, key) for key, weight in weights.items() if weight > 0}

@@ -10,13 +10,8 @@ from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
 
 
-def problems(view: View) -> Iterator[Problem]:
-    """Yield the problems of every TrafficTarget."""
-    for target in view.targets:
-        yield from _of_target(view, target)
-
-
-def _of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
+def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield the problems of a TrafficTarget's parts."""
     key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
     if not in_force(target):
         yield say(

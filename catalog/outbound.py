@@ -1,16 +1,21 @@
 """Outbound policy: which services a workload may call, where, and who stands behind them.
 
 A client sees only what policy lets it reach: services that workloads of some TrafficTarget's destination
-back, at ports the target admits, and the apex of a split with such a backend. In permissive mode it sees
-every service. The server's sidecar decides again, request by request.
+back, at ports the target admits, the apex of a split with such a backend, and every service of a permissive
+namespace; a narrowing leaves out of that what it does not name. The server's sidecar decides again, request
+by request.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from catalog import splits
 from catalog.access import in_force, may_call
+from catalog.admission import takes_traffic
 from catalog.endpoints import endpoints
 from catalog.groups import GroupKey
+from catalog.narrowing import in_sight, narrowing
+from catalog.openness import open_services
 from catalog.ports import spoken
 from catalog.proxy import (
     Destination,
@@ -23,10 +28,10 @@ from catalog.proxy import (
 from catalog.view import View
 from incremental.derived import derived
 from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Port
+from mesh.names import Port
 from mesh.policy import TrafficSplit
 from mesh.service import Protocol, ServiceKey, ServicePort
-from mesh.workload import Endpoint, Explicit
+from mesh.workload import Endpoint, Explicit, Transparent
 
 
 @derived
@@ -34,14 +39,12 @@ def outbound_services(view: View, group: GroupKey) -> tuple[OutboundService, ...
     """Return the service ports that a group of proxies may call, sorted by service and port."""
     if isinstance(group.interception, Explicit):
         return _explicit(view, group, group.interception)
-    return _transparent(view, group.identity)
+    return _transparent(view, group)
 
 
 @derived
 def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that a client may be able to reach by some port, sorted."""
-    if view.config.permissive:
-        return tuple(view.services)
     direct = {
         service
         for target in view.targets_by_source.get(client, ())
@@ -50,14 +53,15 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
         for service in view.services_of.get(workload.key, ())
     }
     apexes = {split.apex for service in direct for split in view.splits_by_backend.get(service, ())}
-    return tuple(sorted(direct | {apex for apex in apexes if apex in view.services}))
+    seen = direct.union((apex for apex in apexes if apex in view.services), open_services(view))
+    return tuple(sorted(seen))
 
 
 @derived
-def admitted_endpoints(
+def allowed_endpoints(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
-    """Return the endpoints of a service's port that a client may call: in the mesh and admitted."""
+    """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
     protocol = protocol_of(view, key, port)
     return tuple(
         each
@@ -90,15 +94,16 @@ def destinations(
     view: View, client: ServiceIdentity, services: Iterable[OutboundService]
 ) -> tuple[Destination, ...]:
     """Return the destinations that the routes of these services name, sorted."""
-    named: dict[tuple[ServiceKey, str], bool] = {}
+    named: dict[tuple[ServiceKey, str, bool], bool] = {}
     for service in services:
         for route in service.routes:
             for backend in route.backends:
-                place = (backend.service, backend.target_port)
+                place = (backend.service, backend.target_port, backend.as_called)
                 named[place] = named.get(place, False) or service.protocol.is_http
     return tuple(
-        destination(view, client, key, target_port, is_http)
-        for (key, target_port), is_http in sorted(named.items())
+        replace(found, endpoints=(), as_called=True) if as_called else found
+        for (key, target_port, as_called), is_http in sorted(named.items())
+        for found in (destination(view, client, key, target_port, is_http),)
     )
 
 
@@ -106,12 +111,16 @@ def destinations(
 def destination(
     view: View, client: ServiceIdentity, key: ServiceKey, target_port: str, is_http: bool
 ) -> Destination:
-    """Return a service's target port with the endpoints and identities that a client may call there."""
+    """Return a service's target port with the endpoints and identities that a client may call there.
+
+    Endpoints are there once they are admitted; identities from the start, so that admission changes no
+    cluster.
+    """
     found = [
         endpoint
         for port in view.services[key].ports
         if str(port.target_port) == target_port
-        for endpoint in admitted_endpoints(view, client, key, port)
+        for endpoint in allowed_endpoints(view, client, key, port)
     ]
     return Destination(
         service=key,
@@ -120,52 +129,78 @@ def destination(
         server_name=key.fqdn(view.settings.cluster_domain),
         identities=tuple(sorted({each.identity for each in found if each.identity is not None})),
         endpoints=tuple(
-            sorted({DestinationEndpoint(e.address, e.port, e.locality, e.weight) for e in found})
+            sorted(
+                {
+                    DestinationEndpoint(each.address, each.port, each.locality, each.weight)
+                    for each in found
+                    if takes_traffic(view, each)
+                }
+            )
         ),
     )
 
 
-def _transparent(view: View, client: ServiceIdentity) -> tuple[OutboundService, ...]:
-    taken: set[tuple[IpAddress, Port]] = set()
-    found: list[OutboundService] = []
-    for key in visible(view, client):
+def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
+    client, egress = group.identity, narrowing(view, group)
+    taken: set[SocketAddress] = set()
+    found: dict[tuple[ServiceKey, Port], OutboundService] = {}
+    for key in (each for each in visible(view, client) if in_sight(egress, each)):
         for port in sorted(view.services[key].ports, key=lambda each: each.port):
             ways = routes(view, client, key, port)
-            if not ways:
-                continue
+            if view.services[key].headless:
+                ways = tuple(map(_as_called, ways))
             # Two services at one address and port cannot be told apart: the first by name has it.
-            free = [each for each in called_at(view, client, key, port) if (each, port.port) not in taken]
-            taken.update((each, port.port) for each in free)
-            if free:
-                found.append(
-                    OutboundService(key, port.port, protocol_of(view, key, port), ways, addresses=tuple(free))
-                )
-    return tuple(found)
+            places = called_at(view, client, key, port)
+            free = [each for each in places if ways and each not in taken and _is_led(group, each)]
+            taken.update(free)
+            for number in sorted({each.port for each in free}):
+                addresses = tuple(each.address for each in free if each.port == number)
+                offered = OutboundService(key, number, protocol_of(view, key, port), ways, addresses)
+                # Two ports of a headless service may have endpoints of one number: the first has them.
+                found.setdefault((key, number), offered)
+    return tuple(found[each] for each in sorted(found))
+
+
+def _is_led(group: GroupKey, where: SocketAddress) -> bool:
+    """Say whether calls to an address are led to a group's proxies: IPv6 only where they ask for it."""
+    return ":" not in where.address or (
+        isinstance(group.interception, Transparent) and group.interception.ipv6
+    )
 
 
 def called_at(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
-) -> tuple[IpAddress, ...]:
-    """Return the addresses at which a service is called: its own, its virtual one, or its endpoints'.
+) -> tuple[SocketAddress, ...]:
+    """Return where a service is called: at its own address, or its virtual one; sorted.
 
-    A headless service is called at the endpoints that the client may call; at all of them where a split
-    says who answers.
+    A headless service is called at the endpoints that the client may call, with their port; at all of them
+    where a split says who answers.
     """
     service = view.services[key]
     if not service.headless:
         address = service.cluster_ip or view.virtual_addresses.get(key)
-        return () if address is None else (address,)
+        return () if address is None else (SocketAddress(address, port.port),)
     if splits.in_force(view, key, protocol_of(view, key, port)):
-        return tuple(sorted({each.address for each in endpoints(view, key, port)}))
-    return tuple(sorted({each.address for each in admitted_endpoints(view, client, key, port)}))
+        found = endpoints(view, key, port)
+    else:
+        found = allowed_endpoints(view, client, key, port)
+    return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
+
+
+def _as_called(route: OutboundRoute) -> OutboundRoute:
+    """Let the endpoint that is called answer, but where a split says who does."""
+    if route.split is not None:
+        return route
+    return replace(route, backends=tuple(replace(each, as_called=True) for each in route.backends))
 
 
 def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[OutboundService, ...]:
     conflicts = view.conflicts.get(group.workload, ()) if group.workload else ()
     refused = {each.refused.index for each in conflicts}
+    egress = narrowing(view, group)
     listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
     for index, upstream in enumerate(sorted(interception.upstreams)):
-        if index not in refused:
+        if index not in refused and in_sight(egress, upstream.service):
             where = SocketAddress(upstream.local_address, upstream.local_port)
             listen.setdefault((upstream.service, upstream.service_port), []).append(where)
     found: list[OutboundService] = []
@@ -182,8 +217,8 @@ def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[Outb
 def _itself(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[WeightedBackend, ...]:
-    # In permissive mode a service that nobody is behind is there all the same, and answers 503.
-    shown = view.config.permissive or _reaches(view, client, key, port)
+    # Where all is permitted a service that nobody is behind is there all the same, and answers 503.
+    shown = view.permissive(key.namespace) or _reaches(view, client, key, port)
     return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
 
 
@@ -200,4 +235,4 @@ def _shares(
 
 
 def _reaches(view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort) -> bool:
-    return bool(admitted_endpoints(view, client, key, port))
+    return bool(allowed_endpoints(view, client, key, port))

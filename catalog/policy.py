@@ -26,6 +26,7 @@ def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
         outbound=outbound,
         destinations=destinations(view, group.identity, outbound),
         egress=view.config.egress and kind is InterceptionKind.TRANSPARENT,
+        transparent=_transparent(group),
     )
 
 
@@ -36,6 +37,10 @@ def interception_kind(group: GroupKey) -> InterceptionKind:
             return InterceptionKind.TRANSPARENT
         case Explicit():
             return InterceptionKind.EXPLICIT
+
+
+def _transparent(group: GroupKey) -> Transparent:
+    return group.interception if isinstance(group.interception, Transparent) else Transparent()
 
 
 def tls_range(view: View) -> TlsRange:

@@ -1,13 +1,14 @@
 """What one group of proxies needs, in mesh words: the value that every sidecar driver translates."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import Protocol, ServiceKey
+from mesh.workload import Transparent
 
 
 class InterceptionKind(enum.StrEnum):
@@ -83,11 +84,15 @@ class InboundPort:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WeightedBackend:
-    """A share of the calls: a service's target port (a number, or a port's name) and a relative weight."""
+    """A share of the calls: a service's target port (a number, or a port's name) and a relative weight.
+
+    `as_called`: the endpoint that was called answers, and no other is chosen (headless services).
+    """
 
     service: ServiceKey
     target_port: str
     weight: int
+    as_called: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,8 @@ class OutboundService:
     """A service's port that the workload may call.
 
     `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
-    explicit. The first of `routes` that fits decides, and the last fits everything.
+    explicit. `port` is the service's; of a headless service, whose endpoints are called without a
+    translation of ports, it is theirs. The first of `routes` that fits decides, and the last fits everything.
     """
 
     service: ServiceKey
@@ -130,7 +136,7 @@ class Destination:
     """A service's target port as a place that connections are opened to.
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
-    the caller asks for in TLS.
+    the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then.
     """
 
     service: ServiceKey
@@ -139,13 +145,15 @@ class Destination:
     server_name: str
     identities: tuple[ServiceIdentity, ...]
     endpoints: tuple[DestinationEndpoint, ...]
+    as_called: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyPolicy:
     """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
 
-    `egress`: calls to unknown destinations pass (transparent interception only).
+    `egress`: calls to unknown destinations pass; `transparent`: how connections are led to the proxy (both in
+    transparent interception only).
     """
 
     identity: ServiceIdentity
@@ -157,3 +165,4 @@ class ProxyPolicy:
     outbound: tuple[OutboundService, ...]
     destinations: tuple[Destination, ...]
     egress: bool = False
+    transparent: Transparent = field(default_factory=Transparent)

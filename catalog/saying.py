@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from catalog.codes import Code
 from catalog.view import View
+from mesh.codes import ProblemCode
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.workload import WorkloadKey
 
@@ -14,7 +14,7 @@ _LONGEST: Final = 200
 
 
 def say(
-    view: View, key: ObjectKey, code: Code, severity: Severity, field: str, value: str, expected: str
+    view: View, key: ObjectKey, code: ProblemCode, severity: Severity, field: str, value: str, expected: str
 ) -> Problem:
     """Return a problem of an object, with the place where the object was read."""
     sourced = view.sourced.get(key)

@@ -1,5 +1,6 @@
 """What the operator of the control plane decides, not the manifests."""
 
+import enum
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Final
@@ -9,10 +10,25 @@ from mesh.names import TrustDomain
 DEFAULT_TRUST_DOMAIN: Final = TrustDomain("cluster.local")
 
 
+class EndpointAdmission(enum.StrEnum):
+    """What a sidecar must have done once before its workload gets traffic.
+
+    OFF: nothing. IDENTITY: it has authenticated with its certificate. READY: it has acknowledged listeners.
+    """
+
+    OFF = "off"
+    IDENTITY = "identity"
+    READY = "ready"
+
+
 @dataclass(frozen=True, slots=True)
 class MeshSettings:
-    """The mesh's names, and the range from which services get addresses that have none."""
+    """The mesh's names, the range from which services get addresses that have none, and who gets traffic.
+
+    `endpoint_admission` is OFF where no server is asked: then nobody knows who connected.
+    """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
     cluster_domain: str = "cluster.local"
     virtual_addresses: IPv4Network = field(default_factory=lambda: IPv4Network("240.0.0.0/8"))
+    endpoint_admission: EndpointAdmission = EndpointAdmission.OFF

@@ -7,7 +7,7 @@ what had looked at it (see the package incremental).
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final, Self, TypeVar
 
-from catalog import addresses, backing, conflicts, groups, index
+from catalog import addresses, backing, conflicts, groups, index, openness
 from catalog.edits import Edits, Known, difference
 from catalog.lookups import First, Found, Grouped
 from catalog.settings import DEFAULT_TRUST_DOMAIN, MeshSettings
@@ -17,8 +17,11 @@ from incremental.graph import Edit, Graph
 from incremental.index import DerivedIndex, Index
 from incremental.table import Table
 from mesh.config import MeshConfig
-from mesh.endpoints import Inventory
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.endpoints import Inventory, slice_key
+from mesh.identity import ProxyName
+from mesh.names import Namespace
+from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
+from mesh.picture import Picture
 from mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.service import Service, ServiceKey
 from mesh.workload import Workload, WorkloadKey
@@ -44,6 +47,8 @@ class View:
         self._settings: Table[str, MeshSettings] = Table(graph, "settings")
         self._configs: Table[ObjectKey, MeshConfig] = Table(graph, "MeshConfigs")
         self.sourced: Table[ObjectKey, Sourced] = Table(graph, "objects")
+        self.namespaces: Table[Namespace, NamespaceObject] = Table(graph, "namespaces")
+        self.admitted: Table[ProxyName, ProxyName] = Table(graph, "admitted proxies")
         self._services(graph)
         self._workloads(graph)
         self._policies(graph)
@@ -57,12 +62,14 @@ class View:
         self.moved = Firewall(graph, addresses.moved, self)
         self.virtual_addresses = Found(self.services, lambda key: addresses.virtual_address(self, key))
         self._config = Firewall(graph, _config, self)
+        self._open = Firewall(graph, openness.openness, self)
         graph.apply([self._settings.set(_HERE, settings)])
 
     def _services(self, graph: Graph) -> None:
         self.services: Table[ServiceKey, Service] = Table(graph, "services")
         self.services_by_label = Index(graph, "services by label", self.services, index.service_labels)
         self.by_cluster_ip = Index(graph, "services by address", self.services, index.cluster_ips)
+        self.services_in = Index(graph, "services by namespace", self.services, index.namespaces)
         self.by_addressing = Index(graph, "services by addressing", self.services, index.addressing)
         self._slices: Table[EndpointSlice, EndpointSlice] = Table(graph, "slices")
         self.slices_by_address = Index(graph, "slices by address", self._slices, index.sliced_addresses)
@@ -124,9 +131,33 @@ class View:
         return self._config.value()
 
     @property
+    def open_namespaces(self) -> openness.Openness:
+        """Which namespaces accept every client of the mesh."""
+        return self._open.value()
+
+    def permissive(self, namespace: Namespace) -> bool:
+        """Say whether the workloads of a namespace accept every client of the mesh."""
+        return openness.is_permissive(self, namespace)
+
+    @property
+    def configs_by_key(self) -> Table[ObjectKey, MeshConfig]:
+        """All MeshConfigs."""
+        return self._configs
+
+    @property
     def configs(self) -> Mapping[ObjectKey, MeshConfig]:
         """All MeshConfigs."""
         return self._configs
+
+    @property
+    def targets_by_key(self) -> Table[PolicyKey, TrafficTarget]:
+        """All TrafficTargets."""
+        return self._targets
+
+    @property
+    def splits_by_key(self) -> Table[PolicyKey, TrafficSplit]:
+        """All TrafficSplits."""
+        return self._splits
 
     @property
     def targets(self) -> tuple[TrafficTarget, ...]:
@@ -139,9 +170,14 @@ class View:
         return tuple(self._splits.values())
 
     def known(self) -> Known:
-        """Return what the view knows; nothing is recorded."""
-        objects, workloads, slices = self.sourced.held(), self.workloads.held(), self._slices.held()
-        return Known(tuple(objects.values()), tuple(workloads.values()), tuple(slices.values()))
+        """Return what the view knows; looks at all of it, and nothing is recorded."""
+        slices = Picture({slice_key(each): each for each in self._slices.held()})
+        return Known(
+            Picture(self.sourced.held()),
+            Picture(self.workloads.held()),
+            slices,
+            Picture(self.admitted.held()),
+        )
 
     def edits_to(self, known: Known) -> Edits:
         """Return the edits by which the view comes to know exactly this."""
@@ -163,6 +199,8 @@ class View:
             yield _edit(self.workloads, name, workload)
         for each, found in edits.slices.items():
             yield _edit(self._slices, each, found)
+        for proxy, admitted in edits.admitted.items():
+            yield _edit(self.admitted, proxy, admitted)
         if edits.settings is not None:
             yield self._settings.set(_HERE, edits.settings)
 
@@ -173,6 +211,8 @@ class View:
         match sourced.value:
             case MeshConfig() as value:
                 return (self._configs, sourced.key, value)
+            case NamespaceObject() as value:
+                return (self.namespaces, value.name, value)
             case Service() as value:
                 return (self.services, value.key, value)
             case HTTPRouteGroup() as value:

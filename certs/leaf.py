@@ -53,6 +53,12 @@ def read_leaf(pem: bytes) -> Leaf:
     )
 
 
+def roots(bundle_pem: bytes) -> tuple[tuple[str, datetime], ...]:
+    """Return serial and end of validity of each root of a bundle. Raises ValueError if it is no PEM."""
+    found = x509.load_pem_x509_certificates(bundle_pem)
+    return tuple((serial_text(each.serial_number), each.not_valid_after_utc) for each in found)
+
+
 def stands_below(chain_pem: bytes, bundle_pem: bytes) -> bool:
     """Say whether each certificate of a chain is signed by the next, and the last by a root of the bundle.
 

@@ -6,7 +6,7 @@ One SQLite file in the state directory, shared by the server and the commands be
 import enum
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -123,6 +123,13 @@ class Ledger:
             rows = connection.execute(_SELECT + "ORDER BY common_name, issued_at, serial").fetchall()
         return tuple(map(_read, rows))
 
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return the entries of one proxy, sorted by time of issue, then serial."""
+        with self._statements() as connection:
+            query = f"{_SELECT} WHERE common_name = ? ORDER BY issued_at, serial"
+            rows = connection.execute(query, (str(name),)).fetchall()
+        return tuple(map(_read, rows))
+
     def claim(self, serial: str, now: datetime) -> LedgerEntry:
         """Note that a proxy connected with this certificate, and return the entry.
 
@@ -131,9 +138,25 @@ class Ledger:
         """
         return self._stamp("claimed_at", serial, now)
 
-    def admit(self, serial: str, now: datetime) -> LedgerEntry:
-        """Note that the proxy acknowledged its first listeners, in the way of `claim`."""
-        return self._stamp("admitted_at", serial, now)
+    def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
+        """Note that these proxies acknowledged their first listeners, all at once or none.
+
+        It is noted of each certificate that such a proxy has claimed and that is not revoked; only the first
+        time, in the way of `claim`. Proxies that the ledger does not know are passed over.
+        """
+        rows = [(_seconds(now), str(name)) for name in names]
+        with self._statements() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.executemany(
+                    "UPDATE proxy_certificates SET admitted_at = ? WHERE common_name = ? "
+                    "AND claimed_at IS NOT NULL AND revoked_at IS NULL AND admitted_at IS NULL",
+                    rows,
+                )
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
 
     def revoke(self, serial: str, now: datetime) -> LedgerEntry:
         """Revoke a certificate and return its entry; a second time changes nothing.

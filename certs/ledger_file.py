@@ -10,7 +10,7 @@ from typing import Final
 from certs import files
 from certs.errors import StateError
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _BUSY_SECONDS: Final = 5.0
 
 # Times are whole seconds since 1970, UTC.
@@ -26,6 +26,16 @@ CREATE TABLE proxy_certificates (
     admitted_at INTEGER
 ) WITHOUT ROWID
 """
+
+# Before admissions were noted, whoever had connected got traffic: to go on, they count as admitted.
+_UPGRADES: Final = {
+    0: _SCHEMA,
+    1: """
+CREATE INDEX proxy_certificates_by_name ON proxy_certificates (common_name);
+UPDATE proxy_certificates SET admitted_at = claimed_at WHERE admitted_at IS NULL
+""",
+}
+"""What leads from each version of the schema to the next."""
 
 
 def open_file(path: Path) -> sqlite3.Connection:
@@ -77,5 +87,5 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     # FULL: after a power failure a revocation must still be there.
     connection.execute("PRAGMA synchronous = FULL")
-    if version == 0:
-        connection.executescript(f"BEGIN; {_SCHEMA}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    for before in range(version, SCHEMA_VERSION):
+        connection.executescript(f"BEGIN; {_UPGRADES[before]}; PRAGMA user_version = {before + 1}; COMMIT;")

@@ -58,12 +58,17 @@ def run(
     override: Annotated[
         Path | None, typer.Option(readable=_NOT_ASKED, help="JSON laid over the bootstrap; watched.")
     ] = None,
+    hosts_file: Annotated[
+        Path | None,
+        typer.Option(readable=_NOT_ASKED, help="Keep the names of services in it, such as /etc/hosts."),
+    ] = None,
+    cluster_domain: Annotated[str, typer.Option(help="The last part of services' names.")] = "cluster.local",
     hot_restart: Annotated[bool, typer.Option(help="A changed bootstrap loses no connection.")] = True,
     drain_seconds: Annotated[int, typer.Option(help="Envoy's --drain-time-s.")] = 45,
     parent_shutdown_seconds: Annotated[int, typer.Option(help="Envoy's --parent-shutdown-time-s.")] = 60,
     termination_least_seconds: Annotated[float, typer.Option(help="Serve on at least so long.")] = 5.0,
     termination_most_seconds: Annotated[
-        float, typer.Option(help="Then until no connection is left, at most so long.")
+        float, typer.Option(help="Then until no connection is in use, at most so long.")
     ] = 45.0,
     concurrency: Annotated[int, typer.Option(help="Envoy's worker threads; 0 is one per processor.")] = 0,
     envoy_log_level: Annotated[str, typer.Option(help="Envoy's --log-level.")] = "warning",
@@ -105,6 +110,8 @@ def run(
             application_ports=ports,
             metrics_url=application_metrics,
             override=None if override is None else override.absolute(),
+            hosts=None if hosts_file is None else hosts_file.absolute(),
+            cluster_domain=cluster_domain,
         )
     except (ValueError, OSError) as error:
         _fail(error)

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from agent.credentials import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE, CredentialsError, proxy_name, trust_domain
+from agent.credentials import CredentialsError, proxy_name, trust_domain
 from controller.settings import Address
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 
 class BootstrapError(Exception):

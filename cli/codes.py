@@ -3,6 +3,7 @@
 from typing import Final
 
 from catalog.codes import Code as CatalogCode
+from sidecars.codes import Code as DriverCode
 from smi.codes import Code as ReaderCode
 
 _HEAD: Final = """\
@@ -16,7 +17,9 @@ it is, and may not be meant; *info* that something is worth knowing.
 
 _SERVER: Final = (
     ("certificate-not-issued", "No service certificate could be issued for an identity."),
+    ("resource-rejected", "Proxies reject a resource; they are served its last good version instead."),
     ("translation-failed", "A group of proxies could not be configured anew; it keeps what it had."),
+    ("workload-not-placed", "It cannot be told what a workload's proxy needs; it keeps what it has."),
     ("wave-failed", "Nothing could be computed anew; the whole mesh keeps what it had."),
 )
 
@@ -30,6 +33,7 @@ def document() -> str:
         _table("One manifest", [each for each in reading if each[0] < "MW11"]),
         _table("The directory and other sources", [each for each in reading if each[0] >= "MW11"]),
         _table("Between objects", between),
+        _table("Between objects and sidecar drivers", [(code.value, code.doc) for code in DriverCode]),
         _table("The running server", list(_SERVER)),
     )
     return "\n".join(parts)

@@ -1,7 +1,8 @@
 """`meshwright diff`: what a directory of manifests would change for the proxies of a running server."""
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -27,12 +28,9 @@ def diff(
     """
     from cli.changes import compare
 
-    wanted = _wanted(directory, _ask(state, "/debug/config"))
-    before = {
-        str(proxy): each["resources"]
-        for each in _ask(state, "/debug/published")["snapshots"]
-        for proxy in each["proxies"]
-    }
+    published = _ask(state, "/debug/published")
+    wanted = _wanted(directory, _ask(state, "/debug/config"), published["admitted"])
+    before = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
     after = _versions(wanted)
     found = compare(before, after)
     sys.stdout.write(_summary(found))
@@ -44,23 +42,33 @@ def diff(
         raise typer.Exit(3)
 
 
-def _wanted(directory: Path, config: Mapping[str, Any]) -> dict[str, "Snapshot"]:
-    """Compute what each proxy of the directory would be served, with the running server's settings."""
+def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> dict[str, "Snapshot"]:
+    """Compute what each proxy of the directory would be served, with the running server's settings.
+
+    Whom the server has admitted is admitted here.
+    """
     from ipaddress import IPv4Network
 
+    from catalog.edits import Edits
     from catalog.groups import groups
     from catalog.policy import proxy_policy
+    from catalog.settings import EndpointAdmission
     from catalog.view import MeshSettings
     from cli.offline import OfflineError, read
-    from controller.app import DRIVER
+    from mesh.identity import ProxyName
     from mesh.names import TrustDomain
     from mesh.objects import Severity
+    from sidecars.errors import DriverError
+    from sidecars.lint import Installed
     from sidecars.registry import DriverRegistry
     from xds.snapshot import Snapshot
 
     told = config["settings"]
     settings = MeshSettings(
-        TrustDomain(told["trust_domain"]), told["cluster_domain"], IPv4Network(told["virtual_addresses"])
+        TrustDomain(told["trust_domain"]),
+        told["cluster_domain"],
+        IPv4Network(told["virtual_addresses"]),
+        EndpointAdmission(told["endpoint_admission"]),
     )
     try:
         offline = read(directory, settings)
@@ -71,9 +79,14 @@ def _wanted(directory: Path, config: Mapping[str, Any]) -> dict[str, "Snapshot"]
             f"meshwright: {errors} errors in {directory} (see meshwright lint): what cannot be read is left "
             "out here, and the server would keep its last good form\n"
         )
-    driver = DriverRegistry.discover().choose(DRIVER)
+    installed = Installed(DriverRegistry.discover().drivers, os.environ)
     view, found = offline.view, {}
+    view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
     for group, uuids in groups(view).items():
+        try:
+            driver = installed.driver_of(view.config.sidecar, group.driver)
+        except DriverError:
+            continue  # one of the errors counted above: its proxies keep what they have
         snapshot = Snapshot.of(driver.translate(proxy_policy(view, group)))
         for uuid in uuids:
             found[str(view.workloads_by_uuid[uuid].proxy_name)] = snapshot

@@ -9,13 +9,8 @@ import typer
 
 from agent.intercepting import Backend, Marked, check, put
 from agent.interception import (
-    INBOUND_PORT,
     MARK,
-    OUTBOUND_PORT,
-    PROXY_UID,
     ROUTE_TABLE,
-    STATUS_PORT,
-    Capture,
     Family,
     Interception,
     InterceptionError,
@@ -23,6 +18,8 @@ from agent.interception import (
 )
 from agent.ports import PortRange
 from agent.rules import restore_input, routing, rules
+from mesh.workload import Capture
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
 _Value = TypeVar("_Value")
 _LIST: Final = "Only these, such as 80,8000-8010; * is all."
@@ -81,7 +78,13 @@ def intercept(
     outbound: Annotated[bool, typer.Option(help="Capture calls of the workload.")] = True,
     ipv4: Annotated[bool, typer.Option(help="Capture IPv4.")] = True,
     ipv6: Annotated[bool, typer.Option(help="Capture IPv6: the proxy must listen there too.")] = False,
-    inbound_port: Annotated[int, typer.Option(help="Where the proxy takes calls to it.")] = INBOUND_PORT,
+    inbound_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Where the proxy takes calls to it.",
+            show_default=f"{INBOUND_PORT}, with tproxy {TPROXY_PORT}",
+        ),
+    ] = None,
     outbound_port: Annotated[int, typer.Option(help="Where the proxy takes its calls.")] = OUTBOUND_PORT,
     include_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LIST)] = "*",
     exclude_inbound_ports: Annotated[str, typer.Option(metavar="PORTS", help=_LESS)] = str(STATUS_PORT),

@@ -16,6 +16,7 @@ from cli.diff import diff
 from cli.explain import explain
 from cli.intercept import intercept
 from cli.lint import lint
+from cli.proxy import proxy
 
 app = typer.Typer(
     name="meshwright",
@@ -29,6 +30,7 @@ app.add_typer(certs, name="certs")
 app.command()(diff)
 app.command()(explain)
 app.add_typer(agent, name="agent")
+app.add_typer(proxy, name="proxy")
 app.command()(intercept)
 app.command()(lint)
 
@@ -166,7 +168,7 @@ def list_certificates(state: State, as_json: AsJson = False) -> None:
 
 @app.command()
 def proxies(state: State, as_json: AsJson = False) -> None:
-    """Show every proxy: connected, expected or disconnected, and whether it is in sync."""
+    """Show every proxy: connected, expected or disconnected, in step, or why it is behind."""
     found = _ask(state, "GET", "/debug/proxy")
     if as_json or not isinstance(found, dict):
         _print_json(found)
@@ -174,6 +176,18 @@ def proxies(state: State, as_json: AsJson = False) -> None:
     from cli.table import console, proxies_table
 
     console().print(proxies_table(found.get("proxies", ())))
+
+
+@app.command()
+def sources(state: State, as_json: AsJson = False) -> None:
+    """Show every source: how fresh it is, what it holds, and what is held back."""
+    found = _ask(state, "GET", "/debug/sources")
+    if as_json or not isinstance(found, dict):
+        _print_json(found)
+        return
+    from cli.table import console, sources_table
+
+    console().print(sources_table(found))
 
 
 @app.command()

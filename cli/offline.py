@@ -1,5 +1,6 @@
 """A directory of manifests as the server would read it, without a server."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,9 @@ from catalog.view import MeshSettings, View
 from mesh.objects import Origin, Problem, Severity
 from providers.files import DirectoryError, list_directory, read_content
 from providers.manifests import Manifests
+from sidecars import lint
+from sidecars.errors import DriverError
+from sidecars.registry import DriverRegistry
 from smi.codes import Code
 
 
@@ -34,8 +38,17 @@ def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
         view = View.build(manifests.objects(), manifests.inventory(), settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
-    found = {*map(_unlisted, listing.unlisted), *manifests.problems(), *problems(view)}
+    found = {*map(_unlisted, listing.unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}
     return Offline(view, tuple(sorted(found, key=_order)))
+
+
+def _of_drivers(view: View) -> tuple[Problem, ...]:
+    """Return what is wrong between the objects and the drivers installed here, as this environment has it."""
+    try:
+        drivers = DriverRegistry.discover().drivers
+    except DriverError as error:
+        raise OfflineError(str(error)) from error
+    return lint.problems(view, lint.Installed(drivers, os.environ))
 
 
 def _unlisted(folder: str) -> Problem:

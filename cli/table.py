@@ -19,17 +19,18 @@ def console() -> Console:
 
 
 def proxies_table(proxies: Sequence[Mapping[str, object]]) -> Table:
-    """Return the table of what `/debug/proxy` lists: proxy, service, state, sync of each type, since when."""
-    table = _table("PROXY", "SERVICE", "STATE", "SYNC", "ADDRESS", "SINCE")
+    """Return the table of what `/debug/proxy` lists: where each proxy stands, for how long, and why."""
+    table = _table("PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
     for proxy in proxies:
         state = str(proxy.get("state", ""))
         table.add_row(
             str(proxy.get("uuid", "")),
             f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",
             Text(state, style=_STATES.get(state, "")),
+            str(proxy.get("age", "")),
             _sync(proxy.get("sync")),
             str(proxy.get("address") or ""),
-            str(proxy.get("since") or ""),
+            Text(str(proxy.get("why") or ""), style="yellow"),
         )
     return table
 
@@ -61,6 +62,31 @@ def certificates_tables(found: Mapping[str, object]) -> tuple[Table, Table]:
     for each in _records(found, "proxy_certificates"):
         proxies.add_row(str(each["cn"]), str(each["serial"]), str(each["state"]), str(each["not_after"]))
     return services, proxies
+
+
+def sources_table(found: Mapping[str, object]) -> Table:
+    """Return the table of what `/debug/sources` lists: how fresh each source is, and what it holds."""
+    made = _table("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
+    for each in _records(found, "sources"):
+        objects, held = each.get("objects"), each.get("held")
+        counts = objects if isinstance(objects, Mapping) else {}
+        made.add_row(
+            str(each.get("name", "")),
+            _ago(each.get("age_seconds")),
+            _ago(each.get("event_age_seconds")),
+            *(str(counts.get(state, "")) for state in ("good", "stale", "refused")),
+            Text(", ".join(map(str, held)) if isinstance(held, list) else "", style="yellow"),
+            Text(_since(each.get("error"), each.get("error_since")), style="red"),
+        )
+    return made
+
+
+def _ago(seconds: object) -> str:
+    return f"{seconds:.0f} s ago" if isinstance(seconds, int | float) else "never"
+
+
+def _since(error: object, moment: object) -> str:
+    return f"{error} (since {moment})" if error else ""
 
 
 def _table(*columns: str) -> Table:

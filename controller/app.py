@@ -5,11 +5,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from socket import socket
 from typing import Final
 
 import structlog
@@ -18,41 +17,51 @@ from aiohttp import web
 from admin import commands, pages
 from admin.guard import LOOPBACK_NAMES
 from admin.heartbeat import beating
-from admin.http import Health, HttpThread, application, listen
-from admin.serving import SOCKET_NAME, SocketError, serving, unix_socket
+from admin.http import Health, HttpThread, application
+from admin.serving import SocketError, serving
 from certs.authority import CertificateAuthority
 from certs.errors import CertificateError
 from certs.ledger import Ledger, LedgerEntry
 from controller import lock
+from controller.drivers import ADS_DRIVER, MeshDrivers
+from controller.driving import Running, driving
 from controller.errors import StartupError
-from controller.gauges import Gauging
+from controller.gauges import Gauging, withheld_counts
+from controller.listening import Sockets, bound
+from controller.memory import built_to_stay
 from controller.parts import Parts, join
+from controller.probing import probing
 from controller.proxies import LEDGER_FILE
 from controller.settings import Address, Settings
 from controller.tasks import TaskEnded, spawn
+from controller.watchdog import Watchdog
 from mesh.names import TrustDomain
 from providers.files import DirectoryError
-from sidecars.registry import DriverError, DriverRegistry
+from sidecars.errors import DriverError
+from sidecars.events import CertificateRevoked
+from sidecars.registry import DriverRegistry
 from xds.server import ListenError
 
 MEASURE_SECONDS: Final = 2.0
-SERVER_CERTIFICATE_SECONDS: Final = 3600.0
-DRIVER: Final = "envoy"
-"""The kind of proxy served; MeshConfig's sidecarClass is read, and nothing else is there yet to choose."""
 _FIRST_READ: Final = "first read of the mesh directory"
 _FIRST_WAVE: Final = "first snapshots"
-_ADS: Final = "ADS"
+_DRIVERS: Final = "sidecar drivers"
 
 _log = structlog.get_logger("controller.app")
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Where the server listens: the addresses it was told, with the ports it has."""
+    """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name."""
 
-    ads: Address
+    drivers: Mapping[str, Address]
     http: Address
     debug: Address
+
+    @property
+    def ads(self) -> Address:
+        """Return where Envoys dial in; raise KeyError where there are to be none."""
+        return self.drivers[ADS_DRIVER]
 
 
 def utc_now() -> datetime:
@@ -78,9 +87,9 @@ async def run(
         with explained():
             authority = CertificateAuthority.open(settings.state, TrustDomain(settings.trust_domain), clock())
             ledger = stack.enter_context(Ledger.open(settings.state / LEDGER_FILE))
-            driver = DriverRegistry.discover().choose(DRIVER)
-            parts = join(settings, authority, ledger, driver, clock)
-            sockets = stack.enter_context(_bound(settings))
+            drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
+            parts = join(settings, authority, ledger, drivers, clock)
+            sockets = stack.enter_context(bound(settings))
         try:
             await _Server(parts, sockets).run(stop, started)
         except* (StartupError, TaskEnded) as failed:
@@ -116,70 +125,47 @@ def explained() -> Iterator[None]:
         raise StartupError(" ".join(str(error).split())) from error
 
 
-def listening(name: str, address: Address) -> socket:
-    """Listen on an address; raise StartupError, which names the setting and the address."""
-    try:
-        return listen(address.host, address.port)
-    except OSError as error:
-        known = error.errno is not None and error.errno > 0
-        reason = os.strerror(error.errno) if known and error.errno else "the host is not known here"
-        raise StartupError(f"cannot listen on {address} ({name}): {reason}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Sockets:
-    """What is listened on before anything runs, so that a port in use is found first."""
-
-    http: socket
-    debug: socket
-    unix: socket
-
-
-@contextlib.contextmanager
-def _bound(settings: Settings) -> Iterator[_Sockets]:
-    """Listen on every address but the ADS server's, which is only tried: grpcio says not why it fails."""
-    path = settings.state / SOCKET_NAME
-    with contextlib.ExitStack() as stack:
-        listening("ads_address", settings.ads_address).close()
-        http = stack.enter_context(listening("http_address", settings.http_address))
-        debug = stack.enter_context(listening("debug_address", settings.debug_address))
-        unix = stack.enter_context(unix_socket(path))
-        stack.callback(path.unlink, missing_ok=True)
-        yield _Sockets(http, debug, unix)
-
-
 class _Server:
     """One run of the server's parts."""
 
-    def __init__(self, parts: Parts, sockets: _Sockets) -> None:
+    def __init__(self, parts: Parts, sockets: Sockets) -> None:
         self._parts = parts
         self._sockets = sockets
-        self._waiting = [_FIRST_READ, _FIRST_WAVE, _ADS]
+        self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
+        self._unwell: tuple[str, ...] = ()
 
     async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
         tasks: list[asyncio.Task[None]] = []
         async with asyncio.TaskGroup() as group:
             try:
-                tasks.append(spawn(group, "heartbeat", beating(self._parts.heartbeat, time.monotonic)))
+                tasks.append(spawn(group, "heartbeat", self._beating()))
                 async with self._http() as http, self._debug() as debug, self._socket():
                     await self._first()
-                    async with self._ads(stop) as ads:
+                    async with self._drivers(group, stop) as running:
                         self._warn()
-                        tasks += [spawn(group, name, work) for name, work in self._works()]
-                        _log.info("serving", ads=str(ads), http=str(http), debug=str(debug))
-                        started(Bound(ads, http, debug))
+                        tasks += [spawn(group, name, work) for name, work in self._works(running)]
+                        self._serving(Bound({n: r.address for n, r in running.items()}, http, debug), started)
                         await stop.wait()
             finally:
                 for task in tasks:
                     task.cancel()
         _log.info("stopped")
 
+    async def _beating(self) -> None:
+        watchdog = Watchdog(self._parts.metrics, lambda: self._parts.loop.doing)
+        await beating(self._parts.heartbeat, time.monotonic, told=watchdog.late)
+
     async def _first(self) -> None:
         """Read the mesh for the first time, and publish what it comes to."""
-        with explained():
-            await asyncio.to_thread(self._parts.source.load)
-        self._waiting.remove(_FIRST_READ)
-        await self._parts.loop.wave()
+        with built_to_stay():
+            with explained():
+                await asyncio.to_thread(self._parts.sources.directory.load)
+            self._waiting.remove(_FIRST_READ)
+            await self._parts.loop.wave()
+        dns = self._parts.sources.dns
+        await dns.first(self._parts.settings.dns_timeout_seconds)
+        if dns.inventory().slices or dns.problems():
+            await self._parts.loop.wave()
         self._waiting.remove(_FIRST_WAVE)
 
     def _warn(self) -> None:
@@ -187,28 +173,41 @@ class _Server:
         if host not in LOOPBACK_NAMES:
             _log.warning("the debug pages are open to other machines, to whoever asks", address=host)
 
-    def _works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+    def _serving(self, bound: Bound, started: Callable[[Bound], None]) -> None:
+        addresses = {name: str(address) for name, address in bound.drivers.items()}
+        ads = addresses.pop(ADS_DRIVER, None)
+        _log.info("serving", ads=ads, **addresses, http=str(bound.http), debug=str(bound.debug))
+        started(bound)
+
+    def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
         parts = self._parts
-        yield "mesh source", parts.source.run(parts.loop.changed)
+        yield from parts.sources.works(parts.loop.changed)
         yield "mesh loop", parts.loop.run()
+        yield "admissions", parts.admissions.run(parts.ledger, parts.clock, parts.loop.changed)
         yield "problems", parts.loop.linting()
         yield "renewals", parts.loop.renewing()
-        yield "server certificate", self._renew_server_certificate()
+        yield "server certificate", parts.tls.renewing(parts.clock)
         yield "measurements", self._measure()
+        asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
+        yield "driver probes", probing(asked, self._are_unwell)
 
     @contextlib.asynccontextmanager
-    async def _ads(self, stop: asyncio.Event) -> AsyncIterator[Address]:
-        """Serve proxies; their streams have time to end only if the server was told to stop."""
-        settings, ads = self._parts.settings, self._parts.ads
-        with explained():
-            port = await ads.start(str(settings.ads_address))
-        self._waiting.remove(_ADS)
-        try:
-            yield Address(settings.ads_address.host, port)
-        finally:
-            self._waiting.append("stopping")
-            await ads.stop(settings.drain_seconds if stop.is_set() else 0.0)
+    async def _drivers(
+        self, group: asyncio.TaskGroup, stop: asyncio.Event
+    ) -> AsyncIterator[Mapping[str, Running]]:
+        """Serve proxies; what they have open has time to end only if the server was told to stop."""
+        async with contextlib.AsyncExitStack() as stack:
+            with explained():
+                running = await stack.enter_async_context(driving(self._parts, group, stop))
+            self._waiting.remove(_DRIVERS)
+            try:
+                yield running
+            finally:
+                self._waiting.append("stopping")
+
+    def _are_unwell(self, names: tuple[str, ...]) -> None:
+        self._unwell = tuple(f"sidecar driver {name}" for name in names)
 
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()
@@ -218,26 +217,20 @@ class _Server:
                     parts.loop.state,
                     parts.observer.streams,
                     parts.registry.counts(),
-                    (parts.source,),
+                    parts.sources.providers,
                     len(parts.keeper.certificates),
                     parts.heartbeat.take_worst(),
                     parts.clock(),
+                    withheld=withheld_counts(parts.loop.withholding.counts()),
+                    unacked_age=parts.history.unanswered_age(time.monotonic()),
                 )
             )
             await asyncio.sleep(MEASURE_SECONDS)
 
-    async def _renew_server_certificate(self) -> None:
-        while True:
-            await asyncio.sleep(SERVER_CERTIFICATE_SECONDS)
-            try:
-                await asyncio.to_thread(self._parts.tls.refresh, self._parts.clock())
-            except CertificateError as error:
-                _log.error("server certificate not renewed", reason=str(error))
-
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[Address]:
         parts = self._parts
-        health = Health(parts.heartbeat.alive, lambda: tuple(self._waiting))
+        health = Health(parts.heartbeat.alive, lambda: (*self._waiting, *self._unwell))
         which = {"name": "meshwright", "version": version("meshwright")}
         thread = HttpThread(
             lambda: application(health, parts.metrics, which),
@@ -253,7 +246,9 @@ class _Server:
     async def _debug(self) -> AsyncIterator[Address]:
         parts, address = self._parts, self._parts.settings.debug_address
         app = pages.application(
-            pages.pages(parts.reading, parts.clock), (address.host, *parts.settings.debug_hosts)
+            pages.pages(parts.reading, parts.clock),
+            (address.host, *parts.settings.debug_hosts),
+            parts.pages.pages,
         )
         port = self._sockets.debug.getsockname()[1]
         async with serving(app, self._sockets.debug):
@@ -263,11 +258,12 @@ class _Server:
     async def _socket(self) -> AsyncIterator[None]:
         parts = self._parts
         app = web.Application(middlewares=[commands.explained])
-        pages.add_pages(app, pages.pages(parts.reading, parts.clock))
+        pages.add_pages(app, pages.pages(parts.reading, parts.clock), parts.pages.pages)
         commands.add_commands(app, parts.reading, parts.proxies, self._revoked)
         async with serving(app, self._sockets.unix):
             yield
 
     def _revoked(self, entry: LedgerEntry) -> None:
         _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
-        self._parts.ads.recheck()
+        self._parts.admissions.revoked(entry)
+        self._parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))

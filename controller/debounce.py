@@ -1,6 +1,15 @@
 """When a wave begins: the first change after quiet at once, a burst when it pauses or has waited enough."""
 
+import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+
+class Matter(enum.Enum):
+    """What a change is about: where something runs, or anything else."""
+
+    ENDPOINTS = enum.auto()
+    POLICY = enum.auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +47,35 @@ def begin_at(pending: Pending, pace: Pace) -> float:
 
 
 class Changes:
-    """Gathers changes for the task that makes waves; the clock's readings are arguments."""
+    """Gathers changes for the task that makes waves, each matter at its own pace; times are arguments.
 
-    __slots__ = ("_first", "_last", "_wave")
+    A wave takes up everything that has come, whatever it was due to: nothing waits longer because something
+    else goes first.
+    """
+
+    __slots__ = ("_noted", "_wave")
 
     def __init__(self) -> None:
-        self._first: float | None = None
-        self._last = 0.0
+        self._noted: dict[Matter, tuple[float, float]] = {}
         self._wave: float | None = None
 
-    def note(self, now: float) -> None:
+    def note(self, now: float, matter: Matter = Matter.POLICY) -> None:
         """Note a change."""
-        if self._first is None:
-            self._first = now
-        self._last = now
+        first, _ = self._noted.get(matter, (now, now))
+        self._noted[matter] = (first, now)
 
-    def due(self, pace: Pace) -> float | None:
+    def due(self, paces: Mapping[Matter, Pace]) -> float | None:
         """Return when a wave should begin, or None while there is nothing to do."""
-        if self._first is None:
-            return None
-        return begin_at(Pending(self._first, self._last, self._wave), pace)
+        return min(
+            (
+                begin_at(Pending(first, last, self._wave), paces[matter])
+                for matter, (first, last) in self._noted.items()
+            ),
+            default=None,
+        )
 
     def take(self, now: float) -> float:
-        """Begin a wave with all that was noted; return how long the first change waited, in seconds."""
-        waited = 0.0 if self._first is None else now - self._first
-        self._first, self._wave = None, now
-        return waited
+        """Begin a wave with all that was noted; return when the first change came, `now` without one."""
+        since = min((first for first, _ in self._noted.values()), default=now)
+        self._noted, self._wave = {}, now
+        return since

@@ -1,26 +1,33 @@
 """Following the sources: a view that is kept current, and what is wanted of it, kept current as well."""
 
 import asyncio
+import itertools
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from catalog.edits import Known, difference
 from catalog.identities import dns_names
-from catalog.problems import problems
+from catalog.problems import Problems, nothing
+from catalog.saying import ELSEWHERE, workload_object
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from controller.issuing import Update
 from controller.serving import Serving, Translate
+from controller.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from incremental.derived import Pins
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
-from providers.merge import merge
+from mesh.objects import ObjectKey, Problem, Severity, Sourced
+from mesh.picture import Picture
+from providers.merge import Merged, merge
 
 SLICE_SECONDS: Final = 0.005
 """How long a wave holds the event loop at a time, but for a single group that takes longer."""
+
+ATOMIC: Final = 64
+"""How many edits are one change; more of them are several, one after the other."""
 
 T = TypeVar("T")
 
@@ -33,43 +40,72 @@ class Inputs:
     inventories: tuple[tuple[str, Inventory], ...]
     problems: tuple[Problem, ...]
     settings: MeshSettings
+    admitted: Mapping[ProxyName, ProxyName] = field(default_factory=Picture)
 
 
 @dataclass(frozen=True, slots=True)
-class _Merged:
-    """Several inventories, the one they come to, and where they contradict each other."""
+class Work:
+    """What was done so far: see incremental.graph.Graph; `encoded` counts pieces."""
 
-    of: tuple[tuple[str, Inventory], ...]
-    inventory: Inventory
-    problems: tuple[Problem, ...]
+    computed: int
+    reused: int
+    stopped: int
+    encoded: int
+
+    def __sub__(self, before: "Work") -> "Work":
+        return Work(
+            self.computed - before.computed,
+            self.reused - before.reused,
+            self.stopped - before.stopped,
+            self.encoded - before.encoded,
+        )
 
 
 class Following:
     """The view of a mesh and what is served of it; for one wave at a time, on the event loop."""
 
-    def __init__(self, translate: Translate, settings: MeshSettings) -> None:
+    def __init__(
+        self,
+        translate: Translate,
+        settings: MeshSettings,
+        lint: Callable[[View], tuple[Problem, ...]] = nothing,
+    ) -> None:
         self.view = View(settings)
+        self.problems = Problems(self.view, lint)
         self.serving = Serving(self.view, translate)
         self._names: Pins[ServiceIdentity, tuple[str, ...]] = Pins(dns_names, self.view)
-        self._merged: _Merged | None = None
-        self._known = self.view.known()
+        self._merged = Merged()
+        self._known = Known()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._trust_bundle = b""
+        self.causes = Causes()
         self.view.with_sidecar.watch()
 
-    def follow(self, inputs: Inputs) -> tuple[Problem, ...]:
-        """Take over what the sources say now; return where they contradict each other."""
-        merged = self._merged
-        if merged is None or not _same(merged.of, inputs.inventories):
-            self._merged = merged = _merged(inputs.inventories)
-        known = Known.of(inputs.objects, merged.inventory)
-        if edits := difference(self._known, known):
-            self.view.apply(edits)
-        self._known = known
-        return merged.problems
+    def follow(self, inputs: Inputs) -> Iterator[tuple[Problem, ...] | None]:
+        """Take over what the sources say now; yield in the end where they contradict each other.
 
-    def certificate_needs(self) -> Mapping[ServiceIdentity, tuple[str, ...] | None]:
-        """Return the identities whose need for a certificate changed: DNS names, None for no need."""
+        More than ATOMIC edits are taken over in parts, with a pause after each. Who looks at the view then
+        sees a mesh in which some objects are newer than others, each of them and all that follows from them
+        whole: what sources that are not transactional might have said themselves.
+        """
+        merged = merge(inputs.inventories, self._merged)
+        yield None
+        known = Known.of(inputs.objects, merged.inventory, inputs.admitted)
+        if edits := difference(self._known, known):
+            yield None
+            before = self._merged
+            for part in edits.parts(ATOMIC):
+                found = causes(
+                    self.view, part, edits.objects, lambda key: merged.source(key) or before.source(key)
+                )
+                self.causes.note(found)
+                self.view.apply(part)
+                yield None
+        self._known, self._merged = known, merged
+        yield merged.problems
+
+    def certificate_needs(self) -> Iterator[Mapping[ServiceIdentity, tuple[str, ...] | None] | None]:
+        """Yield in the end the identities whose need changed: their DNS names, None for no need."""
         needs: dict[ServiceIdentity, tuple[str, ...] | None] = {}
         for identity in self.view.with_sidecar.take_changed():
             if identity in self.view.with_sidecar:
@@ -82,30 +118,63 @@ class Following:
             names = self._names.value(identity)
             if names != self._named.get(identity):
                 self._named[identity] = needs[identity] = names
-        return needs
+            yield None
+        yield needs
 
-    def certify(self, update: Update, in_force: Mapping[ServiceIdentity, ServiceCertificate]) -> None:
+    @property
+    def certified(self) -> bool:
+        """Say whether certificates have ever been taken over."""
+        return bool(self._trust_bundle)
+
+    def certify(
+        self, update: Update, in_force: Mapping[ServiceIdentity, ServiceCertificate]
+    ) -> Iterator[bool | None]:
         """Take over certificates: those that changed, the first time all that are in force."""
         changed = update.changed if self._trust_bundle else {**in_force, **update.changed}
         if changed or update.trust_bundle != self._trust_bundle:
+            self.causes.note(certificate_causes(self.serving.certificates.held(), changed))
+            if update.trust_bundle != self._trust_bundle:
+                domain = self.view.settings.trust_domain
+                self.causes.note((trust_bundle_cause(domain, first_ever=not self._trust_bundle),))
             self._trust_bundle = update.trust_bundle
-            self.serving.certify(changed, update.trust_bundle)
+            left = iter(changed.items())
+            while part := dict(itertools.islice(left, ATOMIC)):
+                self.serving.certify(part, update.trust_bundle)
+                yield None
+            self.serving.certify({}, update.trust_bundle)
+        yield True
 
-    def problems(self) -> tuple[Problem, ...]:
-        """Return what is wrong between objects; that this cannot be said is a problem like others.
+    def lint(self) -> Iterator[tuple[Problem, ...] | None]:
+        """Look for problems where something changed; yield in the end all that there are."""
+        yield from self.problems.steps()
+        yield self.problems.said()
 
-        Looks at everything, so it is for a thread of its own: a change that comes meanwhile may be seen in
-        part, and is a reason to ask again.
-        """
-        try:
-            return problems(self.view)
-        except Exception as error:  # noqa: BLE001 - whatever it is, what is served stands
-            return (Problem("not-checked", Severity.ERROR, Origin("catalog"), None, "", "", f"{error}"),)
+    def unplaced(self) -> tuple[Problem, ...]:
+        """Return the workloads for which an index of the view could not be computed, sorted."""
+        return tuple(
+            Problem(
+                "workload-not-placed",
+                Severity.ERROR,
+                self.view.sourced.held()[name].origin if name in self.view.sourced.held() else ELSEWHERE,
+                name,
+                "",
+                "",
+                f"{index.name}: {type(error).__name__}: {error}; its proxy keeps what it has",
+            )
+            for index in (self.view.members, self.view.claimants)
+            for key, error in sorted(index.failures().items())
+            for name in (workload_object(self.view, key),)
+        )
 
     def proxies(self) -> tuple[ProxyName, ...]:
         """Return the proxies that should be here, sorted."""
         names = (workload.proxy_name for workload in self.view.workloads_by_uuid.values())
         return tuple(sorted(name for name in names if name is not None))
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        graph = self.view.graph
+        return Work(graph.computed, graph.reused, graph.stopped, self.serving.encoded)
 
     def inputs(self) -> tuple[Known, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes]:
         """Return everything that is served from, for whoever computes it again."""
@@ -117,21 +186,9 @@ async def in_slices(steps: Iterator[T | None]) -> T:
     """Run a computation that yields None now and then and its result last; do not hold the event loop."""
     began = time.perf_counter()
     for step in steps:
-        if step is not None:
-            return step
         if time.perf_counter() - began > SLICE_SECONDS:
             await asyncio.sleep(0)
             began = time.perf_counter()
+        if step is not None:
+            return step
     raise AssertionError("a computation ended without a result")
-
-
-def _merged(inventories: tuple[tuple[str, Inventory], ...]) -> _Merged:
-    if len(inventories) == 1:  # nobody to contradict it
-        return _Merged(inventories, inventories[0][1], ())
-    return _Merged(inventories, *merge(inventories))
-
-
-def _same(one: tuple[tuple[str, Inventory], ...], other: tuple[tuple[str, Inventory], ...]) -> bool:
-    """Say whether these are the very same inventories, without looking into them."""
-    pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(a[0] == b[0] and a[1] is b[1] for a, b in pairs)

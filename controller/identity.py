@@ -28,6 +28,7 @@ class Refusal(enum.StrEnum):
     NO_CERTIFICATE = "no_certificate"
     OTHER_WORKLOAD = "other_workload"
     OTHER_NODE = "other_node"
+    OTHER_DRIVER = "other_driver"
     LEDGER = "ledger_unavailable"
 
 
@@ -48,15 +49,29 @@ def contradiction(name: ProxyName, view: View | None) -> str:
     return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"
 
 
+def _everybody(name: ProxyName) -> str:
+    """Serve any proxy."""
+    del name
+    return ""
+
+
 class MeshAuthenticator:
-    """Answers by certificate, ledger and view; `view` returns the newest one, None before the first."""
+    """Answers by certificate, ledger and view; `view` returns the newest one, None before the first.
+
+    `not_served` says why a proxy is not this server's to serve, if it is not.
+    """
 
     def __init__(
-        self, ledger: Ledger, view: Callable[[], View | None], clock: Callable[[], datetime]
+        self,
+        ledger: Ledger,
+        view: Callable[[], View | None],
+        clock: Callable[[], datetime],
+        not_served: Callable[[ProxyName], str] = _everybody,
     ) -> None:
         self._ledger = ledger
         self._view = view
         self._clock = clock
+        self._not_served = not_served
 
     def authenticate(self, peer: Peer) -> NodeKey:
         """Return whose configuration the peer gets; raise Refused, with the reason in the log.
@@ -76,6 +91,8 @@ class MeshAuthenticator:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error
         if detail := contradiction(name, self._view()):
             raise _refused(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
+        if detail := self._not_served(name):
+            raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
         self._claim(peer, entry, now)
         return NodeKey(str(name))
 

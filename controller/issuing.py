@@ -59,6 +59,12 @@ class CertificateKeeper:
         """Say whether a certificate is due, or could not be issued when it was needed."""
         return bool(self._problems) or (self._manager is not None and not self._all_good(now))
 
+    def has_work(
+        self, changes: Mapping[ServiceIdentity, tuple[str, ...] | None], validity: timedelta, now: datetime
+    ) -> bool:
+        """Say whether `update` with these arguments would do anything."""
+        return bool(changes) or validity != self._validity or self.needs_work(now)
+
     def update(
         self,
         changes: Mapping[ServiceIdentity, tuple[str, ...] | None],

@@ -2,43 +2,43 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from admin.metrics import Metrics
+from catalog.problems import nothing
+from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
-from controller.debounce import Changes, Pace
+from controller.debounce import Changes, Matter, Pace
+from controller.events import Counts, Events, Specification, matter
 from controller.following import Following, Inputs, in_slices
 from controller.issuing import CertificateKeeper
-from controller.published import Failure, Published, Step
+from controller.problems import AllProblems, failed_wave, failure_problem, log_new
+from controller.published import Published, Step
+from controller.rejections import Rejections
 from controller.serving import Translate
 from controller.verifying import verify
+from controller.wave import Wave, rejection_cause
+from controller.withholding import Withholding
 from mesh.identity import ProxyName
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.objects import Problem
+from mesh.picture import Picture
 from providers.contract import EndpointProvider
-from xds.cache import GroupKey, SnapshotCache
+from sidecars.envoy.empty import empty
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import ResourceName, TypeUrl
+from xds.wire import Rejection, Response
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
-LINT_PAUSE: Final = 1.0
-"""The least time between two searches for problems, each of which looks at the whole mesh."""
+CAUSES_LOGGED: Final = 4
 
 _log = structlog.get_logger("controller.mesh")
-
-
-class Specification(Protocol):
-    """Where the mesh's objects come from: a directory of manifests first."""
-
-    def objects(self) -> Mapping[ObjectKey, Sourced]:
-        """Return the objects in force."""
-
-    def problems(self) -> tuple[Problem, ...]:
-        """Return what is wrong with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,41 +55,43 @@ class MeshState:
 
 
 def read_inputs(
-    specification: Specification, providers: Iterable[EndpointProvider], settings: MeshSettings
+    specification: Specification,
+    providers: Sequence[EndpointProvider],
+    settings: MeshSettings,
+    admitted: Mapping[ProxyName, ProxyName],
 ) -> Inputs:
-    """Take the sources' present answers."""
+    """Take the sources' present answers, and who is admitted at present."""
     return Inputs(
         specification.objects(),
         tuple((provider.name, provider.inventory()) for provider in providers),
-        specification.problems(),
+        _problems(specification, providers),
         settings,
+        admitted,
     )
 
 
-def problem_order(problem: Problem) -> tuple[Origin, str, str, str, str]:
-    """Return what problems are sorted by; their keys may be None, which has no order."""
-    return (problem.origin, problem.code, str(problem.key), problem.field, problem.value)
+def _problems(specification: Specification, providers: Iterable[EndpointProvider]) -> tuple[Problem, ...]:
+    """Return what is wrong in all sources, each problem once."""
+    others = (problem for provider in providers for problem in provider.problems())
+    return tuple(dict.fromkeys((*specification.problems(), *others)))
 
 
-def failure_problem(failure: Failure) -> Problem:
-    """Say that a group failed, in the form of all problems."""
-    return Problem(
-        "translation-failed",
-        Severity.ERROR,
-        Origin("catalog"),
-        None,
-        "group",
-        failure.group,
-        f"{failure.error} ({failure.kept} of {failure.proxies} proxies keep what they had)",
-    )
+def _nobody(wave: Wave, step: Step) -> None:
+    """Take no notice."""
 
 
 class MeshLoop:
     """Makes a wave whenever something changed; the newest state can be read at any time.
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
-    of SLICE_SECONDS; certificates are made, and problems looked for, in a thread. With `verify` each wave
-    is compared with one from nothing.
+    of SLICE_SECONDS; certificates are made in a thread. With `verify` each wave is compared with one from
+    nothing. `lint` finds problems that the catalog knows nothing of (see catalog.problems.Problems).
+
+    `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
+    `endpoint_pace`, at the general one without.
+
+    `on_published` is told of each wave that published something, in the same step of the event loop, right
+    after: no stream has written anything of it yet. It must be quick and must not raise.
     """
 
     def __init__(
@@ -102,10 +104,14 @@ class MeshLoop:
         settings: MeshSettings,
         *,
         pace: Pace,
+        endpoint_pace: Pace | None = None,
         clock: Callable[[], datetime],
         metrics: Metrics,
         on_state: Callable[[MeshState], None],
+        on_published: Callable[[Wave, Step], None] = _nobody,
+        admitted: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
         verify: bool = False,
+        lint: Callable[[View], tuple[Problem, ...]] = nothing,
     ) -> None:
         self._specification = specification
         self._providers = tuple(providers)
@@ -113,24 +119,58 @@ class MeshLoop:
         self._cache = cache
         self._translate = translate
         self._settings = settings
-        self._pace = pace
+        self._paces = {Matter.POLICY: pace, Matter.ENDPOINTS: endpoint_pace or pace}
+        self._events = Events(specification, self._providers)
+        self.doing = ""
         self._clock = clock
         self._metrics = metrics
         self._on_state = on_state
+        self._on_published = on_published
+        self._admitted = admitted
         self._verify = verify
+        self._find_problems = lint
         self._changes = Changes()
+        self._number = 0
+        self.withholding = Withholding(empty)
+        self._rejections = Rejections()
         self._woken = asyncio.Event()
         self._following: Following | None = None
-        self._known_problems: frozenset[Problem] = frozenset()
-        self._found: tuple[Problem, ...] = ()
+        self._problems = AllProblems()
         self._lint_later = False
         self._unlinted = asyncio.Event()
         self.state = MeshState()
 
     def changed(self) -> None:
         """Note that some source changed; to be called on the event loop."""
-        self._changes.note(time.monotonic())
+        self._changes.note(time.monotonic(), matter(self._noticed()))
         self._woken.set()
+
+    def _noticed(self) -> Counts:
+        """Count what sources brought since the last time."""
+        events = self._events.take(self._admitted())
+        for (source, kind), count in events.items():
+            self._metrics.event(source, kind, count)
+        return events
+
+    def objects_behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
+        if self._following is None:
+            return ()
+        serving = self._following.serving
+        group = serving.group(node)
+        return () if group is None else serving.objects_behind(group, type_url, name)
+
+    def answered(self, node: NodeKey, response: Response, rejection: Rejection | None) -> None:
+        """Take a proxy's answer; a proxy that rejects something is served the last good version at once."""
+        step = self.withholding.answered(node, response, rejection)
+        if step is None:
+            return
+        if step:
+            self._number += 1
+            cause = rejection_cause(node)
+            self._cache.publish_changes(step.snapshots, step.members)
+            self._on_published(Wave(self._number, (cause,), 0, time.monotonic(), self._clock()), step)
+        self.changed()  # the next wave says what is rejected
 
     async def run(self) -> None:
         """Make waves until cancelled."""
@@ -148,66 +188,88 @@ class MeshLoop:
     async def wave(self) -> None:
         """Make one wave now. Whatever fails is logged and shown, and leaves the mesh as it was."""
         began = time.monotonic()
-        self._changes.take(began)
-        inputs = read_inputs(self._specification, self._providers, self._settings)
+        wave = Wave(0, (), 0, self._changes.take(began), self._clock())
+        inputs = read_inputs(self._specification, self._providers, self._settings, self._admitted())
         try:
-            touched = await self._wave(inputs)
+            self._noticed()
+            touched = await self._wave(inputs, wave)
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
             _log.exception("wave failed; the mesh stays as it was")
             self._following = None  # what it knew may be half a wave: the next one begins from nothing
-            self._take(replace(self.state, problems=_with_failed_wave(inputs.problems, error)))
+            self._take(replace(self.state, problems=failed_wave(inputs.problems, error)))
             return
+        self.doing = ""
         self._metrics.wave(time.monotonic() - began, published=touched is not None)
 
-    async def _wave(self, inputs: Inputs) -> int | None:
+    async def _wave(self, inputs: Inputs, wave: Wave) -> int | None:
         """Follow the inputs, publish, look for problems; return how many connected proxies are concerned."""
         if self._following is None:
-            self._following = Following(self._translate, inputs.settings)
+            self._following = Following(self._translate, inputs.settings, self._find_problems)
         following = self._following
-        merging = following.follow(inputs)
+        work = following.work()
+        self.doing = "following the sources"
+        merging = await in_slices(following.follow(inputs))
+        self.doing = "certificates"
         certifying = await self._certify(following)
+        self.doing = "computing"
         step = await in_slices(following.serving.steps(self.state.published, following.serving.touched()))
-        touched = self._publish(step)
+        self.doing = "publishing"
+        named, more = following.causes.take()
+        self._number += 1
+        touched = self._publish(replace(wave, number=self._number, causes=named, more=more), step)
         published = step.after(self.state.published)
         proxies = following.proxies() if step.moved else self.state.proxies
-        failing = map(failure_problem, published.failures)
-        self._known_problems = frozenset((*inputs.problems, *merging, *certifying, *failing))
-        self._take(MeshState(following.view, published, self._problems(), proxies))
+        failing = (*map(failure_problem, published.failures), *following.unplaced())
+        rejected = self._rejections.problems(following.serving, self.withholding.rejected())
+        said = self._problems.update(
+            inputs=inputs.problems,
+            merging=merging,
+            certifying=certifying,
+            failing=failing,
+            rejected=rejected,
+        )
+        self._take(MeshState(following.view, published, said, proxies))
+        self._metrics.wave_work(**asdict(following.work() - work), touched=touched or 0)
         if self._lint_later:
             self._unlinted.set()
         else:
             await self._lint()
         if self._verify:
-            self._verified(await asyncio.to_thread(verify, following.inputs(), self._translate, published))
+            served, refusals = self.withholding.served(published), self.withholding.refusals()
+            inputs_now = following.inputs()
+            self._verified(await asyncio.to_thread(verify, inputs_now, self._translate, served, refusals))
         return touched
 
     async def linting(self) -> None:
         """Look for problems between objects after waves, not in them, until cancelled."""
         self._lint_later = True
         try:
+            if self._following is not None:
+                self._following.problems.renew()
+                self._unlinted.set()
             while True:
                 await self._unlinted.wait()
                 self._unlinted.clear()
                 await self._lint()
-                await asyncio.sleep(LINT_PAUSE)
         finally:
             self._lint_later = False
 
     async def _lint(self) -> None:
+        """Look again at what changes concern; what comes meanwhile is looked at in the next turn."""
         if self._following is not None:
-            self._found = await asyncio.to_thread(self._following.problems)
-            if (problems := self._problems()) != self.state.problems:
-                self._take(replace(self.state, problems=problems))
-
-    def _problems(self) -> tuple[Problem, ...]:
-        return tuple(sorted({*self._known_problems, *self._found}, key=problem_order))
+            found = await in_slices(self._following.lint())
+            said = self._problems.update(found=found)
+            if said is not self.state.problems:
+                self._take(replace(self.state, problems=said))
 
     async def _certify(self, following: Following) -> tuple[Problem, ...]:
         """Have the certificates that are needed now made, in a thread: it signs and writes."""
-        validity = following.view.config.service_certificate_validity
-        needs = following.certificate_needs()
-        update = await asyncio.to_thread(self._keeper.update, needs, validity, self._clock())
-        following.certify(update, self._keeper.certificates)
+        validity, now = following.view.config.service_certificate_validity, self._clock()
+        needs = await in_slices(following.certificate_needs())
+        if following.certified and not self._keeper.has_work(needs, validity, now):
+            return ()
+        update = await asyncio.to_thread(self._keeper.update, needs, validity, now)
+        await in_slices(following.certify(update, self._keeper.certificates))
         return update.problems
 
     def _verified(self, differences: tuple[str, ...]) -> None:
@@ -219,7 +281,7 @@ class MeshLoop:
     async def _due(self) -> None:
         """Return when the next wave should begin."""
         while True:
-            due = self._changes.due(self._pace)
+            due = self._changes.due(self._paces)
             wait = None if due is None else due - time.monotonic()
             if wait is not None and wait <= 0:
                 return
@@ -230,7 +292,7 @@ class MeshLoop:
                 continue
             self._woken.clear()
 
-    def _publish(self, step: Step) -> int | None:
+    def _publish(self, wave: Wave, step: Step) -> int | None:
         """Publish what is new, if anything is; return how many connected proxies it concerns."""
         before = self.state.published.failed
         for failure in step.failed.values():
@@ -239,33 +301,21 @@ class MeshLoop:
                 _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
         if not step:
             return None
+        step = self.withholding.after(step)
         touched = self._cache.publish_changes(step.snapshots, step.members)
+        self._on_published(wave, step)
         _log.info(
-            "snapshots published", groups=len(step.snapshots), proxies=len(step.members), touched=touched
+            "snapshots published",
+            wave=wave.number,
+            causes=[str(each) for each in wave.causes[:CAUSES_LOGGED]],
+            more=len(wave.causes[CAUSES_LOGGED:]) + wave.more,
+            groups=len(step.snapshots),
+            proxies=len(step.members),
+            touched=touched,
         )
         return touched
 
     def _take(self, state: MeshState) -> None:
-        own = set(self._specification.problems())  # the source has said these itself
-        before = set(self.state.problems)
-        for problem in state.problems:
-            if problem not in before and problem not in own:
-                _log_problem(problem)
+        log_new(state.problems, self.state.problems, self._specification.problems())
         self.state = state
         self._on_state(state)
-
-
-def _with_failed_wave(problems: tuple[Problem, ...], error: Exception) -> tuple[Problem, ...]:
-    said = Problem("wave-failed", Severity.ERROR, Origin("catalog"), None, "", "", f"{error}")
-    return tuple(sorted({*problems, said}, key=problem_order))
-
-
-def _log_problem(problem: Problem) -> None:
-    match problem.severity:
-        case Severity.ERROR:
-            say = _log.error
-        case Severity.WARNING:
-            say = _log.warning
-        case Severity.INFO:
-            say = _log.info
-    say("problem", problem=str(problem))

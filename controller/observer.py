@@ -1,10 +1,15 @@
 """What happens on the ADS server, told to the registry, the metrics and the log."""
 
+import time
+from collections.abc import Callable
 from typing import Final
 
 import structlog
 
-from admin.metrics import Metrics, short_type
+from admin.labels import short_type
+from admin.metrics import Metrics
+from controller.admission import Admissions
+from controller.history import Delays, PushHistory
 from controller.registry import ProxyRegistry
 from xds.access import Ending, Peer
 from xds.cache import NodeKey
@@ -20,9 +25,21 @@ _log = structlog.get_logger("controller.ads")
 class MeshObserver:
     """The ADS server's observer; counts open streams by variant besides passing everything on."""
 
-    def __init__(self, registry: ProxyRegistry, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        registry: ProxyRegistry,
+        metrics: Metrics,
+        history: PushHistory,
+        admissions: Admissions,
+        answered: Callable[[NodeKey, Response, Rejection | None], None],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._registry = registry
         self._metrics = metrics
+        self._history = history
+        self._admissions = admissions
+        self._answered = answered
+        self._now = monotonic
         self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
         self._connections: dict[str, None] = {}
         self.streams = {variant.value: 0 for variant in Variant}
@@ -35,6 +52,8 @@ class MeshObserver:
         """Note a stream."""
         self._used(peer)
         self._registry.opened(node_key, peer.address)
+        self._history.opened(node_key, variant, self._now())
+        self._admissions.opened(node_key)
         self._metrics.stream_opened(variant.value)
         self._variants.setdefault((node_key, peer.address), []).append(variant)
         self.streams[variant.value] += 1
@@ -59,8 +78,9 @@ class MeshObserver:
         self._metrics.connection_used()
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
-        """Count it."""
-        self._metrics.sent(response.type_url, len(response.resources))
+        """Count and remember it."""
+        self._metrics.sent(response.type_url, len(response.resources), size)
+        self._measure(self._history.sent(node_key, response, size, self._now()))
         _log.debug(
             "response sent",
             proxy=node_key,
@@ -72,8 +92,11 @@ class MeshObserver:
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
+        self._measure(self._history.answered(node_key, response, rejection, self._now()))
+        self._answered(node_key, response, rejection)
         if rejection is None:
             self._metrics.acked(response.type_url)
+            self._admissions.acknowledged(node_key, response.type_url)
             return
         self._metrics.nacked(response.type_url)
         _log.error(
@@ -84,9 +107,16 @@ class MeshObserver:
             said=rejection.message,
         )
 
+    def _measure(self, delays: Delays) -> None:
+        if delays.sent is not None:
+            self._metrics.pushed(delays.sent)
+        if delays.acknowledged is not None:
+            self._metrics.acknowledged(delays.acknowledged)
+
     def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
         """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
         self._registry.closed(node_key)
+        self._history.closed(node_key)
         if ending is Ending.REFUSED:
             self._metrics.stream_refused(detail)
         variants = self._variants[node_key, peer.address]

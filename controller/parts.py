@@ -4,53 +4,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 
 from admin.heartbeat import Heartbeat
 from admin.metrics import Metrics
 from catalog.view import MeshSettings
 from certs.issuer import Issuer
 from certs.ledger import Ledger
-from certs.server import ads_server_certificate
+from controller.admission import Admissions
 from controller.debounce import Pace
-from controller.identity import MeshAuthenticator
+from controller.drivers import DriverPages, MeshDrivers
+from controller.history import PushHistory
 from controller.issuing import CertificateKeeper
 from controller.mesh import MeshLoop, MeshState
 from controller.observer import MeshObserver
 from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.registry import ProxyRegistry
+from controller.server_tls import ServerTls
 from controller.settings import Settings
+from controller.sources import Sources
 from controller.translation import translation
 from mesh.names import TrustDomain
-from providers.directory import DirectorySource
-from sidecars.driver import SidecarDriver
+from sidecars.events import Broker
 from xds.cache import SnapshotCache
-from xds.limits import Limits
-from xds.server import AdsServer, TlsIdentity
-
-
-class ServerTls:
-    """What the ADS server shows in handshakes; `refresh` renews it when it is due."""
-
-    def __init__(self, issuer: Issuer, state: Path, hosts: tuple[str, ...], now: datetime) -> None:
-        """Raise CertificateError if there is no certificate to begin with."""
-        self._issuer = issuer
-        self._state = state
-        self._hosts = hosts
-        self._identity = self._made(now)
-
-    def identity(self) -> TlsIdentity:
-        """Return what to show now; may be called from any thread."""
-        return self._identity
-
-    def refresh(self, now: datetime) -> None:
-        """Renew the certificate if it is due; raise CertificateError, and keep the old one."""
-        self._identity = self._made(now)
-
-    def _made(self, now: datetime) -> TlsIdentity:
-        certificate = ads_server_certificate(self._issuer, self._state, now, self._hosts)
-        return TlsIdentity(certificate.chain_pem, certificate.key.reveal(), self._issuer.trust_bundle())
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,100 +37,110 @@ class Parts:
     clock: Callable[[], datetime]
     metrics: Metrics
     heartbeat: Heartbeat
-    source: DirectorySource
+    sources: Sources
+    issuer: Issuer
+    ledger: Ledger
     keeper: CertificateKeeper
+    tls: ServerTls
+    drivers: MeshDrivers
+    loop: MeshLoop
     cache: SnapshotCache
     registry: ProxyRegistry
+    history: PushHistory
+    admissions: Admissions
     observer: MeshObserver
-    tls: ServerTls
-    loop: MeshLoop
-    ads: AdsServer
-    reading: ServerReading
-    proxies: ProxyIssuing
+    pages: DriverPages
+    events: Broker
+
+    @property
+    def reading(self) -> ServerReading:
+        """Return what the admin pages may see."""
+        return ServerReading(
+            lambda: self.loop.state,
+            self.sources.directory,
+            self.sources.providers,
+            self.keeper,
+            self.issuer,
+            self.ledger,
+            self.registry,
+            self.cache,
+            self.pages.statuses,
+            self.history,
+            self.loop.withholding.rejected_by,
+            self.loop.objects_behind,
+            self.clock,
+            self.settings,
+        )
+
+    @property
+    def proxies(self) -> ProxyIssuing:
+        """Return what issues and revokes proxy certificates on request."""
+        validity = timedelta(days=self.settings.proxy_certificate_days)
+        issued = self.metrics.issued
+        return ProxyIssuing(self.issuer, self.ledger, self.clock, validity, lambda: issued("proxy"))
 
 
 def join(
-    settings: Settings, issuer: Issuer, ledger: Ledger, driver: SidecarDriver, clock: Callable[[], datetime]
+    settings: Settings, issuer: Issuer, ledger: Ledger, drivers: MeshDrivers, clock: Callable[[], datetime]
 ) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError."""
     metrics = Metrics()
-    source = DirectorySource(settings.mesh, clock)
+    sources = Sources(settings, clock)
     keeper = CertificateKeeper(issuer, settings.state, lambda count: metrics.issued("service", count))
     cache = SnapshotCache()
-    registry = ProxyRegistry(clock)
-    observer = MeshObserver(registry, metrics)
-    tls = ServerTls(issuer, settings.state, settings.ads_hosts, clock())
+    history = PushHistory(cache)
+    registry = ProxyRegistry(clock, history.forget)
+    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
+    admissions = Admissions(ledger.entries(), settings.endpoint_admission, ready_types)
 
     def on_state(state: MeshState) -> None:
         registry.follow(state.proxies)
+        sources.follow()
 
     loop = MeshLoop(
-        source,
-        (source,),
+        sources.directory,
+        sources.providers,
         keeper,
         cache,
-        translation(driver),
+        translation(*drivers.drivers.values(), environment=drivers.environment),
         mesh_settings(settings),
         pace=Pace(settings.quiet_seconds, settings.longest_seconds),
+        endpoint_pace=Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds),
         clock=clock,
         metrics=metrics,
         on_state=on_state,
+        on_published=history.published,
+        admitted=admissions.admitted,
         verify=settings.verify,
-    )
-    ads = AdsServer(
-        cache,
-        MeshAuthenticator(ledger, lambda: loop.state.view, clock),
-        tls.identity,
-        observer=observer,
-        limits=limits(settings),
+        lint=drivers.problems,
     )
     return Parts(
         settings=settings,
         clock=clock,
         metrics=metrics,
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
-        source=source,
+        sources=sources,
+        issuer=issuer,
+        ledger=ledger,
         keeper=keeper,
+        tls=ServerTls(issuer, settings.state, settings.ads_hosts, clock()),
+        drivers=drivers,
+        loop=loop,
         cache=cache,
         registry=registry,
-        observer=observer,
-        tls=tls,
-        loop=loop,
-        ads=ads,
-        reading=ServerReading(
-            lambda: loop.state, source, (source,), keeper, ledger, registry, cache, ads, settings
-        ),
-        proxies=ProxyIssuing(
-            issuer,
-            ledger,
-            clock,
-            timedelta(days=settings.proxy_certificate_days),
-            lambda: metrics.issued("proxy"),
-        ),
+        history=history,
+        admissions=admissions,
+        observer=MeshObserver(registry, metrics, history, admissions, loop.answered),
+        pages=DriverPages(),
+        events=Broker(),
     )
 
 
 def mesh_settings(settings: Settings) -> MeshSettings:
     """Return the settings that the catalog works with."""
     return MeshSettings(
-        TrustDomain(settings.trust_domain), settings.cluster_domain, settings.virtual_addresses
-    )
-
-
-def limits(settings: Settings) -> Limits:
-    """Return the bounds of the ADS server."""
-    return Limits(
-        streams=settings.max_streams,
-        streams_per_certificate=settings.streams_per_certificate,
-        streams_per_second=settings.streams_per_second,
-        admission_seconds=settings.admission_seconds,
-        age_seconds=settings.stream_age_seconds,
-        write_seconds=settings.write_seconds,
-        warming_seconds=settings.warming_seconds,
-        request_bytes=settings.request_bytes,
-        node_bytes=settings.node_bytes,
-        names_per_type=settings.names_per_type,
-        types=settings.types_per_stream,
-        unserved_seconds=settings.held_seconds,
-        recheck_seconds=settings.recheck_seconds,
+        TrustDomain(settings.trust_domain),
+        settings.cluster_domain,
+        settings.virtual_addresses,
+        settings.endpoint_admission,
     )

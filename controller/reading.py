@@ -1,21 +1,30 @@
 """What the admin pages may see of the running server."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
+from admin.pushes import Push
 from admin.reading import ProxyStanding
+from catalog.groups import group_of
+from catalog.provenance import MadeFrom
 from catalog.view import View
+from certs.issuer import Issuer
 from certs.ledger import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
+from controller.events import Specification
+from controller.history import PushHistory
 from controller.issuing import CertificateKeeper
-from controller.mesh import MeshState, Specification
+from controller.mesh import MeshState
 from controller.registry import ProxyRegistry
+from controller.serving import group_name
 from controller.settings import Settings
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
-from providers.contract import EndpointProvider, Freshness
+from providers.contract import Counts, EndpointProvider, Freshness
 from xds.cache import NodeKey, SnapshotCache
-from xds.server import AdsServer
+from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.status import StreamStatus
 
@@ -28,15 +37,20 @@ class ServerReading:
     specification: Specification
     providers: tuple[EndpointProvider, ...]
     keeper: CertificateKeeper
+    issuer: Issuer
     book: Ledger
     registry: ProxyRegistry
     cache: SnapshotCache
-    ads: AdsServer
+    statuses: Callable[[], tuple[StreamStatus, ...]]
+    history: PushHistory
+    rejected_by: Callable[[NodeKey], tuple[Reference, ...]]
+    behind: Callable[[NodeKey, TypeUrl, ResourceName], tuple[MadeFrom, ...]]
+    clock: Callable[[], datetime]
     told: Settings
 
     def streams(self) -> tuple[StreamStatus, ...]:
         """Return the open streams."""
-        return self.ads.statuses()
+        return self.statuses()
 
     def proxies(self) -> tuple[ProxyStanding, ...]:
         """Return every proxy that is or should be here."""
@@ -45,6 +59,35 @@ class ServerReading:
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return what is published for a proxy."""
         return self.cache.snapshot(NodeKey(str(name)))
+
+    def pushes(self, name: ProxyName) -> tuple[Push, ...]:
+        """Return the last responses that a proxy was sent, newest first."""
+        return self.history.pushes(NodeKey(str(name)), time.monotonic(), self.clock())
+
+    def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
+        """Return an earlier version of a resource."""
+        return self.history.replaced(type_url, resource, version)
+
+    def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
+        """Return what a proxy has rejected and is withheld from it."""
+        return self.rejected_by(NodeKey(str(name)))
+
+    def objects_behind(
+        self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
+    ) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a proxy's resource was made from."""
+        return self.behind(NodeKey(str(name)), type_url, resource)
+
+    def failure(self, name: ProxyName) -> str:
+        """Return why a proxy's group could not be computed."""
+        state = self.state()
+        if state.view is None or not state.published.failed:
+            return ""
+        workload = state.view.workloads_by_uuid.get(name.uuid)
+        if workload is None:
+            return ""
+        failed = state.published.failed.get(group_name(group_of(state.view, workload)))
+        return failed.error if failed is not None else ""
 
     def view(self) -> View | None:
         """Return the newest view."""
@@ -68,6 +111,10 @@ class ServerReading:
         """Return the service certificates in force."""
         return self.keeper.certificates
 
+    def trust_bundle(self) -> bytes:
+        """Return the roots."""
+        return self.issuer.trust_bundle()
+
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
         return self.book.entries()
@@ -75,6 +122,10 @@ class ServerReading:
     def freshness(self) -> Mapping[str, Freshness]:
         """Return how fresh each source is."""
         return {provider.name: provider.freshness() for provider in self.providers}
+
+    def counts(self) -> Mapping[str, Counts]:
+        """Return what each source holds."""
+        return {provider.name: provider.counts() for provider in self.providers}
 
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings."""

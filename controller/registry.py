@@ -32,8 +32,14 @@ def expected(view: View) -> tuple[ProxyName, ...]:
 class ProxyRegistry:
     """Follows streams as they open and close, and the workloads of each view."""
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], datetime],
+        forgotten: Callable[[Iterable[NodeKey]], None] = lambda _: None,
+    ) -> None:
+        """`forgotten` is told of the proxies that are remembered no longer."""
         self._clock = clock
+        self._forgotten = forgotten
         self._seen: dict[NodeKey, _Seen] = {}
         self._expected: dict[ProxyName, datetime] = {}
         self._followed: tuple[ProxyName, ...] | None = None
@@ -65,11 +71,14 @@ class ProxyRegistry:
         now = self._clock()
         self._expected = {name: self._expected.get(name, now) for name in sorted(names)}
         wanted = {NodeKey(str(name)) for name in self._expected}
-        self._seen = {
-            node: seen
+        gone = [
+            node
             for node, seen in self._seen.items()
-            if seen.streams or node in wanted or now - seen.since < REMEMBERED
-        }
+            if not seen.streams and node not in wanted and now - seen.since >= REMEMBERED
+        ]
+        for node in gone:
+            del self._seen[node]
+        self._forgotten(gone)
 
     def expects(self, node: NodeKey) -> bool:
         """Say whether a proxy's workload is known."""

@@ -7,18 +7,19 @@ from typing import Final
 
 import catalog.groups
 from catalog.policy import proxy_policy
+from catalog.provenance import MadeFrom, Whole, made_from
 from catalog.proxy import ProxyPolicy
 from catalog.view import View
 from certs.material import ServiceCertificate
 from controller.consistency import consistent
 from controller.published import Published, Result, Step
 from incremental.derived import Pins, derived
-from incremental.node import Source
 from incremental.table import Table
-from mesh.identity import ServiceIdentity
+from mesh.config import SidecarSettings
+from mesh.identity import ProxyName, ServiceIdentity
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
-from xds.resource import Resource
+from xds.resource import Resource, ResourceName, TypeUrl
 
 _ROOTS: Final = "roots"
 
@@ -30,6 +31,9 @@ class Need:
     policy: ProxyPolicy
     certificate: ServiceCertificate | None
     trust_bundle: bytes = field(repr=False)
+    driver: str = ""
+    """The sidecar driver that the group's workloads or else their namespace name."""
+    sidecar: SidecarSettings = field(default_factory=SidecarSettings)
 
 
 Translate = Callable[[Need], Iterable[Piece]]
@@ -68,20 +72,47 @@ class Serving:
         ]
         self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
 
-    def touched(self) -> tuple[catalog.groups.GroupKey, ...]:
-        """Return the groups that changes may concern since the last time, and those that come or go."""
-        found = dict.fromkeys(self.view.members.take_changed())
-        for key in found:
+    def touched(self) -> Iterator[catalog.groups.GroupKey]:
+        """Yield the groups that changes may concern since the last time, and those that come or go."""
+        seen: set[catalog.groups.GroupKey] = set()
+        for key in self.view.members.take_changed():
             if key in self.view.members and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
                 self._pins.add(key)
                 self._nodes.add(key)
-        found.update(dict.fromkeys((*self._pins.take_touched(), *self._nodes.take_touched())))
-        return tuple(found)
+            seen.add(key)
+            yield key
+        for key in (*self._pins.take_touched(), *self._nodes.take_touched()):
+            if key not in seen:
+                seen.add(key)
+                yield key
 
-    def behind(self, key: catalog.groups.GroupKey) -> tuple[Source, ...]:
-        """Return the inputs that a group's resources were made from."""
-        return self._pins.sources(key)
+    def group(self, node: NodeKey) -> catalog.groups.GroupKey | None:
+        """Return the group of a proxy, None where its workload is not known."""
+        workload = self.view.workloads_by_uuid.get(ProxyName.parse(node).uuid)
+        return None if workload is None else catalog.groups.group_of(self.view, workload)
+
+    def objects_behind(
+        self, group: catalog.groups.GroupKey, type_url: TypeUrl, name: ResourceName
+    ) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a resource of a group was made from, sorted; none if there is no such.
+
+        Where the group cannot be computed they are those that its failure came from. Nothing is kept for
+        it: the group's pieces are looked through when somebody asks.
+        """
+        try:
+            pieces = self.translate(need(self, group))
+            part = next(
+                each.about
+                for each in pieces
+                for resource in made(self, each)
+                if (resource.type_url, resource.name) == (type_url, name)
+            )
+        except StopIteration:
+            return ()
+        except Exception:  # noqa: BLE001 - whatever it is, published.failed says so
+            part = Whole()
+        return made_from(self.view, group, part)
 
     def steps(self, before: Published, touched: Iterable[catalog.groups.GroupKey]) -> Iterator[Step | None]:
         """Compute the touched groups; yield None after each of them, and in the end the step.
@@ -130,12 +161,18 @@ def nodes_of(serving: Serving, group: catalog.groups.GroupKey) -> tuple[NodeKey,
 @derived
 def resources(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Resource, ...]:
     """Return all that the proxies of a group are sent."""
-    need = Need(
+    return tuple(each for piece in serving.translate(need(serving, group)) for each in made(serving, piece))
+
+
+def need(serving: Serving, group: catalog.groups.GroupKey) -> Need:
+    """Return all that a group's resources are made from."""
+    return Need(
         proxy_policy(serving.view, group),
         serving.certificates.get(group.identity),
         serving.roots.get(_ROOTS, b""),
+        group.driver,
+        serving.view.config.sidecar,
     )
-    return tuple(each for piece in serving.translate(need) for each in made(serving, piece))
 
 
 @derived

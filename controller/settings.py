@@ -17,9 +17,11 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from catalog.settings import EndpointAdmission
 from controller.errors import SettingsError
 from controller.logs import LogFormat, LogLevel
 from mesh.names import is_dns_subdomain
+from providers.dns_asking import Nameserver
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
@@ -52,6 +54,16 @@ def _address(value: object) -> Address:
     return value if isinstance(value, Address) else Address.parse(str(value))
 
 
+def _addresses(value: object) -> object:
+    """Read addresses by name: a mapping, or text such as `document=127.0.0.1:15129,other=...`."""
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(name.strip() and equals for name, equals, _ in pairs):
+            raise ValueError("must be NAME=HOST:PORT, such as document=127.0.0.1:15129")
+        value = {name.strip(): address.strip() for name, _, address in pairs}
+    return {name: _address(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
 def _domain(value: object) -> str:
     text = str(value)
     if not is_dns_subdomain(text):
@@ -65,9 +77,22 @@ def _hosts(value: object) -> object:
     )
 
 
+def _nameservers(value: object) -> object:
+    texts = _hosts(value)
+    if not isinstance(texts, tuple | list):
+        return texts
+    return tuple(each if isinstance(each, Nameserver) else Nameserver.parse(str(each)) for each in texts)
+
+
 # NoDecode: in the environment these are plain text, not JSON.
 Listening = Annotated[Address, NoDecode, BeforeValidator(_address), PlainSerializer(str)]
+Listenings = Annotated[
+    Mapping[str, Annotated[Address, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
+]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
+Nameservers = Annotated[
+    tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
+]
 Domain = Annotated[str, BeforeValidator(_domain)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 
@@ -87,6 +112,8 @@ class Settings(BaseSettings):
     config: Path | None = None
     """YAML file with any of these settings."""
     ads_address: Listening = Address("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines
+    driver_addresses: Listenings = {}
+    """Where sidecar drivers listen, such as document=127.0.0.1:15129; those named are started in any case."""
     http_address: Listening = Address("0.0.0.0", 9091)  # noqa: S104 - probes and Prometheus dial in
     debug_address: Listening = Address("127.0.0.1", 9092)
     debug_hosts: Hosts = ()
@@ -103,6 +130,10 @@ class Settings(BaseSettings):
     """A burst of changes ends when none came for so long."""
     longest_seconds: Seconds = 1.0
     """No change waits longer than this for its wave."""
+    endpoint_quiet_seconds: Seconds = 0.1
+    """The same as quiet_seconds, for changes of workloads and endpoints alone."""
+    endpoint_longest_seconds: Seconds = 1.0
+    """The same as longest_seconds, for changes of workloads and endpoints alone."""
     held_seconds: Seconds = 60.0
     """A stream whose workload is not known is ended after so long."""
     recheck_seconds: Seconds = 30.0
@@ -126,6 +157,18 @@ class Settings(BaseSettings):
     node_bytes: Annotated[int, Field(ge=1024, le=2**24)] = 256 * 1024
     names_per_type: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     types_per_stream: Annotated[int, Field(ge=5, le=10_000)] = 64
+    endpoint_admission: EndpointAdmission = EndpointAdmission.READY
+    """What a sidecar must have done once before its workload gets traffic: off, identity or ready."""
+    empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
+    """A source that suddenly says nothing is believed after so long; 0 is at once."""
+    dns_nameservers: Nameservers = ()
+    """IP addresses, with or without ports, that resolve services' DNS names; the system's without."""
+    dns_floor_seconds: Seconds = 5.0
+    """A DNS name is asked for again no sooner than this, whatever its TTL says."""
+    dns_ceiling_seconds: Seconds = 300.0
+    """A DNS name is asked for again at the latest after this, whatever its TTL says."""
+    dns_timeout_seconds: Seconds = 5.0
+    """A question that has no answer after this, over all nameservers, has failed."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     proxy_certificate_days: Annotated[int, Field(ge=1, le=3650)] = 365
@@ -135,6 +178,10 @@ class Settings(BaseSettings):
     def _ordered(self) -> Self:
         if self.longest_seconds < self.quiet_seconds:
             raise ValueError("longest_seconds must not be less than quiet_seconds")
+        if self.endpoint_longest_seconds < self.endpoint_quiet_seconds:
+            raise ValueError("endpoint_longest_seconds must not be less than endpoint_quiet_seconds")
+        if self.dns_ceiling_seconds < self.dns_floor_seconds:
+            raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
         return self
 
     @classmethod

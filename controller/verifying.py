@@ -7,6 +7,7 @@ from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from controller.published import Published
 from controller.serving import Serving, Translate
+from controller.withheld import Refusals
 from mesh.identity import ServiceIdentity
 from xds.snapshot import Snapshot
 
@@ -14,14 +15,16 @@ from xds.snapshot import Snapshot
 def verify(
     inputs: tuple[Known, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes],
     translate: Translate,
-    published: Published,
+    served: Published,
+    refusals: Refusals,
 ) -> tuple[str, ...]:
-    """Return where what is published differs from what the inputs come to from nothing; empty if nowhere.
+    """Return where what is served differs from what the inputs come to from nothing; empty if nowhere.
 
-    Looks at every proxy, group and byte. Groups that fail in both ways are equal.
+    Looks at every proxy, group and byte. Groups that fail in both ways are equal. What proxies rejected is
+    an input like others.
     """
     expected = from_nothing(*inputs, translate)
-    return tuple(_differences(expected, published))
+    return tuple(_differences(expected, served, refusals))
 
 
 def from_nothing(
@@ -40,7 +43,7 @@ def from_nothing(
     return steps[-1].after(Published())
 
 
-def _differences(expected: Published, published: Published) -> Iterator[str]:
+def _differences(expected: Published, published: Published, refusals: Refusals) -> Iterator[str]:
     failed = set(expected.failed)
     if failed != set(published.failed):
         yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"
@@ -51,7 +54,8 @@ def _differences(expected: Published, published: Published) -> Iterator[str]:
         if wanted is None or found is None:
             yield f"proxy {node} is {'served' if found else 'not served'}"
         else:
-            yield from (f"proxy {node}: {what}" for what in _unlike(wanted, found))
+            due = refusals.instead_of(node, wanted)
+            yield from (f"proxy {node}: {what}" for what in _unlike(due, found))
 
 
 def _unlike(wanted: Snapshot, found: Snapshot) -> Iterator[str]:

@@ -75,17 +75,21 @@ def is_closed_to_others(path: Path) -> bool:
     return any(not parent.stat().st_mode & stat.S_IXOTH for parent in resolved.parents)
 
 
-def as_user(uid: int, argv: Sequence[str], needed: Iterable[Path]) -> list[str]:
-    """Return a command under another user.
+def as_user(
+    uid: int, argv: Sequence[str], needed: Iterable[Path], capabilities: Iterable[str] = ()
+) -> list[str]:
+    """Return a command under another user, with these capabilities (as setpriv names them) alone.
 
     Where what it needs stands in a closed directory (a clone under /root), it may read, and only read,
     past permissions: the demo's user may do so anyhow.
     """
-    capability = ["--inh-caps", "-all", "--bounding-set", "-all"]
+    names = [*capabilities]
     if any(is_closed_to_others(path) for path in needed):
-        name = "dac_read_search"
-        capability = ["--inh-caps", f"-all,+{name}", "--ambient-caps", f"+{name}"]
-        capability += ["--bounding-set", f"-all,+{name}"]
+        names.append("dac_read_search")
+    kept = ",".join(["-all", *(f"+{name}" for name in names)])
+    capability = ["--inh-caps", kept, "--bounding-set", kept]
+    if names:
+        capability += ["--ambient-caps", ",".join(f"+{name}" for name in names)]
     user = ["--reuid", str(uid), "--regid", str(uid), "--clear-groups", "--no-new-privs"]
     return ["setpriv", *user, *capability, "--pdeathsig", "KILL", "--", *argv]
 

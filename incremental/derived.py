@@ -2,10 +2,11 @@
 
 import functools
 from collections.abc import Callable
-from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from incremental.graph import Graph, sources
-from incremental.node import Derivation, Source
+from incremental.node import ABSENT, Derivation, Source
+from incremental.table import Table
 
 
 class Computed(Protocol):
@@ -114,6 +115,26 @@ class Pins(Generic[K, V]):
         self._touched.clear()
         return touched
 
-    def sources(self, key: K) -> tuple[Source, ...]:
-        """Return the inputs that a wanted value was made from, in the order of reading."""
-        return tuple(sources(self._wanted[key]))
+
+class Kept(Pins[K, V]):
+    """The values of one derived function for every key of a table; a key that has gone counts as touched."""
+
+    def __init__(self, function: Derived[S, [K], V], source: S, table: Table[K, Any]) -> None:
+        super().__init__(function, source)
+        self._gone: dict[K, None] = {}
+        table.followed(self)
+
+    def follow(self, key: K, old: object, new: object) -> None:
+        """Take note of a key that comes or goes."""
+        if old is ABSENT:
+            self._gone.pop(key, None)
+            self.add(key)
+        elif new is ABSENT:
+            self.discard(key)
+            self._gone[key] = None
+
+    def take_touched(self) -> tuple[K, ...]:
+        """Return the keys that came or went, or whose values may have changed, since the last time."""
+        gone = tuple(self._gone)
+        self._gone.clear()
+        return (*gone, *super().take_touched())

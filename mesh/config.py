@@ -28,7 +28,8 @@ class SidecarDriverSettings:
 class SidecarSettings:
     """MeshConfig `sidecar`: what holds for every sidecar."""
 
-    sidecar_class: str = "envoy"
+    sidecar_class: str = ""
+    """The mesh's driver; empty leaves it to the control plane's environment."""
     drivers: tuple[SidecarDriverSettings, ...] = ()
     log_level: str = "error"
     linux_image: str = ""

@@ -7,7 +7,7 @@ from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
-from mesh.service import Service
+from mesh.service import Egress, Service
 from mesh.workload import Workload
 
 
@@ -81,11 +81,17 @@ class EndpointSlice:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceObject:
-    """core Namespace with its labels and annotations, as sorted pairs."""
+    """core Namespace with its labels and annotations, as sorted pairs.
+
+    `permissive` says whether its workloads accept every client of the mesh, None leaves that to the
+    MeshConfig; `egress` narrows the services in their configuration.
+    """
 
     name: Namespace
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
+    permissive: bool | None = None
+    egress: Egress = None
 
 
 MeshObject = (

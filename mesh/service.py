@@ -43,6 +43,25 @@ class ServiceKey:
         return f"{self.namespace}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class ServicePattern:
+    """Services by namespace and name; None is any."""
+
+    namespace: Namespace | None
+    name: ServiceName | None
+
+    def fits(self, key: ServiceKey) -> bool:
+        """Say whether a service is among them."""
+        return self.namespace in (None, key.namespace) and self.name in (None, key.name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace or '*'}/{self.name or '*'}"
+
+
+Egress = tuple[ServicePattern, ...] | None
+"""The services that a proxy is to be configured with; None is no narrowing, empty is none of them."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ServicePort:
     """One port of a service.
@@ -59,11 +78,25 @@ class ServicePort:
 
 
 @dataclass(frozen=True, slots=True)
+class DnsName:
+    """A name in the DNS at which a service is reached: lower case, no dot at its end.
+
+    With `srv`, SRV records say which hosts and ports; else A and AAAA say the addresses, reached at `port`,
+    or, without one, at the service's target ports.
+    """
+
+    name: str
+    port: Port | None = None
+    srv: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """A named set of workloads and the ports they are called at.
 
     `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.
-    `cluster_ip` is None where the service has none (headless, or outside Kubernetes).
+    `cluster_ip` is None where the service has none (headless, or outside Kubernetes). `dns_names` say
+    where further endpoints of it are found.
     """
 
     key: ServiceKey
@@ -71,6 +104,7 @@ class Service:
     selector: tuple[tuple[str, str], ...] = ()
     cluster_ip: IpAddress | None = None
     headless: bool = False
+    dns_names: tuple[DnsName, ...] = ()
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with that number, or None."""

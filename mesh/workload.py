@@ -1,10 +1,15 @@
 """What runs: workloads, and the endpoints at which services are reached."""
 
+import enum
 from dataclasses import dataclass
+from typing import Final
 
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceName
-from mesh.service import Protocol, ServiceKey
+from mesh.service import Egress, Protocol, ServiceKey
+
+DRIVER_ANNOTATION: Final = "meshwright.dev/sidecar-driver"
+"""On a Workload, Pod or Namespace: the name of the sidecar driver, where it is not the mesh's own."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,9 +31,26 @@ class Upstream:
     local_port: Port
 
 
+class Capture(enum.StrEnum):
+    """How inbound connections reach a proxy that intercepts transparently.
+
+    REDIRECT rewrites their destination; TPROXY leaves packets as they are, and needs a proxy that listens
+    with IP_TRANSPARENT.
+    """
+
+    REDIRECT = "redirect"
+    TPROXY = "tproxy"
+
+
 @dataclass(frozen=True, slots=True)
 class Transparent:
-    """Interception by iptables in the workload's network namespace, by original destination."""
+    """Interception by iptables in the workload's network namespace, by original destination.
+
+    `capture` is what the rules there do with inbound connections; with `ipv6` they are for IPv6 as well.
+    """
+
+    capture: Capture = Capture.REDIRECT
+    ipv6: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +86,8 @@ class Workload:
 
     `uuid` names its sidecar; None means it has none. `service` is its primary service, the middle part of
     the proxy's common name. `labels` is a sorted tuple of pairs. `weight` is relative to its peers.
+    `driver` is the sidecar driver that it names itself, empty where it names none.
+    `egress` narrows the services in its configuration; None leaves that to its namespace.
     """
 
     key: WorkloadKey
@@ -76,6 +100,8 @@ class Workload:
     interception: Interception = Transparent()
     locality: str = ""
     weight: int = 1
+    driver: str = ""
+    egress: Egress = None
 
     @property
     def proxy_name(self) -> ProxyName | None:
@@ -93,7 +119,8 @@ class Workload:
 class Endpoint:
     """An address at which one port of a service is reached.
 
-    `identity` is who answers there, None where nobody in the mesh is known at the address.
+    `identity` is who answers there, None where nobody in the mesh is known at the address. `proxies` are the
+    sidecars that may be listening: one, unless several workloads claim the address.
     """
 
     service: ServiceKey
@@ -103,3 +130,4 @@ class Endpoint:
     identity: ServiceIdentity | None = None
     locality: str = ""
     weight: int = 1
+    proxies: tuple[ProxyName, ...] = ()

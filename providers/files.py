@@ -7,14 +7,18 @@ symlinks to files are followed, symlinks to directories are not.
 import os
 import stat
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from providers.documents import MAX_BYTES
 from providers.manifests import Content, Unreadable
 from smi.codes import Code
 
 EXTENSIONS = (".yaml", ".yml", ".json")
+
+SINGLY: Final = 256
+"""How many files are looked at one by one; where events name more, some may have been lost."""
 
 
 class DirectoryError(Exception):
@@ -36,12 +40,14 @@ class Stamp:
 class Listing:
     """The manifest files of a directory by relative name, and folders that could not be listed.
 
-    `root` is the directory's own device and inode: it changes when the directory is replaced.
+    `root` is the directory's own device and inode: it changes when the directory is replaced. `shared`:
+    some file has other names (symlinks, hard links), so that an event may not name it.
     """
 
     root: tuple[int, int]
     files: Mapping[str, Stamp | None] = field(default_factory=dict)
     unlisted: tuple[str, ...] = ()
+    shared: bool = False
 
 
 def is_manifest(name: str) -> bool:
@@ -64,13 +70,40 @@ def list_directory(path: Path) -> Listing:
             unlisted.append(os.path.relpath(str(error.filename), path))
 
     files: dict[str, Stamp | None] = {}
-    for folder, folders, names in os.walk(path, onerror=failed):
+    shared = False
+    beneath = len(str(path).rstrip("/")) + 1
+    for folder, folders, names in os.walk(str(path), onerror=failed):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if is_manifest(name):
-                full = Path(folder, name)
-                files[full.relative_to(path).as_posix()] = _stamp(full)
-    return Listing((root.st_dev, root.st_ino), files, tuple(sorted(unlisted)))
+                full = f"{folder.rstrip('/')}/{name}"
+                files[full[beneath:]], several = _stamp(Path(full))
+                shared = shared or several
+    return Listing((root.st_dev, root.st_ino), files, tuple(sorted(unlisted)), shared)
+
+
+def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | None:
+    """Return a listing in which only these manifest files may be others; None if all must be looked at.
+
+    `names` are what events named, or files in doubt, relative to `path`. Anything but the coming, changing
+    and going of plain manifest files in plain folders is for `list_directory`.
+    """
+    if before.shared or before.unlisted or len(names) > SINGLY:
+        return None
+    files = dict(before.files)
+    for name in names:
+        *folders, last = name.split("/")
+        if not is_manifest(last) or any(each.startswith(".") for each in folders):
+            return None
+        full = path / name
+        stamp, several = _stamp(full)
+        if several or full.is_dir():
+            return None
+        if stamp is not None:
+            files[name] = stamp
+        elif files.pop(name, None) is None and not full.parent.is_dir():
+            return None
+    return replace(before, files=files)
 
 
 def changed_files(before: Listing | None, now: Listing, known: Collection[str]) -> tuple[str, ...]:
@@ -112,12 +145,15 @@ def read_content(path: Path, name: str) -> Content:
         return Unreadable(Code.NOT_TEXT, f"must be UTF-8 text; byte {error.start} is not")
 
 
-def _stamp(path: Path) -> Stamp | None:
+def _stamp(path: Path) -> tuple[Stamp | None, bool]:
+    """Return a file's stamp, None if it is not to be had, and whether it has other names."""
+    linked = path.is_symlink()
     try:
         found = path.stat()
     except OSError:
-        return None
-    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return None, linked
+    stamp = Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return stamp, linked or found.st_nlink > 1
 
 
 def _reason(error: OSError) -> str:

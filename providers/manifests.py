@@ -7,12 +7,14 @@ documents could be named, no longer holds it.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from mesh.endpoints import Inventory
+from mesh.endpoints import Inventory, slice_key
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity, Sourced
-from mesh.workload import Workload
+from mesh.picture import Picture
+from mesh.workload import Workload, WorkloadKey
 from providers.documents import Document, documents
 from smi.codes import Code
 from smi.manifest import key_of
@@ -42,70 +44,133 @@ class FileForm:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """All files of a source, sorted by name; equal files make equal states, in whatever order they came."""
+    """All files of a source; equal files make equal states, in whatever order they came.
 
-    files: tuple[tuple[str, FileForm], ...] = ()
+    `contested` are the files of each object that more than one of them holds, sorted, `bad` those that have
+    problems of their own.
+    """
+
+    files: Picture[str, FileForm] = field(default_factory=Picture)
+    in_force: Picture[ObjectKey, Sourced] = field(default_factory=Picture, compare=False)
+    endpoints: Inventory = field(default_factory=Inventory, compare=False)
+    contested: Mapping[ObjectKey, tuple[str, ...]] = field(default_factory=dict, compare=False)
+    bad: frozenset[str] = field(default_factory=frozenset, compare=False)
+    said: tuple[Problem, ...] = field(default=(), compare=False)
 
     def apply(self, file: str, content: Content) -> "Manifests":
         """Return the state with one file's new content, or without the file if that is None."""
         return self.apply_all({file: content})
 
     def apply_all(self, contents: Mapping[str, Content]) -> "Manifests":
-        """Return the state with the new contents of several files at once."""
-        forms = dict(self.files)
-        for file, content in contents.items():
-            if content is None:
-                forms.pop(file, None)
-            else:
-                forms[file] = read_file(file, content, forms.get(file))
-        return Manifests(tuple(sorted(forms.items())))
+        """Return the state with the new contents of several files at once; itself if that changes nothing.
 
-    def objects(self) -> dict[ObjectKey, Sourced]:
-        """Return what is in force, sorted by key; of two with equal keys the first file's."""
-        return {sourced.key: sourced for sourced in sorted(self._firsts().values(), key=_by_key)}
+        Costs what these files hold, and a copy of the tables.
+        """
+        forms: dict[str, FileForm | None] = {}
+        for file, content in contents.items():
+            before = self.files.get(file)
+            after = None if content is None else read_file(file, content, before)
+            if after != before:
+                forms[file] = after
+        return self._with(forms) if forms else self
+
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Return what is in force, in the order of keys; of two with equal keys the first file's."""
+        return self.in_force
 
     def problems(self) -> tuple[Problem, ...]:
         """Return everything that is wrong, sorted by where it stands."""
-        firsts = self._firsts()
-        found = {problem for _, form in self.files for problem in form.problems}
-        for _, form in self.files:
-            for sourced in form.objects:
-                first = firsts[_claim(sourced.key)]
-                if first is not sourced:
-                    found.add(_duplicate(sourced, first.key, first.origin))
-        return tuple(sorted(found, key=_problem_order))
+        return self.said
 
     def inventory(self) -> Inventory:
         """Return the workloads (Workloads and Pods) and endpoint slices in force."""
-        values = [sourced.value for sourced in self._firsts().values()]
-        workloads = (value for value in values if isinstance(value, Workload))
-        slices = (value for value in values if isinstance(value, EndpointSlice))
-        return Inventory(
-            tuple(sorted(workloads, key=lambda workload: workload.key)),
-            tuple(sorted(slices, key=lambda found: (found.namespace, found.name))),
-        )
+        return self.endpoints
 
-    def _firsts(self) -> dict[ObjectKey, Sourced]:
-        found: dict[ObjectKey, Sourced] = {}
-        for _, form in self.files:
-            for sourced in form.objects:
-                found.setdefault(_claim(sourced.key), sourced)
+    def _with(self, forms: Mapping[str, FileForm | None]) -> "Manifests":
+        """Return the state with other forms of some files."""
+        files = self.files.changed(forms)
+        held = {file: _by_claim(form) for file, form in forms.items() if form is not None}
+        now: dict[ObjectKey, list[str]] = {}
+        for file, found in held.items():
+            for claim in found:
+                now.setdefault(claim, []).append(file)
+        contested = dict(self.contested)
+        edits: dict[ObjectKey, Sourced | None] = {}
+        for claim in self._claims(forms):
+            first = self._first(claim)
+            there = contested.pop(claim, () if first is None else (first.origin.source,))
+            kept = [file for file in there if file not in forms]
+            holders = tuple(sorted([*kept, *now.get(claim, ())]))
+            if len(holders) > 1:
+                contested[claim] = holders
+            if first is not None:
+                edits[first.key] = None
+            if holders:
+                found = held.get(holders[0]) or _by_claim(files[holders[0]])
+                edits[found[claim].key] = found[claim]
+        bad = self.bad - forms.keys() | {file for file, form in forms.items() if form and form.problems}
+        same = contested == self.contested and not (bad | self.bad) & forms.keys()
+        said = self.said if same and not _moved(contested, forms) else _problems(files, bad, contested)
+        in_force = self.in_force.changed(edits)
+        return Manifests(files, in_force, self._endpoints(edits), contested, bad, said)
+
+    def _claims(self, forms: Mapping[str, FileForm | None]) -> dict[ObjectKey, None]:
+        """Return what the files hold now or will hold."""
+        found = (form for file, after in forms.items() for form in (self.files.get(file), after))
+        return {_claim(each.key): None for form in found if form is not None for each in form.objects}
+
+    def _first(self, claim: ObjectKey) -> Sourced | None:
+        """Return what is in force under a claim."""
+        found = self.in_force.get(claim)
+        if found is None and (alias := _ALIASES.get(claim.kind)) is not None:
+            found = self.in_force.get(replace(claim, kind=alias))
         return found
 
+    def _endpoints(self, edits: Mapping[ObjectKey, Sourced | None]) -> Inventory:
+        """Return the inventory after edits of the objects in force."""
+        before = [held.value for key in edits if (held := self.in_force.get(key)) is not None]
+        after = [held.value for held in edits.values() if held is not None]
+        workloads: dict[WorkloadKey, Workload | None] = {
+            each.key: None for each in before if isinstance(each, Workload)
+        }
+        slices: dict[ObjectKey, EndpointSlice | None] = {
+            slice_key(each): None for each in before if isinstance(each, EndpointSlice)
+        }
+        workloads.update((each.key, each) for each in after if isinstance(each, Workload))
+        slices.update((slice_key(each), each) for each in after if isinstance(each, EndpointSlice))
+        return self.endpoints.changed(workloads, slices)
 
-def _by_key(sourced: Sourced) -> ObjectKey:
-    return sourced.key
+
+def _by_claim(form: FileForm) -> dict[ObjectKey, Sourced]:
+    return {_claim(sourced.key): sourced for sourced in form.objects}
+
+
+def _moved(contested: Mapping[ObjectKey, tuple[str, ...]], forms: Mapping[str, FileForm | None]) -> bool:
+    """Say whether one of the files holds something contested: its place may be another one now."""
+    return any(file in forms for holders in contested.values() for file in holders)
+
+
+def _problems(
+    files: Mapping[str, FileForm], bad: frozenset[str], contested: Mapping[ObjectKey, tuple[str, ...]]
+) -> tuple[Problem, ...]:
+    """Return what is wrong with the files themselves, and what is defined more than once."""
+    found = {problem for file in bad for problem in files[file].problems}
+    for claim, holders in contested.items():
+        first, *others = (_by_claim(files[file])[claim] for file in holders)
+        found.update(_duplicate(each, first.key, first.origin) for each in others)
+    return tuple(sorted(found, key=_problem_order))
+
+
+_ALIASES: Final = {"Workload": "Pod", "EndpointSlice": "Endpoints"}
+"""Kinds that a source knows as another kind: Pods are workloads, Endpoints are slices."""
+
+_CLAIMED: Final = {alias: kind for kind, alias in _ALIASES.items()}
 
 
 def _claim(key: ObjectKey) -> ObjectKey:
-    """Return the key under which a source knows an object: Pods are workloads, Endpoints are slices."""
-    match key.kind:
-        case "Pod":
-            return replace(key, kind="Workload")
-        case "Endpoints":
-            return replace(key, kind="EndpointSlice")
-        case _:
-            return key
+    """Return the key under which a source knows an object."""
+    kind = _CLAIMED.get(key.kind)
+    return key if kind is None else replace(key, kind=kind)
 
 
 def _problem_order(problem: Problem) -> tuple[Origin, str, str, ObjectKey, str, str]:

@@ -1,52 +1,100 @@
 """Several providers' inventories as one, by declared precedence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mesh.endpoints import Inventory
-from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
-from mesh.workload import Workload
+from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.picture import Picture
+from mesh.workload import WorkloadKey
 from smi.codes import Code
 
-T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+Named = tuple[str, Inventory]
+"""A source's name and what it knows."""
 
 
-def merge(inventories: Sequence[tuple[str, Inventory]]) -> tuple[Inventory, tuple[Problem, ...]]:
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Several inventories, the one they come to, and where they contradict each other, by object."""
+
+    of: tuple[Named, ...] = ()
+    inventory: Inventory = field(default_factory=Inventory)
+    disputes: Mapping[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The contradictions, sorted."""
+        return tuple(sorted((each for said in self.disputes.values() for each in said), key=str))
+
+    def source(self, key: ObjectKey) -> str:
+        """Return the source that a workload or slice is taken from; empty if none has it."""
+        return next((name for name, inventory in self.of if _has(inventory, key)), "")
+
+
+def merge(inventories: Sequence[Named], before: Merged | None = None) -> Merged:
     """Merge inventories of named sources; on an equal key the earlier one wins.
 
-    A key that a later source knows differently is a problem (a warning), the same value is none.
+    A key that a later source knows differently is a problem (a warning), the same value is none. Given what
+    the same sources came to before, it looks at what has changed since.
     """
-    workloads, workload_problems = _first_wins(
-        [(name, inventory.workloads) for name, inventory in inventories], _workload_key
+    of = tuple(inventories)
+    if before is None or [name for name, _ in before.of] != [name for name, _ in of]:
+        before = Merged(tuple((name, Inventory()) for name, _ in of))
+    if len(of) == 1:  # nobody to contradict it
+        return Merged(of, of[0][1])
+    old = before.of
+    workloads, said = _merged(
+        before.inventory.workloads,
+        [(name, now.workloads, then.workloads) for (name, now), (_, then) in zip(of, old, strict=True)],
     )
-    slices, slice_problems = _first_wins(
-        [(name, inventory.slices) for name, inventory in inventories], _slice_key
+    slices, more = _merged(
+        before.inventory.slices,
+        [(name, now.slices, then.slices) for (name, now), (_, then) in zip(of, old, strict=True)],
     )
-    return Inventory(workloads, slices), tuple(sorted({*workload_problems, *slice_problems}, key=str))
+    found = {**{_workload_object(key): each for key, each in said.items()}, **more}
+    disputes = {**before.disputes, **found} if found else before.disputes
+    return Merged(of, Inventory(workloads, slices), {key: each for key, each in disputes.items() if each})
 
 
-def _workload_key(workload: Workload) -> ObjectKey:
-    return ObjectKey("Workload", workload.key.namespace, workload.key.name)
+def _merged(
+    before: Picture[K, V], sources: Sequence[tuple[str, Picture[K, V], Picture[K, V]]]
+) -> tuple[Picture[K, V], dict[K, tuple[Problem, ...]]]:
+    """Return the values of all sources, and what is said of each key that has changed in one of them."""
+    changed = dict.fromkeys(key for _, now, then in sources for key in now.since(then))
+    edits: dict[K, V | None] = {}
+    said: dict[K, tuple[Problem, ...]] = {}
+    for key in changed:
+        held = [(name, now[key]) for name, now, _ in sources if key in now]
+        edits[key] = held[0][1] if held else None
+        said[key] = tuple(_disputed(key, held))
+    return before.changed(edits), said
 
 
-def _slice_key(found: EndpointSlice) -> ObjectKey:
-    return ObjectKey("EndpointSlice", found.namespace, found.name)
+def _disputed(key: object, held: Sequence[tuple[str, object]]) -> Iterator[Problem]:
+    for name, value in held[1:]:
+        winner, first = held[0]
+        if first != value:
+            named = _workload_object(key) if isinstance(key, WorkloadKey) else key
+            yield Problem(
+                str(Code.DUPLICATE_ENDPOINT),
+                Severity.WARNING,
+                Origin(name),
+                named if isinstance(named, ObjectKey) else None,
+                "",
+                "",
+                f"is known differently by the source {winner}, which comes first and is used",
+            )
 
 
-def _first_wins(
-    sources: Sequence[tuple[str, Sequence[T]]], key_of: Callable[[T], ObjectKey]
-) -> tuple[tuple[T, ...], list[Problem]]:
-    kept: dict[ObjectKey, tuple[str, T]] = {}
-    problems = []
-    for name, values in sources:
-        for value in values:
-            key = key_of(value)
-            winner, first = kept.setdefault(key, (name, value))
-            if first != value:
-                expected = f"is known differently by the source {winner}, which comes first and is used"
-                problems.append(
-                    Problem(
-                        str(Code.DUPLICATE_ENDPOINT), Severity.WARNING, Origin(name), key, "", "", expected
-                    )
-                )
-    return tuple(kept[key][1] for key in sorted(kept)), problems
+def _workload_object(key: WorkloadKey) -> ObjectKey:
+    return ObjectKey("Workload", key.namespace, key.name)
+
+
+def _has(inventory: Inventory, key: ObjectKey) -> bool:
+    if key.kind == "Workload":
+        return WorkloadKey(key.namespace, key.name) in inventory.workloads
+    return key in inventory.slices

@@ -63,9 +63,9 @@ def _doubt(before: Doubt | None, content: Content, now: datetime) -> Doubt:
 
 def _doubtful(state: Manifests, candidate: Manifests, contents: Mapping[str, Content]) -> set[str]:
     """Return the files whose new content takes an object out of force, brings an error, or looks cut off."""
-    old, new = dict(state.files), dict(candidate.files)
-    changed = [file for file in contents if old.get(file) != new.get(file)]
-    in_force = candidate.objects() if changed else {}
+    old, new = state.files, candidate.files
+    changed = [file for file in contents if old.get(file) is not new.get(file)]
+    in_force = candidate.objects()
     found = set()
     for file in changed:
         before, after = old.get(file), new.get(file)

@@ -1,17 +1,23 @@
-"""The contract of a sidecar driver: its name, what it can do, and what is sent for a policy.
+"""The contract of a sidecar driver: its name, what it can do, what is sent for a policy, and by whom.
 
 A driver is a class that an entry point of the group `meshwright.sidecars` names; it is made without
-arguments. It grows with what the mesh has: `start` (the driver's control plane and its health probes) and
-`patch` (a pod gets its sidecar) join it when something calls them.
+arguments. What it is given is in `contexts` and `pod`, how it ends in `lifetime`; docs/drivers.md shows how
+to write one.
 """
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from catalog.provenance import Part, Whole
 from catalog.proxy import ProxyPolicy
-from xds.resource import Resource
+from certs.material import ServiceCertificate
+from mesh.names import TrustDomain
+from sidecars.contexts import ControllerContext
+from sidecars.health import HealthProbes
+from sidecars.pod import InjectorContext, Pod
+from xds.resource import Resource, TypeUrl
 
 
 class Capability(enum.StrEnum):
@@ -22,6 +28,7 @@ class Capability(enum.StrEnum):
     HTTP_ROUTES = "http-routes"
     TCP_ROUTES = "tcp-routes"
     TRAFFIC_SPLITS = "traffic-splits"
+    TCP_SPLITS = "tcp-splits"
     EGRESS_PASSTHROUGH = "egress-passthrough"
 
 
@@ -31,11 +38,12 @@ class Piece:
 
     What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
     a policy had before, is made once. Arguments are hashable; what the function does not look at should not
-    be in them.
+    be in them. `about` is the part of the policy that they are taken from.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
     arguments: tuple[Any, ...] = ()
+    about: Part = field(default=Whole(), compare=False)
 
     def resources(self) -> tuple[Resource, ...]:
         """Make the resources."""
@@ -43,11 +51,22 @@ class Piece:
         return made if isinstance(made, tuple) else (made,)
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the proxies of a group prove themselves with, and whom they trust (`trust_bundle` is PEM)."""
+
+    certificate: ServiceCertificate
+    trust_domain: TrustDomain
+    trust_bundle: bytes = field(repr=False)
+
+
 @runtime_checkable
 class SidecarDriver(Protocol):
     """A kind of proxy, as far as the mesh must know it.
 
     `capabilities` are fixed; `proxy_server_port` is where the driver's control plane listens by default.
+    What is made of a policy, who it is for, and who may have it is decided elsewhere: a driver translates,
+    carries to its proxies what the shared catalog holds of it, and says what it can do.
     """
 
     @property
@@ -65,10 +84,39 @@ class SidecarDriver(Protocol):
         """Return the port on which its proxies expect their control plane."""
         ...
 
+    @property
+    def types(self) -> frozenset[TypeUrl]:
+        """Return the types of all its resources; by them the snapshots of its proxies are known."""
+        ...
+
+    @property
+    def ready_type(self) -> TypeUrl:
+        """Return the type of which a proxy has accepted a response when it can be called."""
+        ...
+
     def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
         """Return what proxies of this kind are sent for a policy: pure, sorted, without secrets."""
         ...
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the same in pieces; their resources taken together are those of `translate`."""
+        ...
+
+    def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
+        """Return the pieces that hold a key or whom to trust. Their bodies never show in a repr or page."""
+        ...
+
+    async def start(self, context: ControllerContext) -> HealthProbes:
+        """Start the control plane of this driver's proxies; return, once it listens, how to ask for health.
+
+        Raises CannotStartError, or ListenError for the address. What goes on afterwards are tasks of
+        `context.lifetime`, which also says when they must end, and how soon. Started at most once.
+        """
+        ...
+
+    def patch(self, context: InjectorContext) -> Pod:
+        """Return the pod with its sidecar: pure, deterministic, the context's pod untouched.
+
+        Raises CannotPatchError for a pod that cannot have one, AlreadyPatchedError for one that has.
+        """
         ...

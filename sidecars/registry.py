@@ -1,37 +1,20 @@
 """Sidecar drivers by name: registered once each, one of them chosen."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Self
 
 from sidecars.driver import SidecarDriver
+from sidecars.errors import (
+    DuplicateDriverError,
+    NoDriverError,
+    NotADriverError,
+    NotChosenError,
+    UnknownDriverError,
+)
 
 GROUP: Final = "meshwright.sidecars"
 """The entry-point group in which drivers are found."""
-
-
-class DriverError(Exception):
-    """Something is wrong with the drivers, or with the choice of one."""
-
-
-class NoDriverError(DriverError):
-    """No driver is registered at all."""
-
-
-class DuplicateDriverError(DriverError):
-    """Two drivers have one name."""
-
-
-class UnknownDriverError(DriverError):
-    """The driver chosen is not registered; the message lists those that are."""
-
-
-class NotChosenError(DriverError):
-    """The driver was asked for before one was chosen."""
-
-
-class NotADriverError(DriverError):
-    """An entry point leads to something that is no driver, or cannot be imported."""
 
 
 class DriverRegistry:
@@ -61,6 +44,11 @@ class DriverRegistry:
         if self._chosen is None:
             raise NotChosenError("no sidecar driver has been chosen yet")
         return self._chosen
+
+    @property
+    def drivers(self) -> Mapping[str, SidecarDriver]:
+        """Return the registered drivers by name."""
+        return {name: self._drivers[name] for name in self.names}
 
     def register(self, driver: SidecarDriver) -> None:
         """Add a driver; raise DuplicateDriverError if its name is taken."""

@@ -1,8 +1,9 @@
 """Which driver a workload's sidecar is of, and with which images and port. Pure.
 
-The nearest word wins: the workload's, its namespace's, MeshConfig's `sidecarClass`, the environment's. Of an
-image, MeshConfig's mesh-wide one wins over the driver's own entry, and that over the environment's; but the
-mesh-wide images are those of the mesh's driver, and no other driver's sidecar is made of them.
+The nearest word wins: the workload's or else its namespace's (catalog.groups knows which), MeshConfig's
+`sidecarClass`, the environment's. Of an image, MeshConfig's mesh-wide one wins over the driver's own entry,
+and that over the environment's; but the mesh-wide images are those of the mesh's driver, and no other
+driver's sidecar is made of them.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.config import SidecarDriverSettings, SidecarSettings
-from sidecars.registry import DuplicateDriverError, UnknownDriverError
+from sidecars.errors import DuplicateDriverError, UnknownDriverError
 
 DEFAULT_CLASS: Final = "envoy"
 CLASS_VARIABLE: Final = "MESHWRIGHT_SIDECAR_CLASS"
@@ -35,16 +36,15 @@ def select(
     config: SidecarSettings,
     environment: Mapping[str, str],
     ports: Mapping[str, int],
-    namespace: str = "",
-    workload: str = "",
+    named: str = "",
 ) -> Selection:
-    """Select for a workload; `namespace` and `workload` are the drivers that those name, empty for none.
+    """Select for a workload; `named` is the driver that it or else its namespace names, empty for none.
 
     `ports` are the registered drivers with their default ports. Raises UnknownDriverError, which lists
     them, and DuplicateDriverError where MeshConfig has two entries for one driver.
     """
     default = config.sidecar_class or environment.get(CLASS_VARIABLE) or DEFAULT_CLASS
-    name = workload or namespace or default
+    name = named or default
     if name not in ports:
         raise UnknownDriverError(f"sidecar driver {name!r} is unknown; known: {', '.join(sorted(ports))}")
     entry = _entry(config, name)

@@ -44,3 +44,11 @@ class Code(ProblemCode):
         "Two sources know the same workload or slice differently; the earlier wins.",
     )
     DIRECTORY_UNREADABLE = "MW1109", "Part of the directory cannot be listed; what it held stays in force."
+    EMPTY_HELD = (
+        "MW1110",
+        "A source says that nothing is left of what it had; what it said last is kept a while.",
+    )
+    UNRESOLVED = (
+        "MW1111",
+        "A DNS name cannot be resolved; its last good answer, if there is one, stays in force.",
+    )

@@ -9,9 +9,11 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
 from mesh.objects import NamespaceObject
 from mesh.service import Service, ServiceKey, ServicePort
+from smi.annotations import egress_services, permissive
 from smi.codes import Code
+from smi.dns import dns_names
 from smi.fields import Fields
-from smi.manifest import LABEL_RULE, Manifest
+from smi.manifest import LABEL_RULE, Manifest, sidecar_driver
 from smi.protocols import BY_NAME, decide
 from smi.references import address
 
@@ -19,12 +21,15 @@ _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def namespace(manifest: Manifest) -> NamespaceObject:
-    """Read a Namespace with its labels and annotations."""
+    """Read a Namespace with its labels and annotations, two of which are our own (`smi.annotations`)."""
     if not is_dns_label(manifest.key.name):
         manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
-    return NamespaceObject(
-        Namespace(manifest.key.name), manifest.labels(), manifest.metadata.pairs("annotations")
-    )
+    sidecar_driver(manifest)
+    annotations = manifest.metadata.section("annotations")
+    name, labels, pairs = Namespace(manifest.key.name), manifest.labels(), annotations.all_pairs()
+    if manifest.notes.refused:  # what is no text has been said
+        return NamespaceObject(name, labels, pairs)
+    return NamespaceObject(name, labels, pairs, permissive(annotations), egress_services(annotations))
 
 
 def service_account(manifest: Manifest) -> ServiceIdentity:
@@ -50,6 +55,7 @@ def service(manifest: Manifest) -> Service | None:
         selector=spec.pairs("selector"),
         cluster_ip=None if headless else _cluster_ip(spec),
         headless=headless,
+        dns_names=dns_names(manifest.metadata.section("annotations"), ports),
     )
 
 

@@ -7,10 +7,11 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, ProxyUuid, ServiceAccountName, ServiceName, is_dns_label
 from mesh.objects import EndpointSlice
 from mesh.workload import Workload, WorkloadKey, WorkloadPort
+from smi.annotations import egress_services
 from smi.codes import Code
 from smi.core import is_tcp
 from smi.fields import Fields
-from smi.manifest import LABEL_RULE, Manifest
+from smi.manifest import LABEL_RULE, Manifest, sidecar_driver
 from smi.references import ADDRESS_RULE, address, parse_address
 
 UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
@@ -52,6 +53,8 @@ def pod(manifest: Manifest) -> Workload | None:
         uuid=None if uuid is None else ProxyUuid(uuid),
         ports=_container_ports(spec),
         labels=labels,
+        driver=sidecar_driver(manifest),
+        egress=egress_services(annotations),
     )
 
 

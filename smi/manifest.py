@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mesh.names import Namespace, is_dns_label, is_dns_subdomain
 from mesh.objects import ObjectKey
+from mesh.workload import DRIVER_ANNOTATION
 from smi.codes import Code
 from smi.fields import Fields
 from smi.notes import Notes
@@ -83,3 +84,15 @@ def check_metadata(document: Mapping[str, object], notes: Notes) -> None:
     namespace = metadata.text("namespace")
     if namespace and not is_dns_label(namespace):
         metadata.wrong("namespace", LABEL_RULE, Code.BAD_NAME)
+
+
+def sidecar_driver(manifest: Manifest) -> str:
+    """Return the sidecar driver that a manifest's annotation names, empty for none.
+
+    Whether there is such a driver is not known here.
+    """
+    annotations = manifest.metadata.section("annotations")
+    name = annotations.text(DRIVER_ANNOTATION) or ""
+    if name and not is_dns_label(name):
+        annotations.wrong(DRIVER_ANNOTATION, "must be the name of a sidecar driver, such as envoy")
+    return name

@@ -15,11 +15,15 @@
         port: 14001                   # the service's port
         address: 127.0.0.1            # local address; default: 127.0.0.1
         localPort: 24001              # default: the service's port
+      interception:                   # transparent interception: what the machine's rules do
+        capture: redirect             # or tproxy, for inbound connections; default: redirect
+        ipv6: false                   # whether they lead IPv6 to the sidecar too; default: false
       locality: eu/a
       weight: 1                       # relative to its peers, 1 to 1000
 
-Its labels are `metadata.labels`. Interception is explicit if `applicationAddress` or `upstreams` is there,
-else transparent.
+Its labels are `metadata.labels`; the annotation `meshwright.dev/sidecar-driver` names another sidecar driver
+than the mesh's, `meshwright.dev/egress-services` narrows what its sidecar is told of (`smi.annotations`).
+Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,10 +40,20 @@ from mesh.names import (
     is_dns_subdomain,
 )
 from mesh.service import Protocol, ServiceKey
-from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from mesh.workload import (
+    Capture,
+    Explicit,
+    Interception,
+    Transparent,
+    Upstream,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
+from smi.annotations import egress_services
 from smi.codes import Code
 from smi.fields import Fields, duplicates
-from smi.manifest import LABEL_RULE, NAME_RULE, Manifest
+from smi.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
 from smi.references import ADDRESS_RULE, address, namespace_name, object_name, service
 
 LOOPBACK = IpAddress("127.0.0.1")
@@ -67,6 +81,8 @@ def workload(manifest: Manifest) -> Workload:
         interception=_interception(spec, manifest.namespace, own, ports),
         locality=spec.text("locality") or "",
         weight=spec.whole("weight", 1, MAX_WEIGHT, default=1) or 1,
+        driver=sidecar_driver(manifest),
+        egress=egress_services(manifest.metadata.section("annotations")),
     )
     spec.close()
     return found
@@ -110,8 +126,13 @@ def _interception(
 ) -> Interception:
     application = address(spec, "applicationAddress")
     sections = spec.sections("upstreams")
+    transparent = _transparent(spec.section("interception"))
     if application is None and not sections:
-        return Transparent()
+        return transparent
+    if spec.has("interception"):
+        spec.wrong(
+            "interception", "is for transparent interception: upstreams, applicationAddress make it explicit"
+        )
     if application == own:
         spec.wrong(
             "applicationAddress",
@@ -122,6 +143,13 @@ def _interception(
     if not spec.notes.refused:
         _refuse_conflicts(sections, upstreams, own, application, ports)
     return Explicit(application, tuple(sorted(upstreams)))
+
+
+def _transparent(fields: Fields) -> Transparent:
+    capture = Capture(fields.choice("capture", tuple(Capture), Capture.REDIRECT))
+    found = Transparent(capture, fields.flag("ipv6"))
+    fields.close()
+    return found
 
 
 def _upstream(fields: Fields, namespace: Namespace) -> Upstream:

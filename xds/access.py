@@ -81,7 +81,11 @@ class Observer(Protocol):
         """A response of `size` bytes was handed to the transport."""
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
-        """A response was accepted, or rejected with these words (`xds.channel.blamed`: what it is about)."""
+        """A response was accepted, or rejected with these words (`xds.channel.blamed`: what it is about).
+
+        What is published for the node because of a rejection is taken before the stream goes on, so that
+        nothing is removed that the client needs in the place of what it rejected.
+        """
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
         """A stream ended."""

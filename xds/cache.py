@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NewType
+from typing import NewType, Protocol
 
 from xds.resource import Reference, Resource
 from xds.snapshot import InconsistentError, Snapshot
@@ -17,6 +17,19 @@ class Watch:
 
     node: NodeKey
     wake: Callable[[], None]
+
+
+class Snapshots(Protocol):
+    """Where a server finds what a node is to have, and hears that it is something else now."""
+
+    def snapshot(self, node: NodeKey) -> Snapshot | None:
+        """Return the node's snapshot, or None while there is none for it."""
+
+    def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
+        """Begin to watch; the watch must be handed to `unwatch` in the end."""
+
+    def unwatch(self, watch: Watch) -> None:
+        """End one watch."""
 
 
 class SnapshotCache:

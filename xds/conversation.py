@@ -14,12 +14,13 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from xds.access import Authenticator, Ending, Observer, Peer, Refused
-from xds.cache import NodeKey, SnapshotCache
+from xds.cache import NodeKey, Snapshots
 from xds.decoder import Decoder
 from xds.encoder import Encoder
 from xds.limits import Excess, Limits, check_channel, check_names, check_node
 from xds.resource import TypeUrl
 from xds.services import Discovery
+from xds.snapshot import Snapshot
 from xds.status import StreamStatus, Variant, type_status
 from xds.stream import AdsStream, DeltaStream
 from xds.wire import DeltaRequest, Node, Request, Response, WireError
@@ -51,7 +52,7 @@ class Conversation:
         node_key: NodeKey,
         peer: Peer,
         *,
-        cache: SnapshotCache,
+        cache: Snapshots,
         encoder: Encoder,
         decoder: Decoder,
         authenticator: Authenticator,
@@ -80,6 +81,7 @@ class Conversation:
         self._work = asyncio.Event()
         self._room = asyncio.Event()
         self._served = False
+        self._current: Snapshot | None = None
         self._leaving: tuple[Ending, str] | None = None
         self._ending: asyncio.Future[tuple[Ending, str]] = asyncio.get_running_loop().create_future()
         self._deadline: asyncio.TimerHandle | None = None
@@ -219,6 +221,11 @@ class Conversation:
             raise WireError(f"a stream for {self._only_type} was asked for {request.type_url[:200]}")
         if (response := self._stream.awaiting(request.type_url, request.nonce)) is not None:
             self._observer.answered(self.node_key, response, request.rejection)
+            if request.rejection is not None:
+                # What is served instead must be known before the answer leads on to removals: it may need
+                # what the rejected one did not.
+                self._take_newest()
+                self._work.set()
         return request
 
     def _send(self, responses: Iterable[Response]) -> None:
@@ -244,21 +251,25 @@ class Conversation:
         self._send(self._stream.on_deadline())
 
     async def _write(self, transport: Transport) -> tuple[Ending, str]:
-        current = None
         while True:
             await self._work.wait()
             self._work.clear()
-            newest = self._cache.snapshot(self.node_key)
-            if newest is not None and newest is not current:
-                current, self._served = newest, True
-                self._outbox.extend(self._stream.on_snapshot(newest))
-                self._watch_gate()
-                self._keep_alive(newest.shortest_ttl)
+            self._take_newest()
             while self._outbox:
                 await self._write_one(transport, self._outbox.popleft())
             self._room.set()
             if self._leaving is not None:
                 return self._leaving
+
+    def _take_newest(self) -> None:
+        """Take what is to be served now, if that is something else than before."""
+        newest = self._cache.snapshot(self.node_key)
+        if newest is None or newest is self._current:
+            return
+        self._current, self._served = newest, True
+        self._outbox.extend(self._stream.on_snapshot(newest))
+        self._watch_gate()
+        self._keep_alive(newest.shortest_ttl)
 
     def _keep_alive(self, ttl: float | None) -> None:
         """Send word of resources with a time to live three times in the shortest (N5)."""

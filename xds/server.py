@@ -18,7 +18,7 @@ from grpc_health.v1 import health, health_pb2
 from protos.envoy.service.status.v3 import csds_pb2
 from xds.access import Authenticator, Ending, Observer, Peer, Refused, Unobserved
 from xds.auxiliary import client_status_handler, health_handler
-from xds.cache import NodeKey, SnapshotCache
+from xds.cache import NodeKey, Snapshots
 from xds.client_status import client_status
 from xds.conversation import Conversation, Disconnected
 from xds.decoder import Decoder
@@ -67,7 +67,7 @@ class AdsServer:
 
     def __init__(
         self,
-        cache: SnapshotCache,
+        cache: Snapshots,
         authenticator: Authenticator,
         tls: Callable[[], TlsIdentity] | Plaintext,
         *,

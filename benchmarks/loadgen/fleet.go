@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+
+	"meshwright.benchmarks/loadgen/wire"
 )
 
 // fleet is all the proxies, and what is counted of them.
@@ -77,14 +79,14 @@ func distributed(values []float64) distribution {
 
 // names are what a request for a type lists: nothing, a wildcard, for clusters and listeners.
 func (f *fleet) names(typeURL string) []string {
-	if typeURL == endpointType || typeURL == routeType {
+	if typeURL == wire.EndpointType || typeURL == wire.RouteType {
 		return f.services
 	}
 	return nil
 }
 
 func (f *fleet) expected(typeURL string) int {
-	if typeURL == listenerType {
+	if typeURL == wire.ListenerType {
 		return 1
 	}
 	return len(f.services)

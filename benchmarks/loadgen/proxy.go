@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"meshwright.benchmarks/loadgen/wire"
 )
 
 const adsService = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
@@ -33,16 +35,16 @@ type proxy struct {
 // order is that of Envoy's start: each type is asked for when the one before has come.
 func (p *proxy) order() []string {
 	if p.fleet.mesh {
-		return []string{clusterType, endpointType, listenerType, routeType}
+		return []string{wire.ClusterType, wire.EndpointType, wire.ListenerType, wire.RouteType}
 	}
-	return []string{endpointType}
+	return []string{wire.EndpointType}
 }
 
 // connect dials, opens the stream and asks; the rest happens when responses come.
 func (p *proxy) connect(ctx context.Context) error {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(p.fleet.credentials),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.RawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)),
 	}
 	if p.slow {
 		options = append(options, grpc.WithContextDialer(dialSlowly))
@@ -80,19 +82,19 @@ func (p *proxy) connect(ctx context.Context) error {
 }
 
 func (p *proxy) ask(typeURL string) error {
-	asking := request{typeURL: typeURL, names: p.fleet.names(typeURL)}
+	asking := wire.Request{TypeURL: typeURL, Names: p.fleet.names(typeURL)}
 	if len(p.asked) == 0 {
-		asking.node = fmt.Sprintf("u%d", p.number)
+		asking.Node = fmt.Sprintf("u%d", p.number)
 	}
 	if p.fleet.delta {
-		asking.held = p.held[typeURL]
+		asking.Held = p.held[typeURL]
 	}
 	p.asked[typeURL] = true
 	return p.send(&asking)
 }
 
-func (p *proxy) send(message *request) error {
-	data := message.encode(p.fleet.delta)
+func (p *proxy) send(message *wire.Request) error {
+	data := message.Encode(p.fleet.delta)
 	return p.stream.SendMsg(&data)
 }
 
@@ -114,40 +116,40 @@ func (p *proxy) receive() {
 // take acknowledges a response, and tells the fleet when it was what is waited for.
 func (p *proxy) take(data []byte) error {
 	round := p.fleet.round.Load() // the round begins before its change is asked for
-	received, err := readResponse(data, p.fleet.delta && p.fleet.mesh)
+	received, err := wire.ReadResponse(data, p.fleet.delta && p.fleet.mesh)
 	if err != nil {
 		return err
 	}
-	ack := request{typeURL: received.typeURL, nonce: received.nonce}
+	ack := wire.Request{TypeURL: received.TypeURL, Nonce: received.Nonce}
 	if !p.fleet.delta {
-		ack.version, ack.names = received.version, p.fleet.names(received.typeURL)
+		ack.Version, ack.Names = received.Version, p.fleet.names(received.TypeURL)
 	}
 	if err := p.send(&ack); err != nil {
 		return err
 	}
-	p.fleet.count(p, len(data), received.typeURL, received.resources)
+	p.fleet.count(p, len(data), received.TypeURL, received.Resources)
 	p.hold(received)
-	changed := p.version[received.typeURL] != received.version
-	p.version[received.typeURL] = received.version
+	changed := p.version[received.TypeURL] != received.Version
+	p.version[received.TypeURL] = received.Version
 	if !p.settled {
 		return p.progress()
 	}
-	if received.typeURL == endpointType && changed && p.counted != round {
+	if received.TypeURL == wire.EndpointType && changed && p.counted != round {
 		p.counted = round
 		p.fleet.done(p)
 	}
 	return nil
 }
 
-func (p *proxy) hold(received response) {
-	for _, one := range received.named {
+func (p *proxy) hold(received wire.Response) {
+	for _, one := range received.Named {
 		if p.held == nil {
 			p.held = map[string]map[string]string{}
 		}
-		if p.held[received.typeURL] == nil {
-			p.held[received.typeURL] = map[string]string{}
+		if p.held[received.TypeURL] == nil {
+			p.held[received.TypeURL] = map[string]string{}
 		}
-		p.held[received.typeURL][one.name] = one.version
+		p.held[received.TypeURL][one.Name] = one.Version
 	}
 }
 
@@ -171,9 +173,9 @@ func (p *proxy) progress() error {
 func (p *proxy) complete(typeURL string) bool {
 	_, answered := p.version[typeURL]
 	expected := p.fleet.expected(typeURL)
-	if p.fleet.delta && typeURL != endpointType && len(p.held[typeURL]) >= expected {
+	if p.fleet.delta && typeURL != wire.EndpointType && len(p.held[typeURL]) >= expected {
 		// What is held already need not come again; of routes, not even an answer.
-		return answered || typeURL == routeType
+		return answered || typeURL == wire.RouteType
 	}
 	return answered && p.got[typeURL] >= expected
 }

@@ -74,7 +74,7 @@ def outbound(service: OutboundService) -> Filters:
 
 def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend]) -> Filters:
     """Return a TCP proxy to weighted backends; those of weight 0, which Envoy refuses here, are left out."""
-    shares = [(names.cluster(each.service, each.target_port), each.weight) for each in backends]
+    shares = [(names.cluster(each), each.weight) for each in backends]
     shares = [share for share in shares if share[1] > 0]
     if len(shares) == 1:
         return to_cluster(stat_prefix, shares[0][0])

@@ -20,23 +20,28 @@ _Cluster = cluster_pb2.Cluster
 
 
 def destination(policy: ProxyPolicy, wanted: Destination) -> Resource:
-    """Return the cluster of a destination: endpoints over ADS, mTLS to the identities expected there.
+    """Return the cluster of a destination: mTLS to the identities expected there.
 
-    HTTP goes on in the version in which it came. An endpoint that leaves is left at once, whatever its
-    health.
+    Its endpoints come over ADS, and one that leaves is left at once, whatever its health. Where the endpoint
+    that was called answers, it is the connection's original destination: the listener lets only calls to
+    known ones come here. HTTP goes on in the version in which it came.
     """
-    name = names.cluster(wanted.service, wanted.target_port)
+    name = names.cluster(wanted)
     message = _Cluster(
         name=name,
-        type=_Cluster.DiscoveryType.EDS,
-        eds_cluster_config=_Cluster.EdsClusterConfig(eds_config=OVER_ADS),
         connect_timeout=_CONNECT_TIMEOUT,
         circuit_breakers=_no_limits(),
-        common_lb_config=_Cluster.CommonLbConfig(),
-        ignore_health_on_host_removal=True,
         transport_socket=tls.upstream(policy, wanted),
         typed_extension_protocol_options=_protocol_options(wanted.is_http),
     )
+    if wanted.as_called:
+        message.type = _Cluster.DiscoveryType.ORIGINAL_DST
+        message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
+        return encode(message, tls.references(policy))
+    message.type = _Cluster.DiscoveryType.EDS
+    message.eds_cluster_config.eds_config.CopyFrom(OVER_ADS)
+    message.common_lb_config.SetInParent()
+    message.ignore_health_on_host_removal = True
     return encode(message, tls.references(policy) | {reference(ENDPOINT, name)})
 
 

@@ -2,10 +2,17 @@
 
 from typing import Final
 
+from catalog.provenance import Certified, Roots
 from catalog.proxy import ProxyPolicy
-from sidecars.driver import Capability, Piece
+from sidecars.contexts import ControllerContext
+from sidecars.driver import Capability, Credentials, Piece
+from sidecars.envoy.secrets import service_certificate, trust_root
 from sidecars.envoy.translate import pieces, resources
-from xds.resource import Resource
+from sidecars.health import HealthProbes
+from sidecars.injection import patching
+from sidecars.injection.sidecar import agent_sidecar
+from sidecars.pod import InjectorContext, Pod
+from xds.resource import LISTENER, TYPES, Resource, TypeUrl
 
 ADS_PORT: Final = 15128
 
@@ -28,6 +35,16 @@ class EnvoyDriver:
         """Return the ADS port."""
         return ADS_PORT
 
+    @property
+    def types(self) -> frozenset[TypeUrl]:
+        """Return the five types of xDS."""
+        return frozenset(TYPES)
+
+    @property
+    def ready_type(self) -> TypeUrl:
+        """Return the listeners' type: even an answer without any means that it has taken its part."""
+        return LISTENER
+
     def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
         """Return listeners, routes, clusters and endpoints; see `sidecars.envoy.translate`."""
         return resources(policy)
@@ -35,3 +52,21 @@ class EnvoyDriver:
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the same in pieces."""
         return pieces(policy)
+
+    def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
+        """Return both secrets: the service certificate with its key, and the roots."""
+        certificate, domain = credentials.certificate, credentials.trust_domain
+        return (
+            Piece(service_certificate, (certificate,), Certified(certificate.identity)),
+            Piece(trust_root, (domain, credentials.trust_bundle), Roots(domain)),
+        )
+
+    async def start(self, context: ControllerContext) -> HealthProbes:
+        """Serve ADS, with `/debug/xds` beside it."""
+        from sidecars.envoy.control_plane import start  # gRPC takes its time: only where it serves
+
+        return await start(context)
+
+    def patch(self, context: InjectorContext) -> Pod:
+        """Return the pod with the agent and Envoy beside it, and its traffic led through them."""
+        return patching.patch(context, agent_sidecar(context))

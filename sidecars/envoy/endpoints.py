@@ -19,7 +19,7 @@ def assignment(wanted: Destination) -> Resource:
     for each in sorted(wanted.endpoints):
         by_locality.setdefault(each.locality, []).append(each)
     message = endpoint_pb2.ClusterLoadAssignment(
-        cluster_name=names.cluster(wanted.service, wanted.target_port),
+        cluster_name=names.cluster(wanted),
         endpoints=[
             endpoint_components_pb2.LocalityLbEndpoints(
                 locality=_locality(locality), lb_endpoints=[_endpoint(each) for each in found]

@@ -4,11 +4,21 @@ No two filter chains of a listener have equal matches: inbound there is one chai
 service port with addresses that the catalog gives to no other. A listener without chains is not made.
 `enable_reuse_port` is off everywhere: two proxies on one address would share its connections in silence.
 
+In transparent interception there is one listener for each socket that a workload's rules may lead to: IPv4's
+and, where they capture it, IPv6's; inbound one for REDIRECT and, where they use TPROXY, one more beside it.
+They are not further addresses of one listener, because Envoy lets none that has a port gain or lose a socket,
+or an option of it: so a workload changes its interception without a restart. One for TPROXY is `transparent`:
+its socket has IP_TRANSPARENT, which takes CAP_NET_ADMIN or CAP_NET_RAW; an Envoy with neither rejects it, and
+keeps the others.
+
 No listener looks into what a client sends in order to tell protocols apart, so a protocol in which the
 server speaks first is not held up: outbound chains are chosen by address, and inbound the mesh's TLS is
 what the client sends first.
 """
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
@@ -21,20 +31,32 @@ from catalog.proxy import (
     ProxyPolicy,
     SocketAddress,
 )
-from mesh.names import IpAddress
+from mesh.names import IpAddress, Port
+from mesh.workload import Capture
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.extensions.filters.listener.original_dst.v3 import original_dst_pb2
 from protos.envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspector_pb2
 from sidecars.envoy import chains, names, tls
+from sidecars.envoy.chain_names import outbound_chain
 from sidecars.envoy.typed import Reference, packed, reference, socket_address
 from xds.resource import CLUSTER, Resource, encode
 
 _Chain = listener_components_pb2.FilterChain
 _Match = listener_components_pb2.FilterChainMatch
+_Filter = listener_components_pb2.Filter
 _ListenerFilter = listener_components_pb2.ListenerFilter
 
-_EVERYWHERE: Final = IpAddress("0.0.0.0")  # noqa: S104 - redirected connections arrive at any local address
+_EVERYWHERE: Final = (IpAddress("0.0.0.0"), IpAddress("::"))  # noqa: S104 - redirected connections arrive at any
+
+
+@dataclass(frozen=True, slots=True)
+class _Socket:
+    """Where an intercepting listener is bound, and its name."""
+
+    name: str
+    where: SocketAddress
+    transparent: bool = False
 
 
 def listeners(policy: ProxyPolicy) -> tuple[Resource, ...]:
@@ -60,15 +82,17 @@ def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
     if not open_ports:
         return []
     found = [_inbound_chain(policy, each) for each in open_ports]
+    needed = tls.references(policy).union(*(each for _, each in found))
     message = listener_pb2.Listener(
-        name=names.INBOUND_LISTENER,
-        address=socket_address(SocketAddress(_EVERYWHERE, names.INBOUND_PORT)),
         traffic_direction=base_pb2.TrafficDirection.INBOUND,
         listener_filters=[_original_destination(), _tls_inspector()],
         filter_chains=[chain for chain, _ in found],
         enable_reuse_port=BoolValue(value=False),
     )
-    return [encode(message, tls.references(policy).union(*(needed for _, needed in found)))]
+    sockets = list(_sockets(names.INBOUND_LISTENER, names.INBOUND_PORT, policy))
+    if policy.transparent.capture is Capture.TPROXY:
+        sockets += _sockets(names.TPROXY_LISTENER, names.TPROXY_PORT, policy, transparent=True)
+    return [_bound(message, each, needed) for each in sockets]
 
 
 def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
@@ -104,7 +128,20 @@ def _inbound_chain(policy: ProxyPolicy, port: InboundPort) -> tuple[_Chain, froz
 
 
 def _transparent_outbound(policy: ProxyPolicy) -> list[Resource]:
-    found = [(_outbound_chain(each), chains.outbound(each).references) for each in policy.outbound]
+    sockets = _sockets(names.OUTBOUND_LISTENER, names.OUTBOUND_PORT, policy)
+    made = (_outbound_listener(policy, each) for each in sockets)
+    return [each for each in made if each is not None]
+
+
+def _outbound_listener(policy: ProxyPolicy, at: _Socket) -> Resource | None:
+    """Return the listener for calls to addresses of its socket's family; None where there are none."""
+    family = ip_address(at.where.address).version
+    found: list[tuple[_Chain, frozenset[Reference]]] = []
+    for service in policy.outbound:
+        addresses = [each for each in service.addresses if ip_address(each).version == family]
+        if addresses:
+            filters = chains.outbound(service)
+            found.append((_outbound_chain(service, addresses, filters.messages), filters.references))
     default = None
     if policy.egress:
         out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
@@ -112,17 +149,31 @@ def _transparent_outbound(policy: ProxyPolicy) -> list[Resource]:
         found.append((_loop_chain(), frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})))
         found.append((default, out.references))
     if not found:
-        return []
+        return None
     message = listener_pb2.Listener(
-        name=names.OUTBOUND_LISTENER,
-        address=socket_address(SocketAddress(_EVERYWHERE, names.OUTBOUND_PORT)),
         traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
         listener_filters=[_original_destination()],
         filter_chains=[chain for chain, _ in found if chain is not default],
         default_filter_chain=default,
         enable_reuse_port=BoolValue(value=False),
     )
-    return [encode(message, frozenset().union(*(needed for _, needed in found)))]
+    return _bound(message, at, frozenset().union(*(needed for _, needed in found)))
+
+
+def _sockets(name: str, port: Port, policy: ProxyPolicy, *, transparent: bool = False) -> Iterator[_Socket]:
+    """Yield the sockets of one port: of IPv4, and of IPv6 where it is captured."""
+    for address in _EVERYWHERE if policy.transparent.ipv6 else _EVERYWHERE[:1]:
+        family = ip_address(address).version
+        yield _Socket(name if family == 4 else f"{name}-ipv6", SocketAddress(address, port), transparent)
+
+
+def _bound(message: listener_pb2.Listener, at: _Socket, needed: frozenset[Reference]) -> Resource:
+    """Return a listener with its name and socket."""
+    made = listener_pb2.Listener(name=at.name, address=socket_address(at.where))
+    made.MergeFrom(message)
+    if at.transparent:
+        made.transparent.CopyFrom(BoolValue(value=True))
+    return encode(made, needed)
 
 
 def _explicit_outbound(policy: ProxyPolicy) -> list[Resource]:
@@ -134,21 +185,28 @@ def _explicit_outbound(policy: ProxyPolicy) -> list[Resource]:
                 name=names.listener(names.OUTBOUND_LISTENER, where),
                 address=socket_address(where),
                 traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
-                filter_chains=[_Chain(name=_outbound_name(service), filters=filters.messages)],
+                filter_chains=[
+                    _Chain(
+                        name=outbound_chain(service.service, service.port, service.protocol),
+                        filters=filters.messages,
+                    )
+                ],
                 enable_reuse_port=BoolValue(value=False),
             )
             found.append(encode(message, filters.references))
     return found
 
 
-def _outbound_chain(service: OutboundService) -> _Chain:
+def _outbound_chain(
+    service: OutboundService, addresses: Iterable[IpAddress], filters: Iterable[_Filter]
+) -> _Chain:
     return _Chain(
-        name=_outbound_name(service),
+        name=outbound_chain(service.service, service.port, service.protocol),
         filter_chain_match=_Match(
             destination_port=UInt32Value(value=service.port),
-            prefix_ranges=[_single(address) for address in service.addresses],
+            prefix_ranges=[_single(address) for address in addresses],
         ),
-        filters=chains.outbound(service).messages,
+        filters=filters,
     )
 
 
@@ -159,10 +217,6 @@ def _loop_chain() -> _Chain:
         filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
         filters=chains.to_cluster("loop", names.BLACKHOLE_CLUSTER).messages,
     )
-
-
-def _outbound_name(service: OutboundService) -> str:
-    return f"outbound_{service.service}_{service.port}_{service.protocol}"
 
 
 def _single(address: IpAddress) -> address_pb2.CidrRange:

@@ -2,27 +2,35 @@
 
 from typing import Final
 
-from catalog.proxy import OutboundService, SocketAddress
+from catalog.proxy import Destination, OutboundService, SocketAddress, WeightedBackend
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, TrustDomain
 from mesh.service import ServiceKey
+from sidecars import layout
 
 INBOUND_LISTENER: Final = "inbound-listener"
+TPROXY_LISTENER: Final = "inbound-listener-tproxy"
 OUTBOUND_LISTENER: Final = "outbound-listener"
 PASSTHROUGH_CLUSTER: Final = "passthrough-outbound"
 BLACKHOLE_CLUSTER: Final = "blackhole-outbound"
 EGRESS_CHAIN: Final = "outbound-egress-filter-chain"
 LOOP_CHAIN: Final = "outbound-loop-filter-chain"
 
-OUTBOUND_PORT: Final = Port(15001)
+OUTBOUND_PORT: Final = Port(layout.OUTBOUND_PORT)
 """Where iptables redirect a workload's own calls (transparent interception)."""
-INBOUND_PORT: Final = Port(15003)
+INBOUND_PORT: Final = Port(layout.INBOUND_PORT)
 """Where iptables redirect calls to a workload (transparent interception)."""
+TPROXY_PORT: Final = Port(layout.TPROXY_PORT)
+"""Where iptables hand over calls to a workload as they are (TPROXY)."""
 
 
-def cluster(service: ServiceKey, target_port: str) -> str:
-    """Return `<ns>/<service>|<target port>`, as the policy has the target port: a number or a name."""
-    return f"{service}|{target_port}"
+def cluster(place: WeightedBackend | Destination) -> str:
+    """Return `<ns>/<service>|<target port>`, as the policy has the target port: a number or a name.
+
+    Where the endpoint that was called answers, it ends in `|as-called`.
+    """
+    name = f"{place.service}|{place.target_port}"
+    return f"{name}|as-called" if place.as_called else name
 
 
 def local_cluster(primary: ServiceKey, port: Port) -> str:

@@ -10,7 +10,7 @@ down would cut it. Open Service Mesh did the same.
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy, WeightedBackend
+from catalog.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy
 from mesh.policy import HTTPMatch
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
@@ -47,7 +47,7 @@ def outbound(service: OutboundService) -> Resource:
         name = f"split:{route.split}" if route.split else f"service:{service.service}"
         matches = route.matches if route.matches is not None else (None,)
         found.extend(_outbound_route(name, match, route) for match in matches)
-        references |= {reference(CLUSTER, _cluster(each)) for each in route.backends}
+        references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
     message = route_pb2.RouteConfiguration(
         name=names.outbound_routes(service), virtual_hosts=[_host(str(service.service), found)]
     )
@@ -62,12 +62,12 @@ def _outbound_route(name: str, match: HTTPMatch | None, route: OutboundRoute) ->
             direct_response=route_components_pb2.DirectResponseAction(status=503),
         )
     if len(route.backends) == 1:
-        return _route(name, match, _Action(cluster=_cluster(route.backends[0])))
+        return _route(name, match, _Action(cluster=names.cluster(route.backends[0])))
     # Backends of weight 0 stay: when they get a weight, only this route configuration changes.
     weighted = route_components_pb2.WeightedCluster(
         clusters=[
             route_components_pb2.WeightedCluster.ClusterWeight(
-                name=_cluster(each), weight=UInt32Value(value=each.weight)
+                name=names.cluster(each), weight=UInt32Value(value=each.weight)
             )
             for each in route.backends
         ]
@@ -92,7 +92,3 @@ def _match(match: HTTPMatch | None) -> route_components_pb2.RouteMatch:
 
 def _host(name: str, routes: list[_Route]) -> route_components_pb2.VirtualHost:
     return route_components_pb2.VirtualHost(name=name, domains=["*"], routes=routes)
-
-
-def _cluster(backend: WeightedBackend) -> str:
-    return names.cluster(backend.service, backend.target_port)

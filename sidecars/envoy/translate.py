@@ -7,7 +7,9 @@ there does not make it anew: endpoints touch load assignments only, rules and sp
 from collections.abc import Iterator
 from dataclasses import replace
 
+from catalog.provenance import Admitting, AllInbound, AllOutbound, Application, Calls, MeshWide, Reached
 from catalog.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
+from mesh.workload import Transparent
 from sidecars.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from xds.resource import TYPES, Resource
@@ -30,26 +32,35 @@ def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
 
 
 def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
-    proxy = replace(policy, inbound=(), outbound=(), destinations=())
+    proxy = replace(policy, inbound=(), outbound=(), destinations=(), transparent=Transparent())
     inbound, outbound = map(_port_of_listener, policy.inbound), map(_service_of_listener, policy.outbound)
-    yield Piece(listeners.listeners, (replace(proxy, inbound=tuple(inbound), outbound=tuple(outbound)),))
+    # Egress is the outbound listener's affair, TPROXY the inbound one's.
+    called = replace(proxy, inbound=tuple(inbound), egress=False, transparent=policy.transparent)
+    calling = replace(proxy, outbound=tuple(outbound), transparent=Transparent(ipv6=policy.transparent.ipv6))
+    yield Piece(listeners.listeners, (called,), AllInbound())
+    yield Piece(listeners.listeners, (calling,), AllOutbound())
     for port in policy.inbound:
         if listeners.is_open(port):
             behind = replace(port, services=(), access=OnlyRules(), listen=None)
-            yield Piece(clusters.application, (proxy, behind))
+            yield Piece(clusters.application, (proxy, behind), Application(port.services))
             if port.protocol.is_http:
-                yield Piece(routes.inbound, (proxy, replace(port, services=(), listen=None)))
+                admitting = Admitting(port.port, port.protocol, port.services)
+                yield Piece(routes.inbound, (proxy, replace(port, services=(), listen=None)), admitting)
     for service in policy.outbound:
         if service.protocol.is_http:
-            yield Piece(routes.outbound, (replace(service, addresses=(), listen=()),))
+            calls = Calls(service.service, service.port)
+            yield Piece(routes.outbound, (replace(service, addresses=(), listen=()),), calls)
     for destination in policy.destinations:
-        yield Piece(clusters.destination, (proxy, replace(destination, endpoints=())))
+        reached = Reached(destination.service, destination.target_port, destination.is_http)
+        yield Piece(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
+        if destination.as_called:
+            continue
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         bare = replace(destination, is_http=False, server_name="", identities=())
-        yield Piece(endpoints.assignment, (bare,))
+        yield Piece(endpoints.assignment, (bare,), reached)
     if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
-        yield Piece(clusters.passthrough)
-        yield Piece(clusters.blackhole)
+        yield Piece(clusters.passthrough, about=MeshWide())
+        yield Piece(clusters.blackhole, about=MeshWide())
 
 
 def _port_of_listener(port: InboundPort) -> InboundPort:

@@ -1,0 +1,48 @@
+"""`/debug/certs`: what certificates say, never their keys."""
+
+from datetime import datetime
+
+from admin.jsonable import Document, jsonable
+from admin.reading import MeshReading
+from certs.ledger import LedgerEntry
+from certs.material import ServiceCertificate
+
+
+def certificates(reading: MeshReading, now: datetime) -> Document:
+    """Return service certificates and the ledger of proxy certificates: what they say, never their keys."""
+    view = reading.view()
+    return {
+        "service_certificates": [
+            service_certificate(each, each.identity.spiffe_id(view.settings.trust_domain), now)
+            for each in reading.certificates().values()
+            if view is not None
+        ],
+        "proxy_certificates": [ledger_entry(entry, now) for entry in reading.ledger()],
+    }
+
+
+def service_certificate(certificate: ServiceCertificate, uri: str, now: datetime) -> Document:
+    """Return what one service certificate says."""
+    return {
+        "identity": str(certificate.identity),
+        "serial": certificate.serial,
+        "uri": uri,
+        "dns_names": list(certificate.dns_names),
+        "not_before": jsonable(certificate.not_before),
+        "not_after": jsonable(certificate.not_after),
+        "seconds_left": int((certificate.not_after - now).total_seconds()),
+    }
+
+
+def ledger_entry(entry: LedgerEntry, now: datetime) -> Document:
+    """Return what the ledger says of one proxy certificate."""
+    return {
+        "cn": entry.common_name,
+        "serial": entry.serial,
+        "state": entry.state.value,
+        "issued_at": jsonable(entry.issued_at),
+        "not_after": jsonable(entry.not_after),
+        "claimed_at": jsonable(entry.claimed_at),
+        "revoked_at": jsonable(entry.revoked_at),
+        "expired": now > entry.not_after,
+    }

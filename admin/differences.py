@@ -1,0 +1,117 @@
+"""`/debug/xds/diff`: what changed between two versions of one resource that a proxy was sent."""
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from admin.decoding import decode
+from admin.jsonable import Document
+from admin.labels import short_type
+from admin.naming import NotShown
+from admin.pushes import Push
+from admin.reading import MeshReading
+from mesh.identity import ProxyName
+from xds.resource import SECRET, TYPES, Resource, ResourceName, TypeUrl, Version
+
+USAGE: Final = (
+    "?proxy=<UUID, common name or workload>&type=<cluster, endpoint, listener or route>&name=<resource>"
+    "[&from=<version>&to=<version>]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two versions of one resource of one proxy."""
+
+    proxy: ProxyName
+    before: Resource
+    after: Resource
+
+
+def read_type(word: str) -> TypeUrl:
+    """Return the type of a word such as `route`, or of a type URL; raise NotShown."""
+    for type_url in TYPES:
+        if word in (type_url, short_type(type_url)):
+            return type_url
+    words = ", ".join(sorted(map(short_type, TYPES)))
+    raise NotShown(f"there is no type {word[:200]!r}: it is one of {words}")
+
+
+def pair(
+    reading: MeshReading,
+    proxy: ProxyName,
+    type_url: TypeUrl,
+    name: ResourceName,
+    before: Version | None = None,
+    after: Version | None = None,
+) -> Pair:
+    """Return the two versions; raise NotShown with a sentence.
+
+    Without `after` it is the version in force, without `before` the one that the proxy was sent before it.
+    """
+    what = f"{short_type(type_url)} {name[:200]}"
+    if type_url == SECRET:
+        raise NotShown("what a secret holds is never shown, nor what changed in it")
+    snapshot = reading.snapshot(proxy)
+    current = snapshot.resources(type_url).get(name) if snapshot is not None else None
+    if after is None:
+        if current is None:
+            raise NotShown(f"{proxy} is not served {what}{_kept(reading, proxy, type_url, name)}")
+        after = current.version
+    if before is None:
+        before = next(_before(reading.pushes(proxy), type_url, name, after), None)
+        if before is None:
+            raise NotShown(f"no earlier version of {what} than {after} is known to have been sent to {proxy}")
+
+    def found(version: Version) -> Resource:
+        if current is not None and current.version == version:
+            return current
+        if (kept := reading.replaced(type_url, name, version)) is not None:
+            return kept
+        raise NotShown(f"version {version[:40]} of {what} is not kept{_kept(reading, proxy, type_url, name)}")
+
+    return Pair(proxy, found(before), found(after))
+
+
+def difference(shown: Pair) -> Document:
+    """Return what changed, line by line of the decoded resources. Decodes: to be run in a thread."""
+    before, after = (
+        json.dumps(decode(each), indent=2, sort_keys=True) for each in (shown.before, shown.after)
+    )
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), shown.before.version, shown.after.version, lineterm=""
+    )
+    return {
+        "proxy": str(shown.proxy),
+        "type": short_type(shown.after.type_url),
+        "name": shown.after.name,
+        "from": shown.before.version,
+        "to": shown.after.version,
+        "diff": list(lines),
+    }
+
+
+def _before(
+    pushes: tuple[Push, ...], type_url: TypeUrl, name: ResourceName, version: Version
+) -> Iterator[Version]:
+    """Yield the versions that this one took the place of, the last first."""
+    for push in pushes:
+        for changed, old, new in push.changed if push.type_url == type_url else ():
+            if changed == name and new == version:
+                yield old
+
+
+def _kept(reading: MeshReading, proxy: ProxyName, type_url: TypeUrl, name: ResourceName) -> str:
+    """Say which versions can be shown."""
+    sent = dict.fromkeys(
+        version
+        for push in reading.pushes(proxy)
+        if push.type_url == type_url
+        for changed, *versions in push.changed
+        if changed == name
+        for version in reversed(versions)
+    )
+    kept = [version for version in sent if reading.replaced(type_url, name, version) is not None]
+    return "; kept are " + ", ".join(kept) if kept else ""

@@ -1,0 +1,128 @@
+"""What is measured of a moment: numbers that go up and down, taken over together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, Gauge
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What is measured now; the mappings are from label value to number."""
+
+    streams: Mapping[str, int] = field(default_factory=dict)
+    """By protocol: `delta`, `sotw`."""
+    proxies: Mapping[str, int] = field(default_factory=dict)
+    """By state: `connected`, `expected`, `disconnected`."""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """Distinct resources in snapshots, by type."""
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    """Resources that proxies get in an older version because the newest was rejected, by type."""
+    groups: int = 0
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """By severity."""
+    source_age: Mapping[str, float] = field(default_factory=dict)
+    """Seconds since the last full read, by source."""
+    source_event_age: Mapping[str, float] = field(default_factory=dict)
+    """Seconds since the last change, by source."""
+    source_failing: Mapping[str, bool] = field(default_factory=dict)
+    source_objects: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By source and state: `good`, `stale` (a newer form is bad), `refused` (never had a good form)."""
+    source_held: Mapping[str, int] = field(default_factory=dict)
+    """How many of a source's empty answers are held back."""
+    certificates: int = 0
+    unacked_age: float = 0.0
+    """Seconds that the oldest response without an answer has waited."""
+    loop_lateness: float = 0.0
+    """The most that the event loop was late since the measurement before."""
+
+
+class MomentMetrics:
+    """The gauges; all of them are set at once."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._served(registry)
+        self._sources(registry)
+        self._longest = 0.0
+
+    def _served(self, r: CollectorRegistry) -> None:
+        self._streams = Gauge("meshwright_xds_streams", "Open xDS streams.", ["protocol"], registry=r)
+        self._proxies = Gauge("meshwright_proxies", "Proxies by state.", ["state"], registry=r)
+        self._resources = Gauge(
+            "meshwright_snapshot_resources", "Distinct resources in snapshots.", ["type"], registry=r
+        )
+        self._withheld = Gauge(
+            "meshwright_withheld_resources",
+            "Resources served in an older version because the newest was rejected.",
+            ["type"],
+            registry=r,
+        )
+        self._groups = Gauge("meshwright_groups", "Groups of proxies with one configuration.", registry=r)
+        self._certificates = Gauge(
+            "meshwright_service_certificates", "Service certificates in use.", registry=r
+        )
+        self._unacked = Gauge(
+            "meshwright_xds_unacked_age_seconds",
+            "How long the oldest response without an answer has waited.",
+            registry=r,
+        )
+
+    def _sources(self, r: CollectorRegistry) -> None:
+        self._age = Gauge(
+            "meshwright_source_age_seconds", "Since the last full read.", ["source"], registry=r
+        )
+        self._event_age = Gauge(
+            "meshwright_source_event_age_seconds", "Since the last change.", ["source"], registry=r
+        )
+        self._failing = Gauge(
+            "meshwright_source_failing", "1 while a source answers from memory.", ["source"], registry=r
+        )
+        self._objects = Gauge(
+            "meshwright_source_objects", "Objects by what became of them.", ["source", "state"], registry=r
+        )
+        self._held = Gauge(
+            "meshwright_source_held", "Empty answers that are held back.", ["source"], registry=r
+        )
+        self._problems = Gauge("meshwright_problems", "Problems of the input.", ["severity"], registry=r)
+        self._late = Gauge(
+            "meshwright_event_loop_lateness_seconds",
+            "The most that the event loop was late since the last measurement.",
+            registry=r,
+        )
+        self._latest = Gauge(
+            "meshwright_event_loop_longest_lateness_seconds",
+            "The most that the event loop was ever late.",
+            registry=r,
+        )
+
+    def measured(self, now: Gauges) -> None:
+        """Take over what was measured; a label value that is gone goes here as well."""
+        _set(self._streams, _single(now.streams))
+        _set(self._proxies, _single(now.proxies))
+        _set(self._resources, _single(now.resources))
+        _set(self._withheld, _single(now.withheld))
+        _set(self._problems, _single(now.problems))
+        _set(self._age, _single(now.source_age))
+        _set(self._event_age, _single(now.source_event_age))
+        _set(self._failing, _single(now.source_failing))
+        _set(self._held, _single(now.source_held))
+        _set(self._objects, {(source, state): n for (source, state), n in now.source_objects.items()})
+        self._groups.set(now.groups)
+        self._certificates.set(now.certificates)
+        self._unacked.set(now.unacked_age)
+        self._late.set(now.loop_lateness)
+        self._longest = max(self._longest, now.loop_lateness)
+        self._latest.set(self._longest)
+
+
+def _single(values: Mapping[str, float]) -> dict[tuple[str, ...], float]:
+    return {(label,): value for label, value in values.items()}
+
+
+def _set(gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
+    known: Iterable[Sequence[str]] = list(gauge._metrics)  # noqa: SLF001 - the library has no public list
+    for labels in known:
+        if tuple(labels) not in values:
+            gauge.remove(*labels)
+    for labels, value in values.items():
+        gauge.labels(*labels).set(value)

@@ -1,0 +1,73 @@
+"""Which proxy is meant: by its common name, UUID, workload, or the beginning of its UUID."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Final
+
+from admin.reading import MeshReading, ProxyStanding
+from catalog.view import View
+from mesh.workload import Workload
+
+CANDIDATES: Final = 8
+"""How many names an error lists."""
+
+
+class NotShown(LookupError):
+    """What was asked for is not there, or is not one thing; the message is one sentence."""
+
+
+def find(reading: MeshReading, wanted: str) -> ProxyStanding:
+    """Return the one proxy that is meant; raise NotShown with the candidates.
+
+    A common name or UUID comes first, then a workload's `namespace/name`, its name alone, and at last the
+    beginning of a UUID. What is found first counts, if it is one.
+    """
+    standings, view = reading.proxies(), reading.view()
+    for found in _found(standings, view, wanted):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            said = _listed(_described(each, view) for each in found)
+            raise NotShown(f"{wanted[:200]!r} may be any of {len(found)} proxies: {said}")
+    raise NotShown(f"there is no proxy {wanted[:200]!r}{_suggested(standings, view, wanted)}")
+
+
+def workload_of(standing: ProxyStanding, view: View | None) -> Workload | None:
+    """Return a proxy's workload, None where it is not known."""
+    if view is None or not standing.known:
+        return None
+    return view.workloads_by_uuid.get(standing.name.uuid)
+
+
+def _found(
+    standings: tuple[ProxyStanding, ...], view: View | None, wanted: str
+) -> Iterable[list[ProxyStanding]]:
+    yield [each for each in standings if wanted in (str(each.name), each.name.uuid)]
+    by_workload = [(each, workload_of(each, view)) for each in standings]
+    yield [each for each, workload in by_workload if workload and str(workload.key) == wanted]
+    yield [each for each, workload in by_workload if workload and workload.key.name == wanted]
+    yield [each for each in standings if wanted and each.name.uuid.startswith(wanted)]
+
+
+def _described(standing: ProxyStanding, view: View | None) -> str:
+    workload = workload_of(standing, view)
+    return f"{workload.key} ({standing.name})" if workload is not None else str(standing.name)
+
+
+def _suggested(standings: tuple[ProxyStanding, ...], view: View | None, wanted: str) -> str:
+    if not standings:
+        return "; no proxy is known at all"
+    names: dict[str, ProxyStanding] = {}
+    for each in standings:
+        workload = workload_of(each, view)
+        called = (str(workload.key), workload.key.name) if workload is not None else ()
+        names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
+    close = difflib.get_close_matches(wanted, names, CANDIDATES, 0.6)
+    found = dict.fromkeys(names[each] for each in close) or standings
+    return "; there is " + _listed(_described(each, view) for each in found)
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = f" and {len(every) - CANDIDATES} more" if len(every) > CANDIDATES else ""
+    return ", ".join(every[:CANDIDATES]) + more

@@ -1,0 +1,92 @@
+"""`/debug/proxy`: every proxy that is or should be here, where it stands, and why it is behind."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from admin.jsonable import Document, Json, jsonable
+from admin.naming import workload_of
+from admin.reading import MeshReading, ProxyStanding, ProxyState
+from admin.standing import Known, duration, newest, pending, why
+from admin.streams import plain_address, sync
+from catalog.admission import is_admitted
+from catalog.view import View
+from certs.ledger import LedgerEntry
+from mesh.identity import ProxyName
+from xds.resource import ResourceName, TypeUrl
+from xds.status import StreamStatus
+
+NAMED: Final = 20
+"""For how many rejected resources a list of proxies names the objects behind, which takes a while each."""
+
+
+def proxies(reading: MeshReading, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
+    """Yield every proxy that is or should be here; `entries` is the ledger."""
+    streams: dict[str, list[StreamStatus]] = {}
+    for status in reading.streams():
+        streams.setdefault(status.node_key, []).append(status)
+    issued, view, left = newest(entries), reading.view(), iter(range(NAMED))
+    for each in reading.proxies():
+        found = known(reading, each.name, streams.get(str(each.name), ()), issued, left)
+        yield proxy(each, found, view, now)
+
+
+def known(
+    reading: MeshReading,
+    name: ProxyName,
+    streams: Iterable[StreamStatus],
+    issued: Mapping[str, LedgerEntry],
+    left: Iterator[object],
+) -> Known:
+    """Return what is known of one proxy; `issued` are the newest certificates by common name.
+
+    The objects behind a resource are named as often as `left` has something left.
+    """
+
+    def behind(type_url: TypeUrl, resource: ResourceName) -> list[str]:
+        if next(left, None) is None:
+            return []
+        return [str(each) for each in reading.objects_behind(name, type_url, resource)]
+
+    return Known(tuple(streams), issued.get(str(name)), reading.failure(name), reading.rejected(name), behind)
+
+
+def one(
+    reading: MeshReading, standing: ProxyStanding, entries: Iterable[LedgerEntry], now: datetime
+) -> Document:
+    """Return one proxy."""
+    streams = [each for each in reading.streams() if each.node_key == str(standing.name)]
+    return proxy(
+        standing, known(reading, standing.name, streams, newest(entries), iter((1,))), reading.view(), now
+    )
+
+
+def proxy(standing: ProxyStanding, found: Known, view: View | None, now: datetime) -> Document:
+    """Return one proxy.
+
+    `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload
+    gets traffic.
+    """
+    workload = workload_of(standing, view)
+    here, streams = standing.state is ProxyState.CONNECTED, found.streams
+    waiting: dict[str, Json] = {name: round(age, 1) for name, age in pending(streams, now).items()}
+    return {
+        "uuid": standing.name.uuid,
+        "service": standing.name.service,
+        "namespace": standing.name.namespace,
+        "cn": str(standing.name),
+        "state": standing.state.value,
+        "held": here and not any(status.served for status in streams),
+        "admitted": view is not None and standing.known and is_admitted(view, standing.name),
+        "why": why(standing, found, now),
+        "address": plain_address(standing.address) or None,
+        "since": jsonable(standing.since),
+        "age": duration(now - standing.since),
+        "age_seconds": round((now - standing.since).total_seconds(), 1),
+        "workload": str(workload.key) if workload is not None else None,
+        "identity": str(workload.identity) if workload is not None else None,
+        "streams": len(streams),
+        "protocol": streams[0].variant.value if streams else None,
+        "sync": dict(sync(streams)),
+        "pending_seconds": waiting,
+    }

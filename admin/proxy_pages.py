@@ -1,0 +1,152 @@
+"""Pages about one proxy: its streams and pushes, what it was told, and how a resource of it changed."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from admin import words
+from admin.decoding import decoded
+from admin.differences import USAGE as DIFF_USAGE
+from admin.differences import difference, pair, read_type
+from admin.jsonable import Document, Json, jsonable
+from admin.naming import NotShown, find, workload_of
+from admin.proxies import one, proxies
+from admin.pushes import push
+from admin.reading import MeshReading, ProxyStanding
+from admin.streams import stream
+from catalog.groups import group_of
+from catalog.policy import proxy_policy
+from catalog.proxy import ProxyPolicy
+from certs.leaf import roots
+from mesh.identity import ProxyName
+from xds.resource import SECRET, ResourceName, Version
+
+SECTIONS: Final = ("listeners", "routes", "clusters", "endpoints", "secrets", "history")
+SHOW_USAGE: Final = f"?proxy=<UUID, common name or workload>[&section=<{', '.join(SECTIONS)}>]"
+
+AT_A_TIME: Final = 100
+
+Query = Mapping[str, str]
+
+
+async def listed(reading: MeshReading, now: datetime) -> Document:
+    """Return every proxy, some at a time: there may be thousands, and the event loop is not to wait."""
+    shown: list[Json] = []
+    for each in proxies(reading, await asyncio.to_thread(reading.ledger), now):
+        shown.append(each)
+        if len(shown) % AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    return {"proxies": shown}
+
+
+async def configured(reading: MeshReading, wanted: str, now: datetime) -> Document:
+    """Return one proxy with its configuration in Envoy's words."""
+    standing = find(reading, wanted)
+    shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
+    snapshot = reading.snapshot(standing.name)
+    shown["configuration"] = None if snapshot is None else await asyncio.to_thread(decoded, snapshot)
+    return shown
+
+
+def pushed(reading: MeshReading, query: Query) -> Document:
+    """Return one proxy's streams and last pushes, with `resource=TYPE/NAME` the objects behind that one."""
+    name = find(reading, query["proxy"]).name
+    shown: Document = {
+        "proxy": str(name),
+        "streams": [stream(each) for each in reading.streams() if each.node_key == str(name)],
+        "pushes": history(reading, name),
+    }
+    if (wanted := query.get("resource")) is not None:
+        word, slash, resource = wanted.partition("/")
+        if not slash:
+            raise NotShown(f"resource is {wanted[:200]!r}: must be <type>/<name>")
+        found = reading.objects_behind(name, read_type(word), ResourceName(resource))
+        shown["resource"] = wanted
+        shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in found]
+    return shown
+
+
+async def differing(reading: MeshReading, query: Query) -> Document:
+    """Return what changed between two versions of a resource."""
+    if not query:
+        return {"usage": DIFF_USAGE}
+    if missing := [each for each in ("proxy", "type", "name") if each not in query]:
+        raise NotShown(f"{missing[0]} is missing: {DIFF_USAGE}")
+    name, type_url = find(reading, query["proxy"]).name, read_type(query["type"])
+    before, after = (Version(query[each]) if each in query else None for each in ("from", "to"))
+    resource = ResourceName(query["name"])
+    shown = await asyncio.to_thread(difference, pair(reading, name, type_url, resource, before, after))
+    behind = reading.objects_behind(name, type_url, resource)
+    shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in behind]
+    return shown
+
+
+async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
+    """Return one proxy and what it was told, in the mesh's words; with `section` only that."""
+    if not query:
+        return {"usage": SHOW_USAGE}
+    if "proxy" not in query:
+        raise NotShown(f"proxy is missing: {SHOW_USAGE}")
+    wanted = query.get("section")
+    if wanted is not None and wanted not in SECTIONS:
+        raise NotShown(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
+    standing = find(reading, query["proxy"])
+    shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
+    policy = policy_of(reading, standing)
+    for section in SECTIONS if wanted is None else (wanted,):
+        shown[section] = _section(reading, standing, policy, section)
+    return shown
+
+
+def policy_of(reading: MeshReading, standing: ProxyStanding) -> ProxyPolicy | None:
+    """Return what a proxy's workload needs; None where it is not known."""
+    view = reading.view()
+    workload = workload_of(standing, view)
+    return proxy_policy(view, group_of(view, workload)) if view is not None and workload is not None else None
+
+
+def history(reading: MeshReading, name: ProxyName) -> list[Json]:
+    """Return a proxy's last pushes, newest first."""
+    return [push(each) for each in reading.pushes(name)]
+
+
+def secrets(reading: MeshReading, standing: ProxyStanding) -> list[Document]:
+    """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
+    snapshot = reading.snapshot(standing.name)
+    certificates = {f"service-cert:{identity}": each for identity, each in reading.certificates().items()}
+    lines: list[Document] = []
+    for resource in snapshot.ordered(SECRET) if snapshot is not None else ():
+        if resource.name.startswith("root-cert:"):
+            lines += [_secret(resource.name, *each) for each in roots(reading.trust_bundle())]
+        elif (held := certificates.get(resource.name)) is not None:
+            lines.append(_secret(resource.name, held.serial, held.not_after))
+        else:
+            lines.append({"name": resource.name, "serial": None, "not_after": None, "text": resource.name})
+    return lines
+
+
+def _secret(name: str, serial: str, not_after: datetime) -> Document:
+    until = jsonable(not_after)
+    text = f"{name}, serial {serial}, valid until {until}"
+    return {"name": name, "serial": serial, "not_after": until, "text": text}
+
+
+def _section(
+    reading: MeshReading, standing: ProxyStanding, policy: ProxyPolicy | None, section: str
+) -> list[Json]:
+    match section:
+        case "history":
+            return history(reading, standing.name)
+        case "secrets":
+            return list(secrets(reading, standing))
+        case _ if policy is None:
+            return []
+        case "listeners":
+            return list(words.listeners(policy))
+        case "routes":
+            return list(words.routes(policy))
+        case "clusters":
+            return list(words.clusters(policy))
+        case _:
+            return list(words.endpoints(policy))

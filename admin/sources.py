@@ -1,0 +1,40 @@
+"""What the pages say of the sources: how fresh each is, what it holds, and what is held back."""
+
+from datetime import datetime
+
+from admin.jsonable import Document, jsonable
+from admin.reading import MeshReading
+from providers.contract import Counts, Freshness
+
+
+def sources(reading: MeshReading, now: datetime) -> Document:
+    """Return every source; looks at all that they hold."""
+    counts = reading.counts()
+    return {
+        "sources": [
+            source(name, each, counts.get(name, Counts()), now)
+            for name, each in sorted(reading.freshness().items())
+        ]
+    }
+
+
+def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Document:
+    """Return one source; ages are in seconds, None where it never happened.
+
+    `held` names what stays in force although the source says that it is gone.
+    """
+    return {
+        "name": name,
+        "last_event": jsonable(freshness.last_event),
+        "event_age_seconds": _age(freshness.last_event, now),
+        "last_full_read": jsonable(freshness.last_full_read),
+        "age_seconds": _age(freshness.last_full_read, now),
+        "objects": {"good": counts.good, "stale": counts.stale, "refused": counts.refused},
+        "held": list(freshness.held),
+        "error": freshness.error or None,
+        "error_since": jsonable(freshness.error_since),
+    }
+
+
+def _age(moment: datetime | None, now: datetime) -> float | None:
+    return None if moment is None else (now - moment).total_seconds()

@@ -1,0 +1,123 @@
+"""Why a proxy is behind: one short clause, from what is known of its certificate, streams and group."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from admin.labels import short_type
+from admin.reading import ProxyStanding, ProxyState
+from certs.ledger import LedgerEntry, LedgerState
+from xds.resource import Reference, ResourceName, TypeUrl
+from xds.status import StreamStatus, SyncState, TypeStatus, Variant
+
+Behind = Callable[[TypeUrl, ResourceName], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one proxy besides its standing; `entry` is its newest certificate in the ledger.
+
+    `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
+    and is withheld from it; `behind` names the objects behind a resource.
+    """
+
+    streams: tuple[StreamStatus, ...] = ()
+    entry: LedgerEntry | None = None
+    failure: str = ""
+    rejected: tuple[Reference, ...] = ()
+    behind: Behind = field(default=lambda _, __: ())
+
+
+def newest(entries: Iterable[LedgerEntry]) -> Mapping[str, LedgerEntry]:
+    """Return each proxy's newest certificate by its common name."""
+    return {each.common_name: each for each in sorted(entries, key=lambda entry: entry.issued_at)}
+
+
+def why(standing: ProxyStanding, known: Known, now: datetime) -> str:
+    """Return why a proxy is not in step; empty if it is."""
+    match standing.state:
+        case ProxyState.EXPECTED:
+            return _refused(known.entry, now) or "never connected"
+        case ProxyState.DISCONNECTED:
+            gone = "" if standing.known else ", and its workload is gone"
+            refused = _refused(known.entry, now)
+            ago = f"disconnected {duration(now - standing.since)} ago{gone}"
+            return f"{refused}; {ago}" if refused else ago
+        case ProxyState.CONNECTED:
+            return _connected(standing, known, now)
+
+
+def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:
+    """Return where a type of a stream stands.
+
+    A delta client that reconnects says what it holds; where all of that is current it is sent nothing, and
+    there is nothing to acknowledge: that is in step, not waiting.
+    """
+    if status.state is SyncState.ASKED and stream.served and stream.variant is Variant.DELTA:
+        return SyncState.SYNCED
+    return status.state
+
+
+def pending(streams: Iterable[StreamStatus], now: datetime) -> dict[str, float]:
+    """Return for how many seconds each type has waited for an answer, the longest over all streams."""
+    found: dict[str, float] = {}
+    for status in (each for stream in streams for each in stream.types):
+        if status.state is SyncState.PENDING and status.sent_at is not None:
+            name = short_type(status.type_url)
+            found[name] = max(found.get(name, 0.0), (now - status.sent_at).total_seconds())
+    return found
+
+
+def duration(length: timedelta) -> str:
+    """Return a length of time in its greatest unit: `3 s`, `5 min`, `2 h`, `4 d`."""
+    seconds = max(0, int(length.total_seconds()))
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def _refused(entry: LedgerEntry | None, now: datetime) -> str:
+    if entry is None:
+        return "no certificate was issued"
+    if entry.state is LedgerState.REVOKED:
+        return "certificate revoked"
+    return "certificate expired" if now > entry.not_after else ""
+
+
+def _connected(standing: ProxyStanding, known: Known, now: datetime) -> str:
+    failed = f"group failed: {known.failure}" if known.failure else ""
+    if not any(stream.served for stream in known.streams):
+        if not standing.known:
+            return "held: workload unknown"
+        return failed or "held: nothing is published for it"
+    if rejected := _rejected(known):
+        return rejected
+    if failed:
+        return failed
+    if waiting := pending(known.streams, now):
+        name, seconds = max(waiting.items(), key=lambda each: each[1])
+        return f"{name} pending for {duration(timedelta(seconds=seconds))}"
+    for stream in known.streams:
+        for status in stream.types:
+            if type_state(stream, status) is SyncState.ASKED:
+                return f"asked for {_plural(short_type(status.type_url))} that are not there"
+    return ""
+
+
+def _rejected(known: Known) -> str:
+    """Name what was rejected first: the objects behind it, or the resource where none is known."""
+    found = [
+        (status.type_url, name)
+        for stream in known.streams
+        for status in stream.types
+        if status.state is SyncState.REJECTED
+        for name in status.rejected
+    ]
+    for type_url, name in dict.fromkeys((*known.rejected, *found)):
+        return f"{short_type(type_url)} rejected: {', '.join(known.behind(type_url, name)) or name}"
+    return ""
+
+
+def _plural(word: str) -> str:
+    return f"{word}s" if word != "other" else "types"

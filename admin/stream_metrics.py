@@ -1,0 +1,111 @@
+"""What is counted of streams: connections, responses, answers, and how long a change takes to a proxy."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from admin.labels import short_type
+
+LATENCIES: Final = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0),
+)
+"""Upper bounds of the histograms that begin with an event, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OfType:
+    """The counters of one type, found once: they move several times for every push."""
+
+    responses: Counter
+    resources: Counter
+    bytes: Counter
+    acks: Counter
+    nacks: Counter
+
+
+class StreamMetrics:
+    """Counters and histograms of the ADS server's streams."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._by_type: dict[str, _OfType] = {}
+        self._connections(registry)
+        self._traffic(registry)
+
+    def _connections(self, r: CollectorRegistry) -> None:
+        self._opened = Counter("meshwright_xds_streams_opened", "Streams accepted.", ["protocol"], registry=r)
+        self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
+        self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
+        self._used = Counter(
+            "meshwright_xds_connections_used", "Connections on which a stream was asked for.", registry=r
+        )
+
+    def _traffic(self, r: CollectorRegistry) -> None:
+        self._responses = Counter("meshwright_xds_responses", "Responses sent.", ["type"], registry=r)
+        self._sent = Counter("meshwright_xds_resources_sent", "Resources in responses.", ["type"], registry=r)
+        self._bytes = Counter("meshwright_xds_sent_bytes", "Bytes of responses.", ["type"], registry=r)
+        self._acks = Counter("meshwright_xds_acks", "Responses acknowledged.", ["type"], registry=r)
+        self._nacks = Counter("meshwright_xds_nacks", "Responses rejected.", ["type"], registry=r)
+        self._pushed = Histogram(
+            "meshwright_event_to_send_seconds",
+            "From a source's event to a response with what it changed.",
+            buckets=LATENCIES,
+            registry=r,
+        )
+        self._acknowledged = Histogram(
+            "meshwright_event_to_ack_seconds",
+            "From a source's event to the answer that acknowledges it.",
+            buckets=LATENCIES,
+            registry=r,
+        )
+
+    def stream_opened(self, protocol: str) -> None:
+        """Count a stream that was accepted: `delta` or `sotw`."""
+        self._opened.labels(protocol).inc()
+
+    def stream_refused(self, reason: str) -> None:
+        """Count a stream that was refused; `reason` is a word of a closed set."""
+        self._refused.labels(reason).inc()
+
+    def handshake(self) -> None:
+        """Count a TLS handshake; those that never open a stream are these less the connections used.
+
+        grpcio says neither that a handshake failed nor why.
+        """
+        self._handshakes.inc()
+
+    def connection_used(self) -> None:
+        """Count a connection whose first stream was asked for, whether it was let in or not."""
+        self._used.inc()
+
+    def sent(self, type_url: str, resources: int, size: int) -> None:
+        """Count a response sent, the resources in it, and its bytes."""
+        counters = self._of(type_url)
+        counters.responses.inc()
+        counters.resources.inc(resources)
+        counters.bytes.inc(size)
+
+    def pushed(self, seconds: float) -> None:
+        """Count a response that a change led to, `seconds` after the change's first event."""
+        self._pushed.observe(seconds)
+
+    def acknowledged(self, seconds: float) -> None:
+        """Count the ACK of such a response, `seconds` after that event."""
+        self._acknowledged.observe(seconds)
+
+    def acked(self, type_url: str) -> None:
+        """Count a response acknowledged."""
+        self._of(type_url).acks.inc()
+
+    def nacked(self, type_url: str) -> None:
+        """Count a response rejected."""
+        self._of(type_url).nacks.inc()
+
+    def _of(self, type_url: str) -> _OfType:
+        word = short_type(type_url)
+        found = self._by_type.get(word)
+        if found is None:
+            families = (self._responses, self._sent, self._bytes, self._acks, self._nacks)
+            found = self._by_type[word] = _OfType(*(each.labels(word) for each in families))
+        return found

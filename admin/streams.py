@@ -1,0 +1,75 @@
+"""`/debug/xds`: streams, and where each type stands on them."""
+
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from admin.jsonable import Document, jsonable
+from admin.labels import short_type
+from admin.reading import MeshReading
+from admin.standing import type_state
+from xds.status import StreamStatus, SyncState, TypeStatus
+
+_WORST: tuple[SyncState, ...] = (SyncState.REJECTED, SyncState.PENDING, SyncState.ASKED, SyncState.SYNCED)
+_SYNC = {
+    SyncState.REJECTED: "nacked",
+    SyncState.PENDING: "pending",
+    SyncState.SYNCED: "synced",
+    SyncState.ASKED: "asked",
+}
+
+
+def streams(reading: MeshReading) -> Document:
+    """Return every stream with its types."""
+    return {"streams": [stream(status) for status in reading.streams()]}
+
+
+def stream(status: StreamStatus) -> Document:
+    """Return one stream: whose, since when, and each type's newest response with what was said to it."""
+    return {
+        "stream": status.number,
+        "proxy": status.node_key,
+        "node": status.node.id if status.node else None,
+        "user_agent": status.node.user_agent if status.node else None,
+        "peer": plain_address(status.peer),
+        "protocol": status.variant.value,
+        "since": jsonable(status.since),
+        "served": status.served,
+        "types": {short_type(each.type_url): _type(each, type_state(status, each)) for each in status.types},
+    }
+
+
+def _type(status: TypeStatus, state: SyncState) -> Document:
+    rejection = status.rejection
+    return {
+        "type_url": status.type_url,
+        "state": _SYNC[state],
+        "version": status.sent_version,
+        "nonce": status.sent_nonce,
+        "last_sent": jsonable(status.sent_at),
+        "acknowledged_version": status.acked_version,
+        "error": None
+        if rejection is None
+        else {
+            "code": rejection.code,
+            "message": rejection.message,
+            "resources": list(status.rejected),
+        },
+        "wildcard": status.wildcard,
+        "names": list(status.names),
+    }
+
+
+def plain_address(peer: str) -> str:
+    """Return a peer's address without gRPC's scheme and escapes: `127.0.0.1:5`, `[::1]:5`."""
+    scheme, colon, rest = peer.partition(":")
+    return unquote(rest) if colon and scheme in ("ipv4", "ipv6") else peer
+
+
+def sync(statuses: Iterable[StreamStatus]) -> dict[str, str]:
+    """Return the state of each type over a proxy's streams, the worst where they differ."""
+    found: dict[str, SyncState] = {}
+    for status in statuses:
+        for each in status.types:
+            name, state = short_type(each.type_url), type_state(status, each)
+            found[name] = min(state, found.get(name, state), key=_WORST.index)
+    return {name: _SYNC[state] for name, state in found.items()}

@@ -1,0 +1,96 @@
+"""What is counted of changes: events, waves and the work in them, checks, certificates."""
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+
+class WaveMetrics:
+    """Counters and histograms of the way from a source's event to published snapshots."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._changes(registry)
+        self._work(registry)
+        self._checks(registry)
+
+    def _changes(self, r: CollectorRegistry) -> None:
+        self._events = Counter(
+            "meshwright_events", "Changes that sources brought.", ["source", "kind"], registry=r
+        )
+        self._waves = Counter(
+            "meshwright_waves", "Computations, by what came of them.", ["result"], registry=r
+        )
+        self._wave_seconds = Histogram(
+            "meshwright_wave_seconds", "From taking up changes to publishing their snapshots.", registry=r
+        )
+
+    def _work(self, r: CollectorRegistry) -> None:
+        self._values = Counter(
+            "meshwright_values", "Derived values, by what a wave did with them.", ["result"], registry=r
+        )
+        self._encoded = Counter("meshwright_resources_encoded", "Pieces that were encoded.", registry=r)
+        self._touched = Counter(
+            "meshwright_proxies_touched", "Connected proxies whose snapshot a wave replaced.", registry=r
+        )
+        self._failures = Counter(
+            "meshwright_group_failures", "Groups whose last good snapshot was kept.", registry=r
+        )
+
+    def _checks(self, r: CollectorRegistry) -> None:
+        self._verifications = Counter(
+            "meshwright_verifications", "Waves compared with one from nothing.", registry=r
+        )
+        self._differences = Counter(
+            "meshwright_verification_differences", "What those comparisons found.", registry=r
+        )
+        self._beats = Histogram(
+            "meshwright_event_loop_beat_seconds",
+            "How late each beat of the event loop came.",
+            buckets=(0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+            registry=r,
+        )
+        self._issued = Counter(
+            "meshwright_certificates_issued",
+            "Certificates issued, or taken over at a start.",
+            ["kind"],
+            registry=r,
+        )
+
+    def event(self, source: str, kind: str, count: int = 1) -> None:
+        """Count changes that a source brought.
+
+        `kind` is that of an object, or another word of a closed set; never a name.
+        """
+        self._events.labels(source, kind).inc(count)
+
+    def wave(self, seconds: float, *, published: bool) -> None:
+        """Count a computation and what came of it."""
+        self._waves.labels("published" if published else "unchanged").inc()
+        self._wave_seconds.observe(seconds)
+
+    def wave_work(self, *, computed: int, reused: int, stopped: int, encoded: int, touched: int) -> None:
+        """Count the work of one wave.
+
+        Values whose function ran, that were found valid without it, and that ran and came to what they
+        were; pieces that were encoded; connected proxies whose snapshot is another one now.
+        """
+        self._values.labels("computed").inc(computed)
+        self._values.labels("reused").inc(reused)
+        self._values.labels("stopped").inc(stopped)
+        self._encoded.inc(encoded)
+        self._touched.inc(touched)
+
+    def verified(self, differences: int) -> None:
+        """Count a check of what is served against its inputs, and what it found."""
+        self._verifications.inc()
+        self._differences.inc(differences)
+
+    def loop_beat(self, late: float) -> None:
+        """Count a beat of the event loop, and how many seconds it was late."""
+        self._beats.observe(late)
+
+    def group_failed(self) -> None:
+        """Count a group that kept its last good snapshot."""
+        self._failures.inc()
+
+    def issued(self, kind: str, count: int = 1) -> None:
+        """Count certificates issued: `service` or `proxy`."""
+        self._issued.labels(kind).inc(count)

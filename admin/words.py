@@ -1,0 +1,193 @@
+"""What a proxy was told, in the mesh's words: services, routes, who may call. Envoy's are in `configuration`.
+
+Each line has its parts for programs and `text` for people. All functions are pure.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from admin.access import requests_of
+from admin.jsonable import Document
+from catalog.proxy import (
+    Destination,
+    EveryoneInTheMesh,
+    InboundPort,
+    OnlyRules,
+    OutboundRoute,
+    OutboundService,
+    ProxyPolicy,
+    WeightedBackend,
+)
+from mesh.policy import HTTPMatch
+
+EVERYBODY: Final = "everybody with a certificate of the mesh"
+
+
+def listeners(policy: ProxyPolicy) -> list[Document]:
+    """Return where the proxy takes calls: each port of the workload, and each service that it may call."""
+    lines = [_inbound_listener(port) for port in policy.inbound]
+    lines += [_outbound_listener(service) for service in policy.outbound]
+    if policy.egress:
+        lines.append({"direction": "outbound", "text": "outbound calls to unknown destinations pass"})
+    return lines
+
+
+def routes(policy: ProxyPolicy) -> list[Document]:
+    """Return whom each port admits, and where calls of each service go."""
+    lines = [line for port in policy.inbound for line in _admission(port)]
+    lines += [_route(service, route) for service in policy.outbound for route in service.routes]
+    return lines
+
+
+def clusters(policy: ProxyPolicy) -> list[Document]:
+    """Return what connections are opened to: the application, and services with who is expected there."""
+    lines: list[Document] = [
+        {
+            "direction": "inbound",
+            "port": port.port,
+            "application": str(port.application),
+            "text": f"inbound {port.port} goes to the application at {port.application}",
+        }
+        for port in policy.inbound
+    ]
+    return lines + [_cluster(each) for each in policy.destinations]
+
+
+def endpoints(policy: ProxyPolicy) -> list[Document]:
+    """Return the addresses behind each place that is called."""
+    return [line for place in policy.destinations for line in _endpoints(place)]
+
+
+def _inbound_listener(port: InboundPort) -> Document:
+    services = [str(each) for each in port.services]
+    where = str(port.listen) if port.listen is not None else f"port {port.port}"
+    text = f"inbound {where}, {port.protocol.value}, for {_listed(services)}, to {port.application}"
+    if port.access == OnlyRules():
+        text += ": admits nobody"
+    return {
+        "direction": "inbound",
+        "port": port.port,
+        "protocol": port.protocol.value,
+        "services": list(services),
+        "listen": str(port.listen) if port.listen is not None else None,
+        "application": str(port.application),
+        "text": text,
+    }
+
+
+def _outbound_listener(service: OutboundService) -> Document:
+    where = [
+        f"{each}:{service.port}" if ":" not in each else f"[{each}]:{service.port}"
+        for each in service.addresses
+    ]
+    where += map(str, service.listen)
+    return {
+        "direction": "outbound",
+        "service": str(service.service),
+        "port": service.port,
+        "protocol": service.protocol.value,
+        "addresses": list(where),
+        "text": f"outbound {service.service}:{service.port}, {service.protocol.value}, at {_listed(where)}",
+    }
+
+
+def _admission(port: InboundPort) -> Iterator[Document]:
+    def line(callers: Iterable[object], requests: Iterable[str] | None, target: str | None) -> Document:
+        who, what = [str(each) for each in callers], None if requests is None else list(requests)
+        said = "everything" if what is None else _listed(what)
+        by = f" (TrafficTarget {target})" if target else ""
+        return {
+            "direction": "inbound",
+            "port": port.port,
+            "protocol": port.protocol.value,
+            "callers": list(who),
+            "requests": None if what is None else list(what),
+            "target": target,
+            "text": f"inbound {port.port}: {_listed(who)} may send {said}{by}"
+            if who
+            else f"inbound {port.port}: nobody is admitted",
+        }
+
+    match port.access:
+        case EveryoneInTheMesh():
+            yield line((EVERYBODY,), None, None)
+        case OnlyRules(()):
+            yield line((), None, None)
+        case OnlyRules(rules):
+            for rule in rules:
+                yield line(rule.principals, _matches(rule.matches), str(rule.target))
+
+
+def _route(service: OutboundService, route: OutboundRoute) -> Document:
+    requests = _matches(route.matches)
+    called = f"{service.service}:{service.port}"
+    by = f" (TrafficSplit {route.split})" if route.split is not None else ""
+    to = (
+        _listed([_share(each, route.backends) for each in route.backends])
+        if route.backends
+        else "nobody: 503"
+    )
+    return {
+        "direction": "outbound",
+        "service": str(service.service),
+        "port": service.port,
+        "requests": None if requests is None else list(requests),
+        "split": str(route.split) if route.split is not None else None,
+        "backends": [
+            {"service": str(each.service), "target_port": each.target_port, "weight": each.weight}
+            for each in route.backends
+        ],
+        "text": f"outbound {called} {'everything' if requests is None else _listed(requests)} -> {to}{by}",
+    }
+
+
+def _share(backend: WeightedBackend, among: tuple[WeightedBackend, ...]) -> str:
+    place = f"{backend.service} port {backend.target_port}"
+    return place if len(among) == 1 else f"{place} (weight {backend.weight})"
+
+
+def _cluster(place: Destination) -> Document:
+    expected = [str(each) for each in place.identities]
+    what = "HTTP" if place.is_http else "TCP"
+    return {
+        "direction": "outbound",
+        "service": str(place.service),
+        "target_port": place.target_port,
+        "http": place.is_http,
+        "identities": list(expected),
+        "server_name": place.server_name,
+        "endpoints": len(place.endpoints),
+        "text": f"outbound {place.service} port {place.target_port}, {what}, answered by "
+        f"{_listed(expected) if expected else 'nobody'}, {len(place.endpoints)} endpoints",
+    }
+
+
+def _endpoints(place: Destination) -> Iterator[Document]:
+    for each in place.endpoints:
+        where = f"[{each.address}]:{each.port}" if ":" in each.address else f"{each.address}:{each.port}"
+        locality = f", in {each.locality}" if each.locality else ""
+        yield {
+            "service": str(place.service),
+            "target_port": place.target_port,
+            "address": each.address,
+            "port": each.port,
+            "weight": each.weight,
+            "locality": each.locality,
+            "text": f"{place.service} port {place.target_port} at {where}, weight {each.weight}{locality}",
+        }
+    if not place.endpoints:
+        yield {
+            "service": str(place.service),
+            "target_port": place.target_port,
+            "text": f"{place.service} port {place.target_port} has no endpoints"
+            if not place.as_called
+            else f"{place.service} port {place.target_port} is answered by the address that is called",
+        }
+
+
+def _matches(matches: tuple[HTTPMatch, ...] | None) -> list[str] | None:
+    return None if matches is None else [requests_of(each) for each in matches]
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words) or "nothing"

@@ -1,0 +1,117 @@
+"""The sidecars of a mesh: a Go program with a certificate, a connection and a stream for each."""
+
+import contextlib
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.programs import BenchmarkError
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One response: when it came and was acknowledged (seconds since the epoch), whose, and what is in it."""
+
+    received: float
+    acked: float
+    proxy: int
+    kind: str
+    size: int
+    resources: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came since the report before. `configured` has a moment for each sidecar, after connecting."""
+
+    responses: tuple[Received, ...]
+    configured: tuple[float, ...]
+    lost: int
+    losses: tuple[str, ...]
+
+    @property
+    def proxies(self) -> frozenset[int]:
+        """The sidecars that got a byte, by number."""
+        return frozenset(each.proxy for each in self.responses)
+
+    @property
+    def last_ack(self) -> float:
+        """When the last response was acknowledged; 0 if none came."""
+        return max((each.acked for each in self.responses), default=0.0)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all responses."""
+        return sum(each.size for each in self.responses)
+
+    @property
+    def resources(self) -> int:
+        """The resources in all responses, removed ones included."""
+        return sum(each.resources + each.removed for each in self.responses)
+
+
+class Sidecars:
+    """Running sidecars, which obey one command at a time."""
+
+    def __init__(self, process: subprocess.Popen[str], names: Sequence[str]) -> None:
+        self._process = process
+        self.names = names
+
+    def connect(self) -> Report:
+        """Open every stream; return when each sidecar has all that it asked for."""
+        return self._do("connect")
+
+    def wait(self, count: int = 0, quiet: float = 0.3, limit: float = 60.0) -> Report:
+        """Wait until `count` sidecars got something and nothing came for `quiet` seconds; or to the limit."""
+        return self._do(f"wait {count} {round(quiet * 1000)} {round(limit * 1000)}")
+
+    def disconnect(self) -> None:
+        """Close every connection."""
+        self._do("disconnect")
+
+    def _do(self, command: str) -> Report:
+        assert self._process.stdin is not None  # noqa: S101 - both are pipes, see `sidecars`
+        assert self._process.stdout is not None  # noqa: S101
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise BenchmarkError(f"the sidecars gave up at {command!r}")
+        answer = json.loads(line)
+        responses = (
+            Received(
+                each["received"] / 1e9,
+                each["acked"] / 1e9,
+                each["proxy"],
+                each["type"],
+                each["bytes"],
+                each["resources"],
+                each["removed"],
+            )
+            for each in answer["responses"] or ()
+        )
+        configured = tuple(moment / 1e9 for moment in answer["configured"] or ())
+        return Report(tuple(responses), configured, answer["lost"], tuple(answer["losses"] or ()))
+
+
+@contextlib.contextmanager
+def sidecars(
+    program: Path, address: str, directory: Path, names: Sequence[str], parallel: int = 64
+) -> Iterator[Sidecars]:
+    """Start the sidecars with these names, whose certificates are in the directory; stop them in the end."""
+    listed = directory / "names"
+    listed.write_text("\n".join(names), encoding="utf-8")
+    process = subprocess.Popen(
+        [program, "-address", address, "-tls-dir", directory, "-names", listed, "-parallel", str(parallel)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield Sidecars(process, names)
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,89 @@
+"""Meshes in which one thing can grow at a time, and what their proxies are sent."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.groups import group_of
+from catalog.policy import proxy_policy
+from catalog.view import MeshSettings, View
+from mesh.endpoints import Inventory
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from mesh.objects import MeshObject, ObjectKey, Origin, Sourced
+from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.workload import Workload, WorkloadKey
+from sidecars.envoy.translate import resources
+from xds.resource import Resource
+
+SHOP: Final = Namespace("shop")
+CLIENT: Final = "client"
+SERVER: Final = "service-0"
+"""The two proxies that are looked at: who calls all the services, and the first of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A mesh: a client that calls `services`, all with like rules; `others` have nothing to do with it."""
+
+    services: int = 1
+    others: int = 0
+    matches: int = 1
+    clients: int = 1
+    endpoints: int = 1
+    ports: int = 1
+    protocol: Protocol = Protocol.HTTP
+
+
+def view(size: Size) -> View:
+    """Make the mesh of a size."""
+    objects: dict[ObjectKey, Sourced] = {}
+    workloads = [_workload(CLIENT, 0, 0)]
+    for number in range(size.services + size.others):
+        name = f"service-{number}"
+        for kind, value in _objects(size, number, name):
+            key = ObjectKey(kind, SHOP, name)
+            objects[key] = Sourced(key, value, Origin("benchmark", 1, 1))
+        count = size.endpoints if number < size.services else 1
+        workloads += [_workload(name, number + 1, each) for each in range(count)]
+    return View.build(objects, Inventory.of(workloads), MeshSettings())
+
+
+def _objects(size: Size, number: int, name: str) -> Iterator[tuple[str, MeshObject]]:
+    ports = tuple(
+        ServicePort(Port(8000 + each), Port(8000 + each), size.protocol, protocol_source="appProtocol")
+        for each in range(size.ports)
+    )
+    yield "Service", Service(ServiceKey(SHOP, ServiceName(name)), ports, (("app", name),))
+    rule = Rule(RouteKind.HTTP if size.protocol.is_http else RouteKind.TCP, name)
+    if size.protocol.is_http:
+        matches = tuple(HTTPMatch(f"m{each}", f"/api/{each}/.*", ("GET",)) for each in range(size.matches))
+        yield "HTTPRouteGroup", HTTPRouteGroup(PolicyKey(SHOP, name), matches)
+    else:
+        yield "TCPRoute", TCPRoute(PolicyKey(SHOP, name))
+    callers = [CLIENT, *(f"client-{each}" for each in range(1, size.clients))]
+    sources = tuple(map(_identity, callers if number < size.services else ["somebody-else"]))
+    yield "TrafficTarget", TrafficTarget(PolicyKey(SHOP, name), _identity(name), sources, (rule,))
+
+
+def _identity(name: str) -> ServiceIdentity:
+    return ServiceIdentity(SHOP, ServiceAccountName(name))
+
+
+def _workload(name: str, number: int, replica: int) -> Workload:
+    address = IpAddress(f"10.{replica % 250}.{number // 250}.{number % 250 + 1}")
+    return Workload(
+        WorkloadKey(SHOP, f"{name}.{replica}"),
+        _identity(name),
+        ServiceName(name),
+        address,
+        ProxyUuid(f"{name}-{replica}"),
+        labels=(("app", name),),
+    )
+
+
+def sent(mesh: View, proxy: str) -> tuple[Resource, ...]:
+    """Return what the proxies of a workload are sent."""
+    workload = mesh.workloads[WorkloadKey(SHOP, f"{proxy}.0")]
+    return resources(proxy_policy(mesh, group_of(mesh, workload)))

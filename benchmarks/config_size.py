@@ -1,0 +1,201 @@
+"""`python -m benchmarks.config_size`: how large a proxy's configuration is, and what makes it grow.
+
+One thing grows at a time, all else stays. What is measured is what is sent: resources as they are encoded,
+without the few bytes of framing around each. Exit status 1 if something grows faster than in proportion.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from google.protobuf import descriptor_pool, json_format, message_factory
+from google.protobuf.any_pb2 import Any
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.config_meshes import CLIENT, SERVER, Size, sent, view
+from benchmarks.programs import HERE
+from mesh.service import Protocol
+from protos.envoy.config.listener.v3 import listener_pb2
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, TypeUrl
+
+SHORT: Final[Mapping[TypeUrl, str]] = {LISTENER: "LDS", ROUTE: "RDS", CLUSTER: "CDS", ENDPOINT: "EDS"}
+STEPS: Final = (10, 20, 40, 80, 160)
+TOLERANCE: Final = 1.1
+"""How much dearer the last unit may be than the first: names and numbers of more digits are longer."""
+GROWS: Final[Mapping[str, Callable[[Size, int], Size]]] = {
+    "services": lambda size, number: replace(size, services=number),
+    "others": lambda size, number: replace(size, others=number),
+    "matches": lambda size, number: replace(size, matches=number),
+    "clients": lambda size, number: replace(size, clients=number),
+    "endpoints": lambda size, number: replace(size, endpoints=number),
+    "ports": lambda size, number: replace(size, ports=number),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one proxy is sent: resources and bytes by type."""
+
+    value: int
+    resources: Mapping[str, int]
+    bytes: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """Return all bytes."""
+        return sum(self.bytes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What one proxy is sent as one thing grows, in three steps at least."""
+
+    proxy: str
+    protocol: str
+    grows: str
+    found: tuple[Found, ...]
+
+    @property
+    def per_unit(self) -> tuple[float, float]:
+        """Return the bytes of one unit more, at the first and at the last step."""
+        ends = self.found[:2], self.found[-2:]
+        first, last = ((b.total - a.total) / (b.value - a.value) for a, b in ends)
+        return first, last
+
+    @property
+    def is_linear(self) -> bool:
+        """Say whether the last unit costs what the first did."""
+        first, last = self.per_unit
+        return last <= max(first, 0.0) * TOLERANCE
+
+
+def measured(size: Size, proxy: str, value: int) -> Found:
+    """Measure what a proxy of a mesh is sent."""
+    counts, total = Counter[str](), Counter[str]()
+    for each in sent(view(size), proxy):
+        counts[SHORT[each.type_url]] += 1
+        total[SHORT[each.type_url]] += len(each.body)
+    return Found(value, dict(sorted(counts.items())), dict(sorted(total.items())))
+
+
+def series(proxy: str, grows: str, size: Size) -> Series:
+    """Let one thing grow; it is one of `GROWS`."""
+    found = tuple(measured(GROWS[grows](size, each), proxy, each) for each in STEPS)
+    return Series(proxy, size.protocol.value, grows, found)
+
+
+def all_series() -> Iterator[Series]:
+    """Measure everything that might make a configuration grow."""
+    http, tcp = Size(), Size(protocol=Protocol.TCP)
+    for size in (http, tcp):
+        for grows in ("services", "others", "endpoints", "ports"):
+            yield series(CLIENT, grows, size)
+    for grows in ("matches", "clients", "ports"):
+        yield series(SERVER, grows, http)
+    for grows in ("clients", "ports"):
+        yield series(SERVER, grows, tcp)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """What stands in a listener: filters by name, and bytes of the parts that every chain has for itself."""
+
+    proxy: str
+    name: str
+    chains: int
+    listener_filters: Mapping[str, int]
+    filters: Mapping[str, int]
+    bytes: int
+    tls_bytes: int
+    access_log_bytes: int
+
+
+def listeners(proxy: str, size: Size) -> Iterator[Listener]:
+    """Count what stands in the listeners of a proxy."""
+    for resource in sent(view(size), proxy):
+        if resource.type_url != LISTENER:
+            continue
+        message = listener_pb2.Listener.FromString(Any.FromString(resource.body).value)
+        chains = [*message.filter_chains]
+        filters = [each for chain in chains for each in chain.filters]
+        configs = [json_format.MessageToDict(each)["typedConfig"] for each in filters]
+        within = [each["name"] for config in configs for each in config.get("httpFilters", ())]
+        yield Listener(
+            proxy,
+            message.name,
+            len(chains),
+            dict(Counter(each.name for each in message.listener_filters)),
+            dict(Counter([*(each.name for each in filters), *within])),
+            len(resource.body),
+            sum(each.transport_socket.ByteSize() for each in chains),
+            sum(_log_size(each.typed_config) for each in filters),
+        )
+
+
+def _log_size(config: Any) -> int:
+    kind = descriptor_pool.Default().FindMessageTypeByName(config.TypeName())
+    message = message_factory.GetMessageClass(kind).FromString(config.value)
+    return sum(each.ByteSize() for each in getattr(message, "access_log", ()))
+
+
+def _growth(found: list[Series]) -> Table:
+    table = Table("proxy", "protocol", "grows", "from-to", "resources", "bytes by type", "bytes", "a unit")
+    for each in found:
+        first, last = each.found[0], each.found[-1]
+        table.add_row(
+            each.proxy,
+            each.protocol,
+            each.grows,
+            f"{first.value}-{last.value}",
+            ", ".join(f"{name} {count}" for name, count in last.resources.items()),
+            ", ".join(f"{name} {count:,}" for name, count in last.bytes.items()),
+            f"{first.total:,} -> {last.total:,}",
+            f"{each.per_unit[0]:.0f} -> {each.per_unit[1]:.0f}" + ("" if each.is_linear else " NOT LINEAR"),
+        )
+    return table
+
+
+def _contents(found: list[Listener]) -> Table:
+    table = Table("proxy", "listener", "chains", "listener filters", "filters", "bytes", "TLS", "access logs")
+    for each in found:
+        table.add_row(
+            each.proxy,
+            each.name,
+            str(each.chains),
+            "\n".join(f"{count} {name}" for name, count in each.listener_filters.items()),
+            "\n".join(f"{count} {name}" for name, count in each.filters.items()),
+            f"{each.bytes:,}",
+            f"{each.tls_bytes:,}",
+            f"{each.access_log_bytes:,}",
+        )
+    return table
+
+
+def main() -> int:
+    """Measure, print, write; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.config_size", description=__doc__)
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "config_size.json")
+    told = parser.parse_args()
+    grown = list(all_series())
+    shapes = (Size(services=10, ports=2), Size(services=10, ports=2, protocol=Protocol.TCP))
+    held = [each for size in shapes for proxy in (CLIENT, SERVER) for each in listeners(proxy, size)]
+    console = Console(width=190)
+    console.print(_growth(grown), _contents(held))
+    result = {
+        "growth": [asdict(each) | {"per_unit": each.per_unit, "is_linear": each.is_linear} for each in grown],
+        "listeners": [asdict(each) for each in held],
+    }
+    told.output.parent.mkdir(parents=True, exist_ok=True)
+    told.output.write_text(json.dumps(result, indent=2) + "\n")
+    console.print(f"written to {told.output}")
+    return int(not all(each.is_linear for each in grown))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// fleet is all the sidecars, and what came to them since the last report.
+type fleet struct {
+	address   string
+	directory string
+	parallel  int
+	deadline  time.Duration
+	sidecars  []*sidecar
+	references
+
+	closing atomic.Bool
+	missing atomic.Int64
+
+	mutex  sync.Mutex
+	came   []came
+	touch  map[int]bool
+	newest time.Time
+	lost   int
+	losses []string
+}
+
+// came is one response: when it was received and acknowledged, whose it is, and what was in it.
+type came struct {
+	Received  int64  `json:"received"`
+	Acked     int64  `json:"acked"`
+	Proxy     int    `json:"proxy"`
+	Type      string `json:"type"`
+	Bytes     int    `json:"bytes"`
+	Resources int    `json:"resources"`
+	Removed   int    `json:"removed"`
+}
+
+// report is what a command answers, as one line of JSON.
+type report struct {
+	Responses  []came   `json:"responses"`
+	Configured []int64  `json:"configured"`
+	Lost       int      `json:"lost"`
+	Losses     []string `json:"losses"`
+}
+
+func (f *fleet) note(one came, now time.Time) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.came = append(f.came, one)
+	if f.touch == nil {
+		f.touch = map[int]bool{}
+	}
+	f.touch[one.Proxy] = true
+	f.newest = now
+}
+
+func (f *fleet) ended(s *sidecar, err error) {
+	if f.closing.Load() {
+		return
+	}
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.lost++; f.lost <= 3 { // the first ones say enough
+		f.losses = append(f.losses, fmt.Sprintf("%s: %v", s.name, err))
+	}
+}
+
+// take returns what came since the last report, and begins anew.
+func (f *fleet) take() report {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	out := report{Responses: f.came, Lost: f.lost, Losses: f.losses}
+	f.came, f.touch, f.lost, f.losses = nil, nil, 0, nil
+	return out
+}
+
+// wait returns when enough sidecars were touched and nothing came for a while, or at the limit.
+func (f *fleet) wait(count int, quiet, limit time.Duration) report {
+	began := time.Now()
+	for ticks := time.NewTicker(time.Millisecond); ; <-ticks.C {
+		f.mutex.Lock()
+		touched, newest := len(f.touch), f.newest
+		f.mutex.Unlock()
+		if newest.Before(began) {
+			newest = began
+		}
+		now := time.Now()
+		if touched >= count && now.Sub(newest) >= quiet || now.Sub(began) >= limit {
+			return f.take()
+		}
+	}
+}
+
+// connect opens all streams, `parallel` at a time (0: all at once), and waits until all are configured.
+func (f *fleet) connect() (report, error) {
+	f.closing.Store(false)
+	f.missing.Store(int64(len(f.sidecars)))
+	roots, err := os.ReadFile(filepath.Join(f.directory, "ca.pem"))
+	if err != nil {
+		return report{}, err
+	}
+	limit := f.parallel
+	if limit == 0 {
+		limit = len(f.sidecars)
+	}
+	slots, failures := make(chan struct{}, limit), make(chan error, len(f.sidecars))
+	for _, s := range f.sidecars {
+		go func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			failures <- s.connect(roots)
+		}()
+	}
+	for range f.sidecars {
+		if err := <-failures; err != nil {
+			return report{}, err
+		}
+	}
+	for deadline := time.Now().Add(f.deadline); f.missing.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return report{}, fmt.Errorf("%d of %d sidecars are not configured after %v; %d streams were lost: %v; %s",
+				f.missing.Load(), len(f.sidecars), f.deadline, f.lost, f.losses, f.waiting())
+		}
+	}
+	out := f.take()
+	for _, s := range f.sidecars {
+		out.Configured = append(out.Configured, s.configured.Load())
+	}
+	return out, nil
+}
+
+// waiting describes a sidecar that is not configured, for the message of a failure.
+func (f *fleet) waiting() string {
+	for _, s := range f.sidecars {
+		if s.configured.Load() == 0 {
+			return "the first that waits is " + s.describe()
+		}
+	}
+	return "none waits"
+}
+
+func (f *fleet) disconnect() {
+	f.closing.Store(true)
+	var all sync.WaitGroup
+	for _, s := range f.sidecars {
+		all.Go(s.disconnect)
+	}
+	all.Wait()
+}

@@ -1,0 +1,97 @@
+// Light sidecars for a real control plane: each has its own certificate, one connection and one delta ADS
+// stream, subscribes as Envoy does (clusters and listeners by wildcard, endpoints, routes and secrets by the
+// names that those hold), and acknowledges everything. It takes commands on standard input and answers each
+// with one line of JSON:
+//
+//	connect                 open every stream, wait until each has all that it asked for
+//	wait COUNT QUIET LIMIT  wait until COUNT sidecars got something and nothing came for QUIET ms, or LIMIT ms
+//	disconnect              close every connection
+//
+// An answer lists every response since the answer before; moments are nanoseconds of the system's clock.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func readFlags() (*fleet, error) {
+	address := flag.String("address", "127.0.0.1:15128", "the control plane")
+	directory := flag.String("tls-dir", ".", "directory of ca.pem and, for each sidecar, NAME.pem and NAME.key")
+	names := flag.String("names", "", "file of the sidecars' common names, one a line")
+	parallel := flag.Int("parallel", 64, "connections opened at once; 0: all")
+	deadline := flag.Duration("deadline", 2*time.Minute, "the longest wait for the first configuration")
+	flag.Parse()
+
+	text, err := os.ReadFile(*names)
+	if err != nil {
+		return nil, err
+	}
+	out := &fleet{address: *address, directory: *directory, parallel: *parallel, deadline: *deadline}
+	for number, name := range strings.Fields(string(text)) {
+		out.sidecars = append(out.sidecars, &sidecar{number: number, name: name, fleet: out})
+	}
+	return out, nil
+}
+
+func (f *fleet) obey(words []string) (report, error) {
+	var arguments []int
+	for _, word := range words[1:] {
+		number, err := strconv.Atoi(word)
+		if err != nil {
+			return report{}, err
+		}
+		arguments = append(arguments, number)
+	}
+	switch {
+	case words[0] == "connect" && len(arguments) == 0:
+		return f.connect()
+	case words[0] == "wait" && len(arguments) == 3:
+		milliseconds := func(number int) time.Duration { return time.Duration(number) * time.Millisecond }
+		return f.wait(arguments[0], milliseconds(arguments[1]), milliseconds(arguments[2])), nil
+	case words[0] == "disconnect" && len(arguments) == 0:
+		f.disconnect()
+		return f.take(), nil
+	}
+	return report{}, fmt.Errorf("unknown command %q", words)
+}
+
+func run() error {
+	all, err := readFlags()
+	if err != nil {
+		return err
+	}
+	output := bufio.NewWriter(os.Stdout)
+	answers := json.NewEncoder(output)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 {
+			continue
+		}
+		answer, err := all.obey(words)
+		if err != nil {
+			return err
+		}
+		if err := answers.Encode(answer); err != nil {
+			return err
+		}
+		if err := output.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func main() {
+	log.SetFlags(0)
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"sync"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	_ "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"meshwright.benchmarks/loadgen/wire"
+)
+
+// reference is what a resource names, by type.
+type reference map[string][]string
+
+// references remembers what each version of a resource names: sidecars hold the same ones.
+type references struct {
+	mutex sync.Mutex
+	known map[string]reference
+}
+
+// of returns what a resource names.
+func (r *references) of(typeURL string, one wire.Named) (reference, error) {
+	key := typeURL + "\x00" + one.Name + "\x00" + one.Version
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if found, ok := r.known[key]; ok {
+		return found, nil
+	}
+	var body anypb.Any
+	if err := proto.Unmarshal(one.Body, &body); err != nil {
+		return nil, err
+	}
+	found := reference{}
+	visit(body.ProtoReflect(), found)
+	if r.known == nil {
+		r.known = map[string]reference{}
+	}
+	r.known[key] = found
+	return found, nil
+}
+
+// visit walks a message and everything packed in it; what is of no type we know is passed over.
+func visit(message protoreflect.Message, found reference) {
+	switch each := message.Interface().(type) {
+	case *anypb.Any:
+		if packed, err := each.UnmarshalNew(); err == nil {
+			visit(packed.ProtoReflect(), found)
+		}
+		return
+	case *clusterv3.Cluster:
+		if each.GetType() == clusterv3.Cluster_EDS {
+			name := each.GetEdsClusterConfig().GetServiceName()
+			if name == "" {
+				name = each.GetName()
+			}
+			found[wire.EndpointType] = append(found[wire.EndpointType], name)
+		}
+	case *hcmv3.Rds:
+		found[wire.RouteType] = append(found[wire.RouteType], each.GetRouteConfigName())
+	case *tlsv3.SdsSecretConfig:
+		found[wire.SecretType] = append(found[wire.SecretType], each.GetName())
+	}
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if field.Message() == nil {
+			return true
+		}
+		switch {
+		case field.IsMap():
+			if field.MapValue().Message() != nil {
+				value.Map().Range(func(_ protoreflect.MapKey, each protoreflect.Value) bool {
+					visit(each.Message(), found)
+					return true
+				})
+			}
+		case field.IsList():
+			for i := range value.List().Len() {
+				visit(value.List().Get(i).Message(), found)
+			}
+		default:
+			visit(value.Message(), found)
+		}
+		return true
+	})
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"meshwright.benchmarks/loadgen/wire"
+)
+
+const method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+
+// holders are the types whose resources name others; the others are asked for by those names.
+var holders = []string{wire.ClusterType, wire.ListenerType, wire.RouteType}
+
+// sidecar is one client: one connection, one stream. Its maps belong to the goroutine that receives.
+type sidecar struct {
+	number  int
+	name    string
+	fleet   *fleet
+	stream  grpc.ClientStream
+	cancel  context.CancelFunc
+	stopped sync.WaitGroup
+
+	answered   map[string]bool                 // types that were answered
+	asked      map[string]map[string]bool      // names subscribed to, by type
+	held       map[string]map[string]bool      // names received, or told to be absent, by type
+	named      map[string]map[string]reference // by holder's type and name: what it names
+	configured atomic.Int64                    // when all that was asked for had come
+}
+
+func (s *sidecar) credentials(roots []byte) (credentials.TransportCredentials, error) {
+	place := filepath.Join(s.fleet.directory, s.name)
+	certificate, err := tls.LoadX509KeyPair(place+".pem", place+".key")
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(roots) {
+		return nil, errors.New("ca.pem holds no certificate")
+	}
+	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: pool}), nil
+}
+
+// connect dials, opens the stream and asks for clusters; the rest happens when responses come.
+func (s *sidecar) connect(roots []byte) error {
+	secure, err := s.credentials(roots)
+	if err != nil {
+		return err
+	}
+	connection, err := grpc.NewClient("passthrough:///"+s.fleet.address,
+		grpc.WithTransportCredentials(secure),
+		grpc.WithSharedWriteBuffer(true),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.RawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	description := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	stream, err := connection.NewStream(ctx, description, method)
+	if err != nil {
+		cancel()
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	s.stream, s.cancel = stream, func() { cancel(); connection.Close() }
+	s.answered, s.asked = map[string]bool{}, map[string]map[string]bool{}
+	s.held, s.named = map[string]map[string]bool{}, map[string]map[string]reference{}
+	s.configured.Store(0)
+	identifier, _, _ := strings.Cut(s.name, ".")
+	if err := s.send(&wire.Request{TypeURL: wire.ClusterType, Node: identifier}); err != nil {
+		return err
+	}
+	s.stopped.Add(1)
+	go s.receive()
+	return nil
+}
+
+func (s *sidecar) send(message *wire.Request) error {
+	data := message.Encode(true)
+	return s.stream.SendMsg(&data)
+}
+
+func (s *sidecar) receive() {
+	defer s.stopped.Done()
+	for {
+		var data []byte
+		err := s.stream.RecvMsg(&data)
+		if err == nil {
+			err = s.take(data, time.Now())
+		}
+		if err != nil {
+			s.fleet.ended(s, err)
+			return
+		}
+	}
+}
+
+// take acknowledges a response and asks for what it names.
+func (s *sidecar) take(data []byte, received time.Time) error {
+	response, err := wire.ReadResponse(data, true)
+	if err != nil {
+		return err
+	}
+	if err := s.send(&wire.Request{TypeURL: response.TypeURL, Nonce: response.Nonce}); err != nil {
+		return err
+	}
+	acked := time.Now()
+	s.fleet.note(came{
+		received.UnixNano(), acked.UnixNano(), s.number,
+		response.TypeURL[strings.LastIndexByte(response.TypeURL, '.')+1:],
+		len(data), response.Resources, len(response.Removed),
+	}, acked)
+	if err := s.hold(response); err != nil {
+		return err
+	}
+	if !s.answered[response.TypeURL] {
+		s.answered[response.TypeURL] = true
+		if response.TypeURL == wire.ClusterType {
+			if err := s.send(&wire.Request{TypeURL: wire.ListenerType}); err != nil {
+				return err
+			}
+		}
+	}
+	if s.configured.Load() == 0 && s.complete() {
+		s.configured.Store(time.Now().UnixNano())
+		s.fleet.missing.Add(-1)
+	}
+	return nil
+}
+
+// hold takes over what a response holds and removes, and follows the names in it.
+func (s *sidecar) hold(response wire.Response) error {
+	names, held := s.named[response.TypeURL], s.held[response.TypeURL]
+	if held == nil {
+		names, held = map[string]reference{}, map[string]bool{}
+		s.named[response.TypeURL], s.held[response.TypeURL] = names, held
+	}
+	holds := response.TypeURL != wire.EndpointType && response.TypeURL != wire.SecretType
+	for _, one := range response.Named {
+		held[one.Name] = true
+		if holds {
+			found, err := s.fleet.references.of(response.TypeURL, one)
+			if err != nil {
+				return err
+			}
+			names[one.Name] = found
+		}
+	}
+	for _, name := range response.Removed {
+		delete(names, name)
+		if response.TypeURL == wire.ClusterType || response.TypeURL == wire.ListenerType {
+			delete(held, name)
+		} else {
+			held[name] = true // it is known to be absent
+		}
+	}
+	if !holds {
+		return nil
+	}
+	return s.follow()
+}
+
+// follow subscribes to what is named now, and unsubscribes from what is not named any more.
+func (s *sidecar) follow() error {
+	wanted := map[string]map[string]bool{wire.EndpointType: {}, wire.RouteType: {}, wire.SecretType: {}}
+	for _, holder := range holders {
+		for _, found := range s.named[holder] {
+			for typeURL, names := range found {
+				for _, name := range names {
+					wanted[typeURL][name] = true
+				}
+			}
+		}
+	}
+	for _, typeURL := range []string{wire.EndpointType, wire.SecretType, wire.RouteType} {
+		asking := wire.Request{TypeURL: typeURL}
+		for name := range wanted[typeURL] {
+			if !s.asked[typeURL][name] {
+				asking.Names = append(asking.Names, name)
+			}
+		}
+		for name := range s.asked[typeURL] {
+			if !wanted[typeURL][name] {
+				asking.Unsubscribe = append(asking.Unsubscribe, name)
+				delete(s.held[typeURL], name)
+				delete(s.named[typeURL], name)
+			}
+		}
+		s.asked[typeURL] = wanted[typeURL]
+		if len(asking.Names)+len(asking.Unsubscribe) > 0 {
+			if err := s.send(&asking); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// complete says whether everything that was asked for has come.
+func (s *sidecar) complete() bool {
+	if !s.answered[wire.ClusterType] || !s.answered[wire.ListenerType] {
+		return false
+	}
+	for typeURL, names := range s.asked {
+		for name := range names {
+			if !s.held[typeURL][name] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *sidecar) describe() string {
+	return fmt.Sprintf("%s, answered %v, asked for %v", s.name, s.answered, s.asked)
+}
+
+// disconnect ends the stream and waits for its goroutine.
+func (s *sidecar) disconnect() {
+	if s.cancel != nil {
+		s.cancel()
+		s.stopped.Wait()
+		s.cancel = nil
+	}
+}

@@ -1,0 +1,118 @@
+"""Meshes as manifests: what a user would write, a file for each service and one for each workload."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from mesh.config import MeshConfig
+from mesh.identity import ServiceIdentity
+from mesh.objects import MeshObject, ObjectKey
+from mesh.policy import HTTPMatch, HTTPRouteGroup, TrafficSplit, TrafficTarget
+from mesh.service import Service
+from mesh.workload import Workload
+
+Document = dict[str, Any]
+
+_API: Final = {
+    "HTTPRouteGroup": "specs.smi-spec.io/v1alpha4",
+    "MeshConfig": "config.openservicemesh.io/v1alpha2",
+    "Service": "v1",
+    "TrafficSplit": "split.smi-spec.io/v1alpha4",
+    "TrafficTarget": "access.smi-spec.io/v1alpha3",
+    "Workload": "meshwright.dev/v1alpha1",
+}
+
+
+def document(key: ObjectKey, value: MeshObject | Workload) -> Document:
+    """Return an object's manifest; reading it gives the object again."""
+    metadata: Document = {"name": key.name, "namespace": str(key.namespace)}
+    if isinstance(value, Workload):
+        metadata["labels"] = dict(value.labels)
+    return {"apiVersion": _API[key.kind], "kind": key.kind, "metadata": metadata, "spec": _spec(value)}
+
+
+def text(documents: Iterable[Document]) -> str:
+    """Return manifests as one YAML file."""
+    return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
+
+
+def _spec(value: MeshObject | Workload) -> Document:
+    match value:
+        case Workload():
+            return _workload(value)
+        case Service():
+            ports = [
+                {"name": each.name, "port": int(each.port), "targetPort": each.target_port}
+                for each in value.ports
+            ]
+            return {"selector": dict(value.selector), "ports": ports}
+        case HTTPRouteGroup():
+            return {"matches": [_match(each) for each in value.matches]}
+        case TrafficTarget():
+            return {
+                "destination": _account(value.destination),
+                "sources": [_account(each) for each in value.sources],
+                "rules": [
+                    {"kind": each.kind.value, "name": each.name}
+                    | ({"matches": list(each.matches)} if each.matches else {})
+                    for each in value.rules
+                ],
+            }
+        case TrafficSplit():
+            backends = [{"service": str(each.service), "weight": each.weight} for each in value.backends]
+            return {"service": str(value.apex.name), "backends": backends}
+        case MeshConfig():
+            return {"sidecar": {"tlsMinProtocolVersion": value.sidecar.tls_min_version.value}}
+        case _:
+            raise TypeError(f"a benchmark's mesh has no {type(value).__name__}")
+
+
+def _workload(value: Workload) -> Document:
+    return {
+        "address": str(value.address),
+        "serviceAccount": str(value.identity.service_account),
+        "service": str(value.service),
+        "uuid": str(value.uuid),
+        "ports": [{"name": each.name, "port": int(each.number)} for each in value.ports],
+    }
+
+
+def _match(value: HTTPMatch) -> Document:
+    return {"name": value.name, "pathRegex": value.path_regex, "methods": list(value.methods)}
+
+
+def _account(value: ServiceIdentity) -> Document:
+    return {
+        "kind": "ServiceAccount",
+        "name": str(value.service_account),
+        "namespace": str(value.namespace),
+    }
+
+
+class MeshFolder:
+    """A directory of manifests that a control plane watches, and changes of it."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the directory; what is written to it comes from a place beside it, whole."""
+        self.path = path
+        self._drafts = path.with_name(f"{path.name}.drafts")
+        path.mkdir()
+        self._drafts.mkdir()
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Put files in place, each at once, as `mv` does."""
+        for name, content in files.items():
+            draft = self._drafts / name.replace("/", "+")
+            draft.write_text(content, encoding="utf-8")
+            target = self.path / name
+            if not target.parent.exists():
+                target.parent.mkdir()
+            os.replace(draft, target)  # noqa: PTH105 - the same, without a path's look-ups
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete files."""
+        for name in names:
+            (self.path / name).unlink()

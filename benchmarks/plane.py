@@ -1,0 +1,138 @@
+"""The real control plane as a process, and what it says of itself."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.processes import cpu_seconds
+from benchmarks.programs import HERE, BenchmarkError, free_ports
+
+PATIENCE: Final = 120.0
+"""Seconds that a control plane may take to serve a mesh."""
+COMMAND: Final = (sys.executable, "-c", "from cli.main import main; main()")
+PROFILED: Final = (sys.executable, "-m", "benchmarks.serving")
+
+Series = dict[tuple[str, ...], float]
+"""Values of metrics by name and label values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """From the start of the process until proxies are served: seconds by the clock and of CPU."""
+
+    wall: float
+    cpu: float
+
+
+class ControlPlane:
+    """A running control plane; times are in seconds."""
+
+    def __init__(self, process: subprocess.Popen[bytes], ads: int, http: int, log: Path) -> None:
+        self.process = process
+        self.ads = f"127.0.0.1:{ads}"
+        self._http = f"http://127.0.0.1:{http}"
+        self._log = log
+        self._sampled = 0
+
+    def cpu(self) -> float:
+        """Return the CPU that it has used so far."""
+        return cpu_seconds(self.process.pid)
+
+    def metrics(self) -> Series:
+        """Ask for its metrics."""
+        with urllib.request.urlopen(f"{self._http}/metrics", timeout=30) as answer:  # noqa: S310 - http only
+            text = answer.read().decode()
+        return {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def lateness(self) -> float:
+        """Return how late its event loop was at most in the last seconds."""
+        return self.metrics()[("meshwright_event_loop_lateness_seconds",)]
+
+    @contextlib.contextmanager
+    def sampling(self, profile: Path | None, name: str) -> Iterator[None]:
+        """Have the server sample itself while the block runs, if there is a folder for the profile."""
+        if profile is None:
+            yield
+            return
+        self.process.send_signal(signal.SIGUSR1)
+        yield
+        self.process.send_signal(signal.SIGUSR1)
+        self._sampled += 1
+        written = profile / f"{self._sampled}.txt"
+        self.until(
+            lambda: written.exists() and written.read_text("utf-8").endswith("\n\n"), "writes its profile"
+        )
+        written.rename(profile / f"{name.replace(' ', '-')}.txt")
+
+    def started(self, began: float) -> Start:
+        """Wait until it serves; `began` is when it was started, by the monotonic clock."""
+        self.until(lambda: self.said("serving") is not None, "serves")
+        return Start(time.monotonic() - began, self.cpu())
+
+    def said(self, event: str) -> dict[str, Any] | None:
+        """Return the first line of its log with that event, or None."""
+        for line in self._log.read_text(encoding="utf-8").splitlines():
+            if line.startswith("{") and line.endswith("}") and (said := json.loads(line))["event"] == event:
+                return dict(said)
+        return None
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Wait for a condition; raise BenchmarkError if the process ends or it takes too long."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if self.process.poll() is not None:
+                raise BenchmarkError(
+                    f"the control plane ended with {self.process.returncode}: {self._tail()}"
+                )
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"not within {PATIENCE:.0f} s: the control plane {what}")
+            time.sleep(0.005)
+
+    def _tail(self) -> str:
+        return " / ".join(self._log.read_text(encoding="utf-8").splitlines()[-3:])
+
+
+@contextlib.contextmanager
+def control_plane(
+    mesh: Path, state: Path, profile: Path | None = None
+) -> Iterator[tuple[ControlPlane, Start]]:
+    """Start `meshwright serve` with its default settings, wait until it serves, and stop it in the end.
+
+    With `profile`, a folder, it samples itself when it is asked to.
+    """
+    ads, http, debug = free_ports(3)
+    log = state.with_suffix(".log")
+    command = [
+        *((*PROFILED, str(profile)) if profile else COMMAND),
+        "serve",
+        *("--mesh", str(mesh), "--state", str(state), "--log-format", "json"),
+        *("--ads-address", f"127.0.0.1:{ads}", "--http-address", f"127.0.0.1:{http}"),
+        *("--debug-address", f"127.0.0.1:{debug}"),
+    ]
+    began = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=HERE.parent, stdout=output, stderr=output)
+    plane = ControlPlane(process, ads, http, log)
+    try:
+        yield plane, plane.started(began)
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

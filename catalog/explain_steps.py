@@ -1,0 +1,30 @@
+"""The steps of an explanation: sentences, and the objects they speak of with their places."""
+
+from dataclasses import dataclass
+
+from catalog.view import View
+from mesh.objects import ObjectKey, Origin
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+
+Objects = tuple[tuple[ObjectKey, Origin], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step: a sentence, and the objects it speaks of with their places; `depth` is how far in it stands."""
+
+    text: str
+    objects: Objects = ()
+    depth: int = 0
+
+
+def origin_of(view: View, kind: str, key: PolicyKey | ServiceKey) -> Objects:
+    """Return an object with its place; nothing where no manifest holds it."""
+    return origin_of_object(view, ObjectKey(kind, key.namespace, key.name))
+
+
+def origin_of_object(view: View, key: ObjectKey) -> Objects:
+    """Return an object with its place; nothing where no manifest holds it."""
+    found = view.sourced.get(key)
+    return () if found is None else ((found.key, found.origin),)

@@ -1,0 +1,81 @@
+"""What linting looks at besides the view: who else has a name, an address, or every source there is."""
+
+from collections.abc import Collection
+from typing import Final
+
+from catalog.endpoints import endpoints
+from catalog.proxy import SocketAddress
+from catalog.view import View
+from incremental.derived import derived
+from incremental.firewall import Firewall
+from incremental.index import DerivedIndex, Index
+from mesh.identity import ServiceIdentity
+from mesh.names import ServiceAccountName
+from mesh.policy import PolicyKey, TrafficTarget
+from mesh.service import Service, ServiceKey, ServicePort
+from mesh.workload import Workload, WorkloadKey
+
+MANY: Final = -1
+"""The number of identities where they are more than any TrafficTarget could name."""
+
+
+class Lint:
+    """A view with the indexes that only problems need; one for each view that is linted."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.graph = graph = view.graph
+        self._accounts: Index[ServiceAccountName, WorkloadKey, Workload] = Index(
+            graph, "workloads by ServiceAccount", view.workloads, _account
+        )
+        self._widths: Index[int, PolicyKey, TrafficTarget] = Index(
+            graph, "TrafficTargets by number of sources", view.targets_by_key, _width
+        )
+        self.called_at: DerivedIndex[SocketAddress, ServiceKey, Service] = DerivedIndex(
+            graph, "services by called address", view.services, self._called_at
+        )
+        self._crowd = Firewall(graph, crowd, self)
+        graph.apply(())  # the indexes take in what the view knows already
+
+    @property
+    def crowd(self) -> int:
+        """How many identities the mesh has; MANY where no TrafficTarget has so many sources."""
+        return self._crowd.value()
+
+    @property
+    def widest(self) -> int:
+        """The most sources that any TrafficTarget has."""
+        return max(self._widths, default=0)
+
+    def elsewhere(self, identity: ServiceIdentity) -> str:
+        """Say where a workload has an identity of that name, if not here; empty where none has."""
+        there = self._accounts.get(identity.service_account, ())
+        return ", ".join(sorted({str(self.view.workloads[key].identity) for key in there}))
+
+    def _called_at(self, key: ServiceKey) -> Collection[SocketAddress]:
+        service = self.view.services[key]
+        return {where: None for port in service.ports for where in called_at(self.view, service, port)}
+
+
+def called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketAddress, ...]:
+    """Return where a port of a service is called."""
+    if service.headless:
+        found = endpoints(view, service.key, port)
+        return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
+    address = service.cluster_ip or view.virtual_addresses.get(service.key)
+    return () if address is None else (SocketAddress(address, port.port),)
+
+
+@derived
+def crowd(lint: Lint) -> int:
+    """Return how many identities the mesh has; MANY where that is too many for every TrafficTarget."""
+    count = len(lint.view.workloads_by_identity)
+    return count if count <= lint.widest + 1 else MANY
+
+
+def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
+    return (workload.identity.service_account,)
+
+
+def _width(_: PolicyKey, target: TrafficTarget) -> tuple[int, ...]:
+    return (len(target.sources),)

@@ -1,0 +1,48 @@
+"""What a proxy's certificates, taken together, say of it: how far it has ever come.
+
+Both are remembered for good. Only when all its certificates are revoked is it forgotten; then a new one
+begins anew. A certificate that was issued while another one held carries on what that one had.
+"""
+
+import enum
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from certs.ledger import LedgerEntry
+
+_FOREVER: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class Standing(enum.IntEnum):
+    """How far a proxy has come: NEW, then AUTHENTICATED with a certificate, then READY with listeners."""
+
+    NEW = 0
+    AUTHENTICATED = 1
+    READY = 2
+
+
+def standing(entries: Iterable[LedgerEntry]) -> Standing:
+    """Return how far a proxy has come, by the entries of all its certificates in any order."""
+    found = sorted(entries, key=lambda entry: entry.issued_at)
+    if _lasts(found, lambda entry: entry.admitted_at is not None):
+        return Standing.READY
+    if _lasts(found, lambda entry: entry.claimed_at is not None):
+        return Standing.AUTHENTICATED
+    return Standing.NEW
+
+
+def _lasts(entries: Iterable[LedgerEntry], reached: Callable[[LedgerEntry], bool]) -> bool:
+    """Say whether from a certificate that got so far there was always one in force until now."""
+    known = list(entries)
+    until = max((_end(entry) for entry in known if reached(entry)), default=None)
+    if until is None:
+        return False
+    for entry in known:
+        if entry.issued_at <= until:
+            until = max(until, _end(entry))
+    return until == _FOREVER
+
+
+def _end(entry: LedgerEntry) -> datetime:
+    return entry.revoked_at or _FOREVER

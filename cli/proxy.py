@@ -1,0 +1,132 @@
+"""`meshwright proxy show`: one proxy, and what it was told, in the mesh's words."""
+
+import enum
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
+
+Found = Mapping[str, object]
+
+
+class Section(enum.StrEnum):
+    """What can be shown of a proxy."""
+
+    LISTENERS = "listeners"
+    ROUTES = "routes"
+    CLUSTERS = "clusters"
+    ENDPOINTS = "endpoints"
+    SECRETS = "secrets"
+    HISTORY = "history"
+
+
+@proxy.callback()
+def about() -> None:
+    """One proxy, and what it was told."""
+
+
+@proxy.command()
+def show(
+    name: Annotated[
+        str, typer.Argument(help="UUID or its beginning, common name, or the workload's [namespace/]name.")
+    ],
+    state: Annotated[
+        Path,
+        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
+    ],
+    section: Annotated[Section | None, typer.Argument(help="Only this; everything without.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """Show where a proxy stands, and what it was told: in services and policies, not in Envoy's terms."""
+    from cli.client import NotRunning, Refused, ask
+
+    query = {"proxy": name} | ({"section": section.value} if section is not None else {})
+    try:
+        found = ask(state, "GET", "/debug/proxy/show", query)
+    except (NotRunning, Refused) as error:
+        _fail(error)
+    if as_json or not isinstance(found, dict):
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+    else:
+        sys.stdout.write(text(found))
+
+
+def text(found: Found) -> str:
+    """Return one proxy as lines for people."""
+    lines = [*_head(found)]
+    for section in Section:
+        if section.value in found:
+            records = _records(found, section.value)
+            shown = map(_push, records) if section is Section.HISTORY else (str(r["text"]) for r in records)
+            lines += ["", section.value, *(f"  {line}" for line in shown)]
+            if not records:
+                lines.append("  none")
+    return "\n".join(lines) + "\n"
+
+
+def _head(found: Found) -> Iterator[str]:
+    workload = found.get("workload")
+    what = f"workload {workload}, identity {found.get('identity')}" if workload else "no workload is known"
+    yield f"{found.get('cn')}: {what}"
+    address = f" from {found['address']}" if found.get("address") else ""
+    protocol = f" by {found['protocol']}" if found.get("protocol") else ""
+    yield f"{found.get('state')} for {found.get('age')}{address}{protocol}"
+    sync = found.get("sync")
+    types = [f"{name} {state}" for name, state in sync.items()] if isinstance(sync, Mapping) else []
+    if types:
+        yield ", ".join(types)
+    if found.get("why"):
+        yield f"behind: {found['why']}"
+
+
+def _push(push: Found) -> str:
+    changes = [
+        f"{word} {', '.join(_names(push.get(word)))}"
+        for word in ("added", "changed", "removed")
+        if push.get(word)
+    ]
+    if push.get("again"):
+        changes.append(f"{push['again']} sent again")
+    what = "; ".join(changes) or "nothing"
+    return f"{push['at']} {push['type']}: {what} ({push['bytes']} bytes), {_answer(push)}, {_why(push)}"
+
+
+def _names(found: object) -> list[str]:
+    names = found if isinstance(found, list) else []
+    return [str(each["name"]) if isinstance(each, Mapping) else str(each) for each in names]
+
+
+def _answer(push: Found) -> str:
+    seconds, error = push.get("seconds"), push.get("error")
+    took = f" {float(str(seconds)) * 1000:.1f} ms" if seconds is not None else ""
+    said = f": {error['message']}" if isinstance(error, Mapping) else ""
+    return f"{push['answer']}{' for' if push['answer'] == 'pending' else ''}{took}{said}"
+
+
+def _why(push: Found) -> str:
+    trigger = push.get("trigger")
+    if not isinstance(trigger, Mapping):
+        return ""
+    waves = [f"wave {wave['wave']}: {_causes(wave)}" for wave in _records(trigger, "waves")]
+    return "; ".join(waves) or str(trigger.get("why"))
+
+
+def _causes(wave: Found) -> str:
+    causes = [f"{each['object']} {each['change']} ({each['origin']})" for each in _records(wave, "causes")]
+    more = [f"{wave['more']} more"] if wave.get("more") else []
+    return ", ".join([*causes, *more]) or "no object"
+
+
+def _records(found: Found, name: str) -> list[Found]:
+    records = found.get(name)
+    return [each for each in records if isinstance(each, Mapping)] if isinstance(records, list) else []
+
+
+def _fail(message: object) -> NoReturn:
+    sys.stderr.write(f"meshwright: {message}\n")
+    raise typer.Exit(1)

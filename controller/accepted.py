@@ -1,0 +1,80 @@
+"""What proxies have acknowledged: the resources that are known to be good."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from xds.cache import GroupKey, NodeKey
+from xds.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.snapshot import Snapshot
+from xds.wire import Response
+
+SPARE: Final = 16
+"""How many resources of a type that are no longer served may be remembered besides as many as are served."""
+
+_Newest = tuple[Resource, ...]
+"""Versions of one resource, the newest first."""
+
+_Held = dict[TypeUrl, dict[ResourceName, _Newest]]
+
+
+class Accepted:
+    """What each proxy has acknowledged last of each resource, and the newest two versions in its group.
+
+    It outlives streams, so that a proxy that comes back is known; `forget` ends it. What a proxy is no
+    longer served is remembered for a while: a route that must go back needs its clusters. Where nobody of a
+    group has acknowledged a resource, its version before the newest counts: proxies that reconnect with what
+    they hold are not sent it, and have nothing to acknowledge.
+    """
+
+    def __init__(self) -> None:
+        self._by_node: dict[NodeKey, _Held] = {}
+        self._by_group: dict[GroupKey, _Held] = {}
+
+    def note(self, node: NodeKey, group: GroupKey, response: Response, served: Snapshot) -> None:
+        """Take an acknowledged response of a proxy, which is served that snapshot now."""
+        in_force = served.resources(response.type_url)
+        for held, count in (
+            (self._by_node.setdefault(node, {}), 1),
+            (self._by_group.setdefault(group, {}), 2),
+        ):
+            named = held.setdefault(response.type_url, {})
+            for resource in response.resources:
+                known = named.get(resource.name, ())
+                if not known or known[0].version != resource.version:
+                    others = (each for each in known if each.version != resource.version)
+                    named[resource.name] = (resource, *others)[:count]
+            if len(named) > 2 * len(in_force) + SPARE:
+                held[response.type_url] = {name: each for name, each in named.items() if name in in_force}
+
+    def replaced(self, group: GroupKey, resource: Resource) -> None:
+        """Take a resource that a group is served in another version now, or no more."""
+        named = self._by_group.setdefault(group, {}).setdefault(resource.type_url, {})
+        named.setdefault(resource.name, (resource,))
+
+    def rejected(self, node: NodeKey, resource: Resource) -> None:
+        """Take back that a proxy has accepted a version: it does not any more."""
+        if self.accepts(node, resource):
+            del self._by_node[node][resource.type_url][resource.name]
+
+    def accepts(self, node: NodeKey, resource: Resource) -> bool:
+        """Say whether this very version is what the proxy has acknowledged last."""
+        held = self._by_node.get(node, {}).get(resource.type_url, {}).get(resource.name, ())
+        return any(each.version == resource.version for each in held)
+
+    def good(self, node: NodeKey, group: GroupKey, key: Reference) -> Iterator[Resource]:
+        """Yield the versions to be taken for good, the best first: the proxy's own, then its group's."""
+        type_url, name = key
+        for held in (self._by_node.get(node, {}), self._by_group.get(group, {})):
+            yield from held.get(type_url, {}).get(name, ())
+
+    def forget(self, nodes: Iterable[NodeKey], groups: Iterable[GroupKey]) -> None:
+        """Forget proxies and groups that are gone."""
+        for node in nodes:
+            self._by_node.pop(node, None)
+        for group in groups:
+            self._by_group.pop(group, None)
+
+    def size(self) -> int:
+        """Return how many resources are remembered, each as often as it is."""
+        everything = (*self._by_node.values(), *self._by_group.values())
+        return sum(len(found) for held in everything for named in held.values() for found in named.values())

@@ -1,0 +1,131 @@
+"""Who has been here: from what streams do to which workloads get traffic, remembered in the ledger.
+
+The ledger alone is the truth: what streams do is written there first, and what is in force is read from it.
+It is written whatever the mode, so that another mode finds what it asks for.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from catalog.settings import EndpointAdmission
+from certs.errors import StateError
+from certs.ledger import Ledger, LedgerEntry
+from certs.ledger_standing import Standing, standing
+from mesh.identity import ProxyName
+from mesh.picture import Picture
+from xds.cache import NodeKey
+from xds.resource import LISTENER, TypeUrl
+
+RETRY_SECONDS: Final = 1.0
+"""How long to wait before a ledger that failed is written to again."""
+
+_log = structlog.get_logger("controller.admission")
+
+
+def gets_traffic(mode: EndpointAdmission, reached: Standing) -> bool:
+    """Say whether the workload of a proxy that has come so far gets traffic."""
+    match mode:
+        case EndpointAdmission.OFF:
+            return True
+        case EndpointAdmission.IDENTITY:
+            return reached >= Standing.AUTHENTICATED
+        case EndpointAdmission.READY:
+            return reached >= Standing.READY
+
+
+def standings(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Standing]:
+    """Return how far each proxy has come, by a ledger's entries sorted by common name."""
+    grouped = itertools.groupby(entries, key=lambda entry: NodeKey(entry.common_name))
+    return {node: standing(found) for node, found in grouped}
+
+
+class Admissions:
+    """Told what streams do, on the event loop; `run` writes it down, and says when that changes who counts.
+
+    Made with all that the ledger says, before anything runs.
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[LedgerEntry],
+        mode: EndpointAdmission,
+        ready_types: frozenset[TypeUrl] = frozenset({LISTENER}),
+    ) -> None:
+        self._mode = mode
+        self._ready_types = ready_types
+        self._standings = standings(entries)
+        self._admitted: Picture[ProxyName, ProxyName] = Picture(
+            {each: each for node in self._standings if (each := self._counted(node)) is not None}
+        )
+        self._ready: dict[NodeKey, None] = {}
+        self._unsure: dict[NodeKey, None] = {}
+        self._woken = asyncio.Event()
+
+    def admitted(self) -> Picture[ProxyName, ProxyName]:
+        """Return the proxies whose workloads get traffic; empty in mode OFF, in which all do."""
+        return self._admitted
+
+    def opened(self, node: NodeKey) -> None:
+        """Take note that a proxy has authenticated: the authenticator has written that down."""
+        if self._standings.get(node, Standing.NEW) < Standing.AUTHENTICATED:
+            self._unsure[node] = None
+            self._woken.set()
+
+    def acknowledged(self, node: NodeKey, type_url: TypeUrl) -> None:
+        """Take note that a proxy accepted a response; its driver's ready type makes it ready."""
+        if type_url in self._ready_types and self._standings.get(node, Standing.NEW) < Standing.READY:
+            self._ready[node] = None
+            self._woken.set()
+
+    def revoked(self, entry: LedgerEntry) -> None:
+        """Take note that a certificate was revoked; the ledger has it already."""
+        self._unsure[NodeKey(entry.common_name)] = None
+        self._woken.set()
+
+    async def run(self, ledger: Ledger, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
+        """Write down what was noted, and call `changed` where that admits or withdraws somebody."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            ready, unsure = tuple(self._ready), tuple(self._unsure)
+            self._ready.clear()
+            self._unsure.clear()
+            try:
+                found = await asyncio.to_thread(_written, ledger, clock(), ready, unsure)
+            except StateError as error:
+                _log.error("admissions not written; tried again soon", reason=str(error), proxies=len(ready))
+                self._ready.update(dict.fromkeys(ready))
+                self._unsure.update(dict.fromkeys(unsure))
+                await asyncio.sleep(RETRY_SECONDS)
+                self._woken.set()
+            else:
+                if self._take(found):
+                    changed()
+
+    def _take(self, found: Mapping[NodeKey, Standing]) -> bool:
+        """Take over what the ledger says of some proxies; say whether anybody else gets traffic now."""
+        self._standings.update(found)
+        before = self._admitted
+        self._admitted = before.changed({ProxyName.parse(node): self._counted(node) for node in found})
+        for name, admitted in self._admitted.since(before).items():
+            said = "endpoint withdrawn: all its certificates are revoked"
+            _log.info("endpoint admitted" if admitted is not None else said, proxy=str(name))
+        return self._admitted is not before
+
+    def _counted(self, node: NodeKey) -> ProxyName | None:
+        counts = self._mode is not EndpointAdmission.OFF and gets_traffic(self._mode, self._standings[node])
+        return ProxyName.parse(node) if counts else None
+
+
+def _written(
+    ledger: Ledger, now: datetime, ready: Iterable[NodeKey], unsure: Iterable[NodeKey]
+) -> dict[NodeKey, Standing]:
+    """Write to the ledger, and return what it says now; for a thread: the disk may take its time."""
+    names = {node: ProxyName.parse(node) for node in (*ready, *unsure)}
+    ledger.admit([names[node] for node in ready], now)
+    return {node: standing(ledger.entries_of(name)) for node, name in names.items()}

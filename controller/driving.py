@@ -1,0 +1,148 @@
+"""Runs the control planes of the drivers that are wanted: starts them, watches them, ends them in order."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from controller.identity import MeshAuthenticator
+from controller.parts import Parts
+from controller.probing import started
+from controller.settings import Address, Settings
+from controller.tasks import TaskEnded, guard
+from mesh.config import MeshConfig
+from mesh.identity import ProxyName
+from sidecars.contexts import Clients, ControllerContext
+from sidecars.errors import CannotStartError
+from sidecars.health import HealthProbes
+from sidecars.lifetime import Lifetime
+from sidecars.snapshots import OwnSnapshots
+from xds.limits import Limits
+
+NAMESPACE: Final = "meshwright-system"
+"""The control plane's namespace, where it runs in a cluster."""
+OVERTIME_SECONDS: Final = 5.0
+"""How much longer than its drain time a driver may take to end, before it is cancelled."""
+
+_log = structlog.get_logger("controller.driving")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A driver that runs: where, and how its health is asked for."""
+
+    address: Address
+    probes: HealthProbes
+
+    @property
+    def reached_at(self) -> str:
+        """Return the host at which it is reached from here."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.address.host, self.address.host)  # noqa: S104 - compared
+
+
+class DriverTasks:
+    """The tasks of all drivers, each of which may end when its driver is to end."""
+
+    def __init__(self, group: asyncio.TaskGroup, drain_seconds: float) -> None:
+        self._group = group
+        self._tasks: list[asyncio.Task[None]] = []
+        self.lifetime = Lifetime(drain_seconds, self._spawn)
+
+    def _spawn(self, name: str, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        task = self._group.create_task(self._guarded(name, work), name=name)
+        self._tasks.append(task)
+        return task
+
+    async def _guarded(self, name: str, work: Coroutine[object, object, None]) -> None:
+        try:
+            await guard(name, work)
+        except TaskEnded as ended:
+            if ended.__cause__ is not None or not self.lifetime.over:
+                raise
+
+    async def end(self, *, in_order: bool) -> None:
+        """Have every driver end; return when they have, cancelled if they take too long."""
+        if not in_order:
+            self.lifetime.cancel()
+        self.lifetime.stop()
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=self.lifetime.drain_seconds + OVERTIME_SECONDS)
+        self.lifetime.cancel()
+        for task in late:
+            _log.error("driver did not end in time", task=task.get_name())
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=OVERTIME_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def driving(
+    parts: Parts, group: asyncio.TaskGroup, stop: asyncio.Event
+) -> AsyncIterator[Mapping[str, Running]]:
+    """Run the wanted drivers for as long as the context lasts; raise DriverError or ListenError.
+
+    In the end they have the drain time only if the server was told to `stop`.
+    """
+    view, settings, drivers = parts.loop.state.view, parts.settings, parts.drivers
+    if view is None:
+        raise CannotStartError("no driver can start: the mesh could not be computed")
+    tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, Running]()
+    try:
+        for name in drivers.wanted(view, settings.driver_addresses):
+            address = drivers.address(name, view, settings)
+            probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
+            running[name] = Running(Address(address.host, probes.readiness.port), probes)
+            if words := await started(probes.startup, running[name].reached_at):
+                raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
+        drivers.running = frozenset(running)
+        yield running
+    finally:
+        await tasks.end(in_order=stop.is_set())
+
+
+def _context(parts: Parts, name: str, address: Address, lifetime: Lifetime) -> ControllerContext:
+    def view_config() -> MeshConfig:
+        view = parts.loop.state.view
+        return view.config if view is not None else MeshConfig()
+
+    def not_served(proxy: ProxyName) -> str:
+        return parts.drivers.not_served(parts.loop.state.view, proxy, name)
+
+    authenticator = MeshAuthenticator(parts.ledger, lambda: parts.loop.state.view, parts.clock, not_served)
+    return ControllerContext(
+        host=address.host,
+        port=address.port,
+        server_certificate=parts.tls.identity,
+        namespace=NAMESPACE,
+        kubernetes=None,
+        config=view_config,
+        catalog=OwnSnapshots(parts.cache, parts.drivers.drivers[name].types),
+        certificates=parts.keeper,
+        clients=Clients(authenticator, parts.observer, _limits(parts.settings)),
+        events=parts.events,
+        debug=parts.pages,
+        lifetime=lifetime,
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    """Return the bounds of the drivers' servers."""
+    return Limits(
+        streams=settings.max_streams,
+        streams_per_certificate=settings.streams_per_certificate,
+        streams_per_second=settings.streams_per_second,
+        admission_seconds=settings.admission_seconds,
+        age_seconds=settings.stream_age_seconds,
+        write_seconds=settings.write_seconds,
+        warming_seconds=settings.warming_seconds,
+        request_bytes=settings.request_bytes,
+        node_bytes=settings.node_bytes,
+        names_per_type=settings.names_per_type,
+        types=settings.types_per_stream,
+        unserved_seconds=settings.held_seconds,
+        recheck_seconds=settings.recheck_seconds,
+    )

@@ -1,0 +1,190 @@
+"""The last pushes of each proxy. Written at every response: it keeps references, and computes when asked."""
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from admin.pushes import Answer, Push, Trigger
+from controller.held import NOTHING_HELD, Content, Contents, Move, Versions
+from controller.published import Step
+from controller.remembered import (
+    Early,
+    Known,
+    Record,
+    Sent,
+    TypeRecord,
+    answer,
+    overtake,
+    shown,
+    since,
+    taken,
+)
+from controller.replaced import Replaced
+from controller.triggers import TOUCHES, Touch, Triggers, causing
+from controller.wave import Wave
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import TypeUrl
+from xds.status import Variant
+from xds.wire import Rejection, Response
+
+PUSHES: Final = 32
+"""Responses remembered per proxy."""
+
+PROXIES: Final = 10_000
+"""Proxies remembered; beyond that the one that was connected first is forgotten."""
+
+EARLY: Final = 8
+"""Answers remembered per proxy that came before word of what they answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Seconds from the event that a response was due to until it was sent, and acknowledged, if just now."""
+
+    sent: float | None = None
+    acknowledged: float | None = None
+
+
+NO_DELAYS: Final = Delays()
+
+
+class PushHistory:
+    """Remembers what was sent to whom, what it was due to, and what was said to it.
+
+    All times are seconds of one monotonic clock. Streams of one proxy are told apart by the order in which
+    they open alone: while two of them overlap, what the proxy holds is what either was sent.
+    """
+
+    def __init__(self, cache: SnapshotCache) -> None:
+        self._cache = cache
+        self._contents = Contents()
+        self._replaced = Replaced()
+        self._triggers = Triggers(self._is_here, self._replaced.keep)
+        self._proxies: dict[NodeKey, Record] = {}
+        self._newest = -1
+        self.replaced = self._replaced.find
+
+    def published(self, wave: Wave, step: Step) -> None:
+        """Note a wave that published something; may be called before or after the cache has it."""
+        self._newest = wave.number
+        here = [node for node in step.members if node in self._proxies]
+        for node, touch in self._triggers.published(wave, step, here).items():
+            proxy = self._proxies[node]
+            proxy.moved = (*proxy.moved, touch)[-TOUCHES:]
+
+    def opened(self, node: NodeKey, variant: Variant, now: float) -> None:
+        """Note a stream. An incremental client keeps what it holds over streams, any other begins anew."""
+        known = self._proxies.pop(node, None)
+        if known is None:
+            known = Record(variant, self._newest, now)
+            if len(self._proxies) >= PROXIES:
+                del self._proxies[next(iter(self._proxies))]
+        else:
+            known.again, known.opened, known.since = True, self._newest, now
+            known.moved, known.early = (), ()
+            for each in known.types.values():
+                each.fresh = True
+                if variant is Variant.SOTW or variant is not known.variant:
+                    each.held = NOTHING_HELD
+            known.variant = variant
+        known.streams += 1
+        self._proxies[node] = known
+
+    def closed(self, node: NodeKey) -> None:
+        """Note the end of a stream, its proxy's oldest: nobody will answer what was sent before the next."""
+        if (proxy := self._proxies.get(node)) is None:
+            return
+        proxy.streams -= 1
+        for each in proxy.pushes:
+            if each.state is Answer.PENDING and (proxy.streams == 0 or each.sent < proxy.since):
+                each.state = Answer.ENDED
+            if proxy.streams == 0:
+                each.response = None
+
+    def sent(self, node: NodeKey, response: Response, size: int, now: float) -> Delays:
+        """Note a response; return how long after its event it went out, and its ACK if that came before."""
+        if (proxy := self._proxies.get(node)) is None:
+            return NO_DELAYS
+        content = self._contents.of(proxy.variant, response)
+        kind = proxy.types.get(response.type_url)
+        if kind is None:
+            kind = proxy.types[response.type_url] = TypeRecord(NOTHING_HELD)
+        move, kind.held = kind.held.after(content, lambda: self._versions(node, response.type_url))
+        early = taken(proxy, response)
+        known = (self._touches(node, proxy), self._newest) if early is None else early.known
+        due = self._due(proxy, kind, content, move, known)
+        if len(proxy.pushes) >= PUSHES:
+            proxy.pushes.popleft()
+        if proxy.variant is Variant.SOTW:
+            overtake(proxy.pushes, response.type_url)
+        push = Sent(content, move, due, response.version, sys.intern(response.nonce), size, now, response)
+        proxy.pushes.append(push)
+        delay = since(due, now)
+        if early is not None:
+            return Delays(delay, answer(push, early.rejection, now))
+        return Delays(delay) if delay is not None else NO_DELAYS
+
+    def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
+        """Note an ACK or NACK; return how long after its event an ACK came."""
+        if (proxy := self._proxies.get(node)) is None:
+            return NO_DELAYS
+        for push in reversed(proxy.pushes):
+            if push.response is response:
+                return Delays(None, answer(push, rejection, now))
+        # A client may answer before the task that sends has come to say that it has sent.
+        proxy.early = (
+            *proxy.early[1 - EARLY :],
+            Early(response, rejection, (self._touches(node, proxy), self._newest)),
+        )
+        return NO_DELAYS
+
+    def forget(self, nodes: Iterable[NodeKey]) -> None:
+        """Forget proxies."""
+        for node in nodes:
+            self._proxies.pop(node, None)
+
+    def unanswered_age(self, now: float) -> float:
+        """Return for how many seconds the oldest response without an answer has waited, 0 if none has."""
+        waiting = (
+            push.sent
+            for proxy in self._proxies.values()
+            for push in proxy.pushes
+            if push.state is Answer.PENDING
+        )
+        return max(0.0, now - min(waiting, default=now))
+
+    def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
+        """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
+        proxy = self._proxies.get(node)
+        return () if proxy is None else tuple(shown(each, now, date) for each in reversed(proxy.pushes))
+
+    def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
+        touches = self._triggers.of(self._cache.group(node))
+        return (*touches, *proxy.moved) if proxy.moved else touches
+
+    def _due(
+        self,
+        proxy: Record,
+        kind: TypeRecord,
+        content: Content,
+        move: Move,
+        known: Known,
+    ) -> tuple[Wave, ...] | Trigger:
+        """Say what a response was due to."""
+        touches, newest = known
+        waves = causing(touches, content, proxy.opened, kind.seen, is_news=move.is_news)
+        fresh, kind.fresh, kind.seen = kind.fresh, False, newest
+        if waves:
+            return waves
+        return Trigger.RECONNECTED if proxy.again and fresh else Trigger.SUBSCRIBED
+
+    def _versions(self, node: NodeKey, type_url: TypeUrl) -> Versions:
+        snapshot = self._cache.snapshot(node)
+        return {} if snapshot is None else snapshot.versions(type_url)
+
+    def _is_here(self, group: GroupKey) -> bool:
+        return any(
+            self._proxies[node].streams for node in self._cache.members(group) if node in self._proxies
+        )

@@ -1,0 +1,47 @@
+"""The addresses at which the server is asked, taken before anything runs: a port in use is found first."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from socket import socket
+
+from admin.http import listen
+from admin.serving import SOCKET_NAME, unix_socket
+from controller.errors import StartupError
+from controller.settings import Address, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """Sockets that listen already."""
+
+    http: socket
+    debug: socket
+    unix: socket
+
+
+@contextlib.contextmanager
+def bound(settings: Settings) -> Iterator[Sockets]:
+    """Listen on every address but the ADS server's, which is only tried: grpcio says not why it fails.
+
+    Raises StartupError, which names the setting and the address, and SocketError for the Unix socket.
+    """
+    path = settings.state / SOCKET_NAME
+    with contextlib.ExitStack() as stack:
+        if "ads_address" in settings.model_fields_set:  # else MeshConfig may name another port
+            _listening("ads_address", settings.ads_address).close()
+        http = stack.enter_context(_listening("http_address", settings.http_address))
+        debug = stack.enter_context(_listening("debug_address", settings.debug_address))
+        unix = stack.enter_context(unix_socket(path))
+        stack.callback(path.unlink, missing_ok=True)
+        yield Sockets(http, debug, unix)
+
+
+def _listening(name: str, address: Address) -> socket:
+    try:
+        return listen(address.host, address.port)
+    except OSError as error:
+        known = error.errno is not None and error.errno > 0
+        reason = os.strerror(error.errno) if known and error.errno else "the host is not known here"
+        raise StartupError(f"cannot listen on {address} ({name}): {reason}") from error

@@ -1,0 +1,69 @@
+"""Asking a driver's health probes: over the network, as anybody would."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import aiohttp
+import structlog
+
+from sidecars.health import HealthProbe, HealthProbes, ProbeScheme
+
+PROBE_SECONDS: Final = 30.0
+STARTUP_SECONDS: Final = 30.0
+"""How long a driver that has started may take until its startup probe succeeds."""
+_PAUSE_SECONDS: Final = 0.1
+
+_log = structlog.get_logger("controller.probing")
+
+
+async def carry_out(probe: HealthProbe, host: str) -> str:
+    """Ask once; return what is wrong, empty for success. Never raises for what the network does."""
+    try:
+        async with asyncio.timeout(probe.timeout_seconds):
+            if probe.scheme is ProbeScheme.HTTP:
+                return await _http(probe, host)
+            _, writer = await asyncio.open_connection(host, probe.port)
+            writer.close()
+            return ""
+    except TimeoutError:
+        return f"no answer in {probe.timeout_seconds:g} s"
+    except (OSError, aiohttp.ClientError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def _http(probe: HealthProbe, host: str) -> str:
+    bracketed = f"[{host}]" if ":" in host else host
+    url = f"http://{bracketed}:{probe.port}{probe.path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return "" if 200 <= response.status < 400 else f"status {response.status}"
+
+
+async def started(probe: HealthProbe, host: str) -> str:
+    """Ask until it succeeds, for STARTUP_SECONDS at most; return what was wrong at last."""
+    words = ""
+    try:
+        async with asyncio.timeout(STARTUP_SECONDS):
+            while words := await carry_out(probe, host):  # noqa: ASYNC110 - nobody tells when it answers
+                await asyncio.sleep(_PAUSE_SECONDS)
+    except TimeoutError:
+        return words or "no answer"
+    return ""
+
+
+async def probing(
+    probes: Mapping[str, tuple[HealthProbes, str]], unwell: Callable[[tuple[str, ...]], None]
+) -> None:
+    """Ask every driver's liveness and readiness from time to time, until cancelled; `probes` have their host.
+
+    `unwell` is told which drivers do not answer, each time.
+    """
+    while True:
+        await asyncio.sleep(PROBE_SECONDS)
+        found: list[str] = []
+        for name, (asked, host) in probes.items():
+            words = await carry_out(asked.liveness, host) or await carry_out(asked.readiness, host)
+            if words:
+                _log.error("driver does not answer its probe", driver=name, reason=words)
+                found.append(name)
+        unwell(tuple(found))

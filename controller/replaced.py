@@ -1,0 +1,32 @@
+"""Resources that others have replaced, kept for a while, so that two versions of one can be compared."""
+
+from collections import OrderedDict
+from typing import Final
+
+from xds.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+
+BYTES: Final = 8 * 1024 * 1024
+"""Bodies kept in all; the oldest go first."""
+
+
+class Replaced:
+    """The resources replaced last, by type, name and version. Secrets are never among them."""
+
+    def __init__(self, limit: int = BYTES) -> None:
+        self._limit = limit
+        self._size = 0
+        self._kept: OrderedDict[tuple[TypeUrl, ResourceName, Version], Resource] = OrderedDict()
+
+    def keep(self, resource: Resource) -> None:
+        """Keep a resource that is not in force any more, at least for some group of proxies."""
+        key = (resource.type_url, resource.name, resource.version)
+        if resource.type_url == SECRET or key in self._kept:
+            return
+        self._kept[key] = resource
+        self._size += len(resource.body)
+        while self._size > self._limit:
+            self._size -= len(self._kept.popitem(last=False)[1].body)
+
+    def find(self, type_url: TypeUrl, name: ResourceName, version: Version) -> Resource | None:
+        """Return a replaced resource, or None where it is not kept."""
+        return self._kept.get((type_url, name, version))

@@ -1,0 +1,46 @@
+"""The certificate that drivers' servers show, and its renewal."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs.errors import CertificateError
+from certs.issuer import Issuer
+from certs.server import ads_server_certificate
+from xds.server import TlsIdentity
+
+LOOK_SECONDS: Final = 3600.0
+
+_log = structlog.get_logger("controller.server_tls")
+
+
+class ServerTls:
+    """What drivers' servers show in handshakes."""
+
+    def __init__(self, issuer: Issuer, state: Path, hosts: tuple[str, ...], now: datetime) -> None:
+        """Raise CertificateError if there is no certificate to begin with."""
+        self._issuer = issuer
+        self._state = state
+        self._hosts = hosts
+        self._identity = self._made(now)
+
+    def identity(self) -> TlsIdentity:
+        """Return what to show now; may be called from any thread."""
+        return self._identity
+
+    async def renewing(self, clock: Callable[[], datetime]) -> None:
+        """Renew the certificate whenever it is due, until cancelled; one that cannot be is said and kept."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                self._identity = await asyncio.to_thread(self._made, clock())
+            except CertificateError as error:
+                _log.error("server certificate not renewed", reason=str(error))
+
+    def _made(self, now: datetime) -> TlsIdentity:
+        certificate = ads_server_certificate(self._issuer, self._state, now, self._hosts)
+        return TlsIdentity(certificate.chain_pem, certificate.key.reveal(), self._issuer.trust_bundle())

@@ -1,0 +1,97 @@
+"""Which wave a response is due to: what each wave changed, group by group."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controller.held import Content
+from controller.published import Step
+from controller.wave import Wave
+from xds.cache import GroupKey, NodeKey
+from xds.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
+from xds.snapshot import Snapshot
+
+TOUCHES: Final = 4
+"""How many waves back a response may be: those of which a slow client has not been sent everything."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Touch:
+    """A wave, as a group of proxies saw it: the names it changed by type; None where it may be anything."""
+
+    wave: Wave
+    names: Mapping[TypeUrl, frozenset[ResourceName]] | None
+
+    def concerns(self, content: Content) -> bool:
+        """Say whether the wave changed something of what a response holds."""
+        if self.names is None:
+            return True
+        names = self.names.get(content.type_url)
+        if names is not None and (content.whole or content.names_any(names)):
+            return True
+        # A changed cluster's endpoints are sent with it, whether they are other ones or not (rule O4).
+        clusters = self.names.get(CLUSTER) if content.type_url == ENDPOINT else None
+        return clusters is not None and content.names_any(clusters)
+
+
+class Triggers:
+    """The last waves that changed each group, and each proxy that came to another group."""
+
+    def __init__(self, is_here: Callable[[GroupKey], bool], replaced: Callable[[Resource], None]) -> None:
+        """`is_here` says whether a proxy of the group is connected; `replaced` is told of old resources."""
+        self._is_here = is_here
+        self._replaced = replaced
+        self._served: dict[GroupKey, Snapshot] = {}
+        self._touches: dict[GroupKey, tuple[Touch, ...]] = {}
+
+    def published(self, wave: Wave, step: Step, here: Iterable[NodeKey]) -> Mapping[NodeKey, Touch]:
+        """Take a step; return the touches of those of the proxies `here` that are in another group now."""
+        for group, snapshot in step.snapshots.items():
+            if snapshot is None:
+                self._served.pop(group, None)
+                self._touches.pop(group, None)
+                continue
+            old = self._served.get(group)
+            self._served[group] = snapshot
+            if old is not None and old is not snapshot and self._is_here(group):
+                self._touch(group, wave, old, snapshot)
+        moved = [node for node in here if step.members.get(node) is not None] if step.members else []
+        return dict.fromkeys(moved, Touch(wave, None))
+
+    def of(self, group: GroupKey | None) -> tuple[Touch, ...]:
+        """Return the last waves that changed a group, oldest first."""
+        return () if group is None else self._touches.get(group, ())
+
+    def _touch(self, group: GroupKey, wave: Wave, old: Snapshot, new: Snapshot) -> None:
+        if not (changed := new.changed_since(old)):
+            return
+        self._touches[group] = (*self._touches.get(group, ()), Touch(wave, changed))[-TOUCHES:]
+        for type_url, names in changed.items():
+            before = old.resources(type_url)
+            for name in names:
+                if (resource := before.get(name)) is not None:
+                    self._replaced(resource)
+
+
+def causing(
+    touches: tuple[Touch, ...], content: Content, opened: int, seen: int, *, is_news: bool
+) -> tuple[Wave, ...]:
+    """Return the waves that a response is due to, newest first; none if it answers a request.
+
+    `opened` is the newest wave when the stream was opened, `seen` the newest when a response of this type
+    was last sent on it. What brings nothing new after all waves have been seen was asked for.
+    """
+    fresh: list[Wave] = []
+    before: Wave | None = None
+    for touch in reversed(touches):
+        number = touch.wave.number
+        if number <= opened:
+            continue
+        if number > seen:
+            if touch.concerns(content):
+                fresh.append(touch.wave)
+        elif is_news and not fresh and before is None and touch.concerns(content):
+            before = touch.wave
+    if fresh:
+        return tuple(fresh)
+    return () if before is None else (before,)

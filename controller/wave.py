@@ -1,0 +1,166 @@
+"""Waves: one computation of the mesh, with the changes that it was made for."""
+
+import enum
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from catalog.edits import Edits
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.workload import WorkloadKey
+
+NAMED: Final = 32
+"""How many causes a wave names; of the others it says how many they are."""
+
+ADMISSIONS: Final = "ledger"
+CERTIFICATES: Final = "certificates"
+SETTINGS: Final = "settings"
+PROXIES: Final = "proxies"
+"""The sources of what no provider holds."""
+
+_ALIASES: Final = {"Workload": "Pod", "EndpointSlice": "Endpoints"}
+"""Other kinds of objects that are read as workloads and slices."""
+
+
+class Change(enum.StrEnum):
+    """What became of an input."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cause:
+    """One input that is another one than before.
+
+    `kind` is the object's kind, or one of `Workload`, `EndpointSlice`, `certificate`, `trust bundle`,
+    `settings`, `admission`, `rejection` (of a proxy). `name` is `namespace/name`, the name alone where there
+    is no namespace. `origin` is where it was read, `file:line (document n)`, or the name of its source.
+    """
+
+    kind: str
+    name: str
+    origin: str
+    change: Change
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.change} ({self.origin})"
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """One computation: its number from 1, the first causes, sorted, and how many more there were.
+
+    `since` is the moment of the first event it was made for, by the monotonic clock in seconds, `at` the
+    moment it began. A wave without causes is one in which nothing had changed.
+    """
+
+    number: int
+    causes: tuple[Cause, ...]
+    more: int
+    since: float
+    at: datetime
+
+
+class Causes:
+    """Gathers the causes of the next wave."""
+
+    __slots__ = ("_more", "_named")
+
+    def __init__(self) -> None:
+        self._named: list[Cause] = []
+        self._more = 0
+
+    def note(self, causes: Iterable[Cause]) -> None:
+        """Note what changed: the first are named, the others counted."""
+        left = iter(causes)
+        self._named.extend(itertools.islice(left, NAMED - len(self._named)))
+        self._more += sum(1 for _ in left)
+
+    def take(self) -> tuple[tuple[Cause, ...], int]:
+        """Return the causes to be named, sorted, and how many more there were; begin anew."""
+        named, more = tuple(sorted(self._named)), self._more
+        self._named, self._more = [], 0
+        return named, more
+
+
+def causes(
+    view: View,
+    edits: Edits,
+    objects: Mapping[ObjectKey, Sourced | None],
+    source_of: Callable[[ObjectKey], str],
+) -> Iterator[Cause]:
+    """Yield what edits are about to change in a view; `source_of` names the provider of a workload or slice.
+
+    `objects` are those that change, these edits being a part: a workload or slice that was read from one of
+    them is one cause, not two.
+    """
+    for proxy, admitted in edits.admitted.items():
+        change = Change.ADDED if admitted is not None else Change.REMOVED
+        yield Cause("admission", str(proxy), ADMISSIONS, change)
+    if edits.settings is not None and edits.settings != view.settings:
+        yield Cause("settings", "settings", SETTINGS, Change.CHANGED)
+    held = view.sourced.held()
+    for key, sourced in edits.objects.items():
+        before = held.get(key)
+        found = sourced or before
+        if found is not None and not _equal(before, sourced):
+            yield Cause(key.kind, _name(key), str(found.origin), _change(before, sourced))
+    for key, change in _endpoints(view, edits):
+        if key not in objects and replace(key, kind=_ALIASES[key.kind]) not in objects:
+            yield Cause(key.kind, _name(key), source_of(key), change)
+
+
+def certificate_causes(
+    held: Mapping[ServiceIdentity, object], changed: Mapping[ServiceIdentity, object | None]
+) -> Iterator[Cause]:
+    """Yield the certificates that are about to change."""
+    for identity, certificate in changed.items():
+        yield Cause("certificate", str(identity), CERTIFICATES, _change(held.get(identity), certificate))
+
+
+def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:
+    """Return the cause of other roots."""
+    return Cause("trust bundle", trust_domain, CERTIFICATES, Change.ADDED if first_ever else Change.CHANGED)
+
+
+def rejection_cause(proxy: str) -> Cause:
+    """Return the cause of what a proxy is served for having rejected something, or for it to try again."""
+    return Cause("rejection", proxy, PROXIES, Change.CHANGED)
+
+
+def _endpoints(view: View, edits: Edits) -> Iterator[tuple[ObjectKey, Change]]:
+    workloads = view.workloads.held()
+    for key, workload in edits.workloads.items():
+        if workloads.get(key) != workload:
+            yield _workload_object(key), _change(workloads.get(key), workload)
+    slices: dict[ObjectKey, list[EndpointSlice | None]] = {}
+    for each, found in edits.slices.items():  # another form of a slice is one that goes and one that comes
+        forms = slices.setdefault(ObjectKey("EndpointSlice", each.namespace, each.name), [None, None])
+        forms[0 if found is None else 1] = each
+    for named, (gone, here) in slices.items():
+        yield named, _change(gone, here)
+
+
+def _equal(before: Sourced | None, after: Sourced | None) -> bool:
+    """Say whether only the place of an object is another one: nothing but messages depends on it."""
+    return before is not None and after is not None and before.value == after.value
+
+
+def _change(before: object | None, after: object | None) -> Change:
+    if before is None:
+        return Change.ADDED
+    return Change.REMOVED if after is None else Change.CHANGED
+
+
+def _workload_object(key: WorkloadKey) -> ObjectKey:
+    return ObjectKey("Workload", key.namespace, key.name)
+
+
+def _name(key: ObjectKey) -> str:
+    return f"{key.namespace}/{key.name}" if key.namespace else key.name

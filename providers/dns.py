@@ -1,0 +1,146 @@
+"""The DNS as an endpoint provider: services whose endpoints are found under names, resolved continuously."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from mesh.endpoints import Inventory
+from mesh.objects import Problem
+from mesh.service import Service
+from providers.contract import Counts, Freshness
+from providers.dns_asking import Resolver
+from providers.dns_book import DnsBook
+from providers.dns_records import Question
+from providers.dns_schedule import PACING, Pacing
+from providers.guard import HOLD
+
+AT_ONCE: Final = 32
+"""How many questions are under way at a time."""
+
+GATHER_SECONDS: Final = 0.02
+"""Answers that come within so long of each other are taken over together."""
+
+_log = structlog.get_logger(__name__)
+
+
+class DnsSource:
+    """Endpoints from the DNS, for the services that `want` was told last.
+
+    `clock` gives the time with its zone; `hold` is how long an answer without any address is held back from
+    a service that has some. Nothing is asked until `run`.
+    """
+
+    name = "dns"
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        clock: Callable[[], datetime],
+        *,
+        pacing: Pacing = PACING,
+        hold: timedelta = HOLD,
+    ) -> None:
+        self._resolver = resolver
+        self._clock = clock
+        self._book = DnsBook(pacing, hold)
+        self._inventory = self._book.inventory
+        self._problems: tuple[Problem, ...] = ()
+        self._last_event: datetime | None = None
+        self._asking: set[Question] = set()
+        self._wake = asyncio.Event()
+
+    def want(self, services: Iterable[Service]) -> None:
+        """Resolve these services' names from now on, and no others; to be called on the event loop."""
+        if self._book.want(services):
+            self._wake.set()
+
+    def inventory(self) -> Inventory:
+        """Return the slices in force, by the last good answers."""
+        return self._inventory
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return the names that cannot be resolved, and the services whose emptiness is held back."""
+        return self._problems
+
+    def freshness(self) -> Freshness:
+        """Say how old the oldest good answer is, and since when a name cannot be resolved."""
+        standings = self._book.known.values()
+        answered = [each.answered for each in standings if each.answered is not None]
+        failing = [each.error_since for each in standings if each.error_since is not None]
+        error = f"{len(failing)} of {len(standings)} questions have no answer" if failing else ""
+        return Freshness(
+            last_event=self._last_event,
+            last_full_read=min(answered, default=None) if len(answered) == len(standings) else None,
+            error=error,
+            error_since=min(failing, default=None),
+            held=tuple(map(str, self._book.held())),
+        )
+
+    def counts(self) -> Counts:
+        """Count the names: answered, answered from memory, never answered and failing."""
+        return self._book.counts()
+
+    async def first(self, seconds: float) -> None:
+        """Ask everything that is wanted once, for so long at the most.
+
+        What is published before it would take the endpoints from proxies that had them from a server before.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._resolve(lambda: None, self._book.complete)
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Resolve until cancelled; `changed` is called after each change of slices or problems."""
+        await self._resolve(changed, lambda: False)
+
+    async def _resolve(self, changed: Callable[[], None], enough: Callable[[], bool]) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                now = self._clock()
+                self._take_over(changed, now)
+                if enough():
+                    return
+                self._ask_what_is_due(group, now)
+                await self._next(now)
+
+    def _take_over(self, changed: Callable[[], None], now: datetime) -> None:
+        """Publish what the answers that have come so far come to."""
+        self._book.settle(now)
+        inventory, said = self._book.inventory, self._book.problems()
+        moved, known = inventory is not self._inventory, said == self._problems
+        self._inventory, self._problems = inventory, said
+        if moved:
+            self._last_event = now
+            _log.info("dns_endpoints_changed", slices=len(inventory.slices))
+        if moved or not known:
+            changed()
+
+    def _ask_what_is_due(self, group: asyncio.TaskGroup, now: datetime) -> None:
+        for question in self._book.due(now, AT_ONCE - len(self._asking)):
+            self._asking.add(question)
+            group.create_task(self._ask(question), name=f"dns {question}")
+
+    async def _ask(self, question: Question) -> None:
+        try:
+            answer = await self._resolver.ask(question)
+        except asyncio.CancelledError:
+            self._book.give_back(question)
+            raise
+        finally:
+            self._asking.discard(question)
+        self._book.heard(question, answer, self._clock())
+        self._wake.set()
+
+    async def _next(self, now: datetime) -> None:
+        """Wait for something to do: an answer, another wish, a question or a belief that is due."""
+        soonest = self._book.next_due(now, room=len(self._asking) < AT_ONCE)
+        wait = None if soonest is None else max((soonest - self._clock()).total_seconds(), 0.001)
+        with contextlib.suppress(TimeoutError):  # it is due
+            async with asyncio.timeout(wait):
+                await self._wake.wait()
+            await asyncio.sleep(GATHER_SECONDS)
+        self._wake.clear()

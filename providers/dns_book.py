@@ -1,0 +1,153 @@
+"""All that is known of the names of all services, kept current: no input or output, and no clock.
+
+An answer costs what it touches: the services whose names asked for it.
+"""
+
+import heapq
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from mesh.endpoints import Inventory, slice_key
+from mesh.objects import EndpointSlice, ObjectKey, Problem
+from mesh.service import Service, ServiceKey
+from providers.contract import Counts
+from providers.dns_records import Failed, Found, Question, Standing
+from providers.dns_schedule import Pacing, heard, questions_of
+from providers.dns_slices import Slices, counts, problems, settled
+from providers.guard import Guarded
+
+
+class DnsBook:
+    """Which questions there are and when each is due; what was answered; what is in force by it.
+
+    What is wanted and heard counts once `settle` was called.
+    """
+
+    def __init__(self, pacing: Pacing, hold: timedelta) -> None:
+        self._pacing = pacing
+        self._hold = hold
+        self._wanted: dict[ServiceKey, Service] = {}
+        self._touched: set[ServiceKey] = set()
+        self._needs: dict[ServiceKey, frozenset[Question]] = {}
+        self._askers: dict[Question, set[ServiceKey]] = {}
+        self._unasked: dict[Question, None] = {}
+        self._agenda: list[tuple[datetime, Question]] = []
+        self._forced: dict[ServiceKey, Guarded[Slices]] = {}
+        self._held: dict[ServiceKey, datetime] = {}
+        self._said: dict[ServiceKey, tuple[Problem, ...]] = {}
+        self._counts: dict[ServiceKey, Counts] = {}
+        self.known: dict[Question, Standing] = {}
+        self.inventory = Inventory()
+
+    def want(self, services: Iterable[Service]) -> bool:
+        """Take over which services are to be resolved; say whether that is anything new."""
+        wanted = {each.key: each for each in services if each.dns_names}
+        both = {**self._wanted, **wanted}
+        self._touched.update(key for key in both if self._wanted.get(key) != wanted.get(key))
+        self._wanted = wanted
+        return bool(self._touched)
+
+    def heard(self, question: Question, answer: Found | Failed, now: datetime) -> None:
+        """Take over an answer; one that nobody waits for any more is nothing."""
+        if question in self._askers:
+            standing = heard(self.known.get(question), answer, now, self._pacing)
+            self.known[question] = standing
+            heapq.heappush(self._agenda, (standing.due, question))
+            self._touched.update(self._askers[question])
+
+    def settle(self, now: datetime) -> None:
+        """Bring what is in force up to date."""
+        self._touched.update(key for key, until in self._held.items() if until <= now)
+        touched, self._touched = sorted(self._touched), set()
+        edits: dict[ObjectKey, EndpointSlice | None] = {}
+        for key in touched:
+            self._take_needs(key)
+            before = self._forced.get(key, Guarded(()))
+            edits.update(dict.fromkeys(map(slice_key, before.in_force)))
+            service = self._wanted.get(key)
+            if service is None:
+                self._forget(key)
+                continue
+            after = settled(service, self.known, before, now, self._hold)
+            edits.update((slice_key(each), each) for each in after.in_force)
+            self._remember(service, after)
+        if edits:
+            self.inventory = self.inventory.changed({}, edits)
+
+    def due(self, now: datetime, room: int) -> list[Question]:
+        """Take at most `room` questions that are to be asked now: new ones, then those that wait longest.
+
+        Whoever takes one owes an answer to `heard`, or returns it.
+        """
+        found = list(self._unasked)[:room]
+        for question in found:
+            del self._unasked[question]
+        while len(found) < room and self._agenda and self._agenda[0][0] <= now:
+            moment, question = heapq.heappop(self._agenda)
+            if question in self.known and self.known[question].due == moment:
+                found.append(question)
+        return found
+
+    def give_back(self, question: Question) -> None:
+        """Return a question that was taken and not asked."""
+        if question in self.known:
+            heapq.heappush(self._agenda, (self.known[question].due, question))
+        elif question in self._askers:
+            self._unasked[question] = None
+
+    def next_due(self, now: datetime, *, room: bool) -> datetime | None:
+        """Return when there is something to do: a question, if there is room for one, or a belief."""
+        moments = [until for until in self._held.values() if until > now]
+        if room and self._agenda:
+            moments.append(self._agenda[0][0])
+        return min(moments, default=None)
+
+    def complete(self) -> bool:
+        """Say whether every question has been asked once."""
+        return len(self.known) == len(self._askers)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Return what is wrong, sorted."""
+        return tuple(sorted(problem for said in self._said.values() for problem in said))
+
+    def held(self) -> tuple[ServiceKey, ...]:
+        """Return the services whose emptiness is held back, sorted."""
+        return tuple(sorted(self._held))
+
+    def counts(self) -> Counts:
+        """Count the names."""
+        of = self._counts.values()
+        return Counts(sum(c.good for c in of), sum(c.stale for c in of), sum(c.refused for c in of))
+
+    def _take_needs(self, key: ServiceKey) -> None:
+        """Ask what a service's names need now, and forget what nobody needs any more."""
+        service, before = self._wanted.get(key), self._needs.pop(key, frozenset())
+        names = service.dns_names if service is not None else ()
+        needs = frozenset(question for name in names for question in questions_of(name, self.known))
+        for question in before - needs:
+            self._askers[question].discard(key)
+            if not self._askers[question]:
+                del self._askers[question]
+                self.known.pop(question, None)
+                self._unasked.pop(question, None)
+        for question in sorted(needs - before):
+            if question not in self._askers:
+                self._askers[question] = set()
+                self._unasked[question] = None
+            self._askers[question].add(key)
+        if needs:
+            self._needs[key] = needs
+
+    def _remember(self, service: Service, forced: Guarded[Slices]) -> None:
+        key = service.key
+        self._forced[key] = forced
+        self._said[key] = problems(service, self.known, forced)
+        self._counts[key] = counts(service, self.known)
+        if forced.held_since is None:
+            self._held.pop(key, None)
+        else:
+            self._held[key] = forced.held_since + self._hold
+
+    def _forget(self, key: ServiceKey) -> None:
+        for table in (self._forced, self._held, self._said, self._counts):
+            table.pop(key, None)

@@ -1,0 +1,86 @@
+"""What a driver is given to start its proxies' control plane: typed values, and small protocols."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from certs.material import ServiceCertificate
+from mesh.config import MeshConfig
+from mesh.identity import ServiceIdentity
+from sidecars.events import Events
+from sidecars.lifetime import Lifetime
+from xds.access import Authenticator, Observer
+from xds.cache import Snapshots
+from xds.limits import Limits
+from xds.status import StreamStatus
+
+if TYPE_CHECKING:
+    from xds.server import TlsIdentity  # gRPC takes its time to import, and not everybody serves
+
+DebugAnswer = Callable[[Mapping[str, str]], Awaitable[Mapping[str, object]]]
+"""From a query to what a page says, as JSON has it; never a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesConfig:
+    """How the control plane reaches the Kubernetes API that it runs under."""
+
+    server: str
+    token_file: Path
+    authority_file: Path
+
+
+class CertificateManager(Protocol):
+    """The service certificates of the mesh."""
+
+    @property
+    def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
+        """Return those in force."""
+        ...
+
+
+class DebugHandlers(Protocol):
+    """Where a driver adds pages of its own to the debug server; a path is `/debug/` and a word."""
+
+    def page(self, path: str, shows: str, answer: DebugAnswer) -> None:
+        """Add a page; `shows` says in a line what it is about."""
+
+    def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
+        """Add the driver's streams to those of all: `/debug/xds`, and each proxy's in `/debug/proxy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Who may be served, who is told of it, and what it may cost: the same for every driver.
+
+    `authenticator` knows the ledger and the mesh, and refuses proxies of other drivers. What `observer` is
+    told is in the list of proxies, the metrics and the log.
+    """
+
+    authenticator: Authenticator
+    observer: Observer
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerContext:
+    """All that a driver's `start` is given.
+
+    `port` 0 lets the system choose. `server_certificate` and `config` are asked whenever the answer is
+    needed: both change. `kubernetes` is None outside a cluster. `catalog` has what this driver's own
+    translation came to, by proxy, and None for the proxies of others.
+    """
+
+    host: str
+    port: int
+    server_certificate: "Callable[[], TlsIdentity]"
+    namespace: str
+    kubernetes: KubernetesConfig | None
+    config: Callable[[], MeshConfig]
+    catalog: Snapshots
+    certificates: CertificateManager
+    clients: Clients
+    events: Events
+    debug: DebugHandlers
+    lifetime: Lifetime

@@ -1,0 +1,71 @@
+"""The document driver, as the mesh knows it."""
+
+from typing import Final
+
+from catalog.provenance import Certified
+from catalog.proxy import ProxyPolicy
+from sidecars.contexts import ControllerContext
+from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document
+from sidecars.driver import Capability, Credentials, Piece
+from sidecars.health import HealthProbes
+from sidecars.injection import names, patching
+from sidecars.injection.sidecar import Sidecar, control_plane
+from sidecars.pod import InjectorContext, Pod
+from xds.resource import Resource, TypeUrl
+
+PORT: Final = 15129
+
+
+class DocumentDriver:
+    """For whatever reads JSON and enforces identities by port; the sidecar's image is the user's own."""
+
+    @property
+    def name(self) -> str:
+        """Return `document`."""
+        return "document"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Return the little it can do: admit identities to ports that a proxy binds itself."""
+        return frozenset({Capability.EXPLICIT_INTERCEPTION, Capability.TCP_ROUTES})
+
+    @property
+    def proxy_server_port(self) -> int:
+        """Return the HTTPS port."""
+        return PORT
+
+    @property
+    def types(self) -> frozenset[TypeUrl]:
+        """Return the type of documents, and that of credentials."""
+        return frozenset({DOCUMENT, CREDENTIALS})
+
+    @property
+    def ready_type(self) -> TypeUrl:
+        """Return the documents' type."""
+        return DOCUMENT
+
+    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
+        """Return the one document."""
+        return (document(policy),)
+
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
+        """Return the document as the one piece."""
+        return (Piece(document, (policy,)),)
+
+    def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
+        """Return the certificate, key and roots as one piece."""
+        return (Piece(credentials, (credentials_,), Certified(credentials_.certificate.identity)),)
+
+    async def start(self, context: ControllerContext) -> HealthProbes:
+        """Serve documents, with `/debug/documents` beside it."""
+        from sidecars.document.server import start  # an HTTP server takes its time to import
+
+        return await start(context)
+
+    def patch(self, context: InjectorContext) -> Pod:
+        """Return the pod with the user's own sidecar, told where its document and credentials are."""
+        told = {
+            "MESHWRIGHT_DOCUMENT": f"https://{control_plane(context)}/v1/document",
+            "MESHWRIGHT_CREDENTIALS": names.CREDENTIALS_DIRECTORY,
+        }
+        return patching.patch(context, Sidecar(environment=told))

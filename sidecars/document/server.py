@@ -1,0 +1,194 @@
+"""The document server: `GET /v1/document`, versioned by ETag, for whom the certificate names."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from aiohttp import web
+
+from sidecars.contexts import ControllerContext
+from sidecars.document.readers import Readers
+from sidecars.document.tls import server_context
+from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
+from sidecars.errors import CannotStartError
+from sidecars.events import Event
+from sidecars.health import HealthProbe, HealthProbes
+from xds.access import Peer, Refused
+from xds.cache import NodeKey
+from xds.snapshot import Snapshot
+from xds.wire import Nonce, Response
+
+PATH: Final = "/v1/document"
+LONGEST_WAIT: Final = 60.0
+SWEEP_SECONDS: Final = 5.0
+_SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
+
+
+class DocumentServer:
+    """Answers proxies; used from one event loop."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._catalog = context.catalog
+        self._clients = context.clients
+        self._waiting: set[asyncio.Event] = set()
+        self.readers = Readers(context.clients.observer)
+
+    def application(self) -> web.Application:
+        """Return the one page there is."""
+        app = web.Application()
+        app.router.add_get(PATH, self._answer)
+        return app
+
+    def wake(self) -> None:
+        """Have everybody who waits be looked at again: who may be served has changed, or we end."""
+        for event in self._waiting:
+            event.set()
+
+    async def shown(self, query: Mapping[str, str]) -> Mapping[str, object]:
+        """Return the debug page: who has what, or one proxy's document. Credentials are never in it."""
+        if (name := query.get("proxy")) is None:
+            return {"readers": self.readers.shown()}
+        snapshot = self._catalog.snapshot(NodeKey(name))
+        if snapshot is None:
+            return {"document": None}
+        return {"document": json.loads(snapshot.resources(DOCUMENT)[NAME].body), "version": version(snapshot)}
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        peer = _peer(request)
+        try:
+            wait = min(float(request.query.get("wait", 0)), LONGEST_WAIT)
+        except ValueError:
+            return _said(400, "wait must be a number of seconds")
+        try:
+            node = self._clients.authenticator.authenticate(peer)
+            if self.readers.too_many(node, self._clients.limits):
+                return _said(429, "too many requests at once")
+            had = request.headers.get("If-None-Match", "").removeprefix("W/").strip('"')
+            with self._reading(node, peer):
+                self.readers.confirmed(node, had, self._version(node))
+                await self._changed(node, had, wait)
+                if self._clients.authenticator.authenticate(peer) != node:  # much may happen in a minute
+                    raise Refused("identity changed")
+                return self._current(node, had)
+        except Refused as refused:
+            self._clients.observer.refused(peer, refused.reason)
+            return _said(403, "refused")
+
+    @contextlib.contextmanager
+    def _reading(self, node: NodeKey, peer: Peer) -> Iterator[None]:
+        time = asyncio.get_running_loop().time
+        self.readers.began(node, peer, time(), datetime.now(UTC))
+        try:
+            yield
+        finally:
+            self.readers.ended(node, time())
+
+    async def _changed(self, node: NodeKey, had: str, seconds: float) -> None:
+        """Wait until there is something else than `had`, for so many seconds at most."""
+        event = asyncio.Event()
+        watch = self._catalog.watch(node, event.set)
+        self._waiting.add(event)
+        try:
+            if seconds > 0 and self._version(node) in ("", had):
+                async with asyncio.timeout(seconds):
+                    await event.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._waiting.discard(event)
+            self._catalog.unwatch(watch)
+
+    def _version(self, node: NodeKey) -> str:
+        snapshot = self._catalog.snapshot(node)
+        return "" if snapshot is None else version(snapshot)
+
+    def _current(self, node: NodeKey, had: str) -> web.Response:
+        snapshot = self._catalog.snapshot(node)
+        if snapshot is None:
+            return _said(404, "nothing is known for this proxy yet")
+        newest = version(snapshot)
+        headers = {"ETag": f'"{newest}"', "Cache-Control": "no-store"}
+        if had == newest:
+            return web.Response(status=304, headers=headers)
+        body = contents(snapshot)
+        response = Response(DOCUMENT, snapshot.version(DOCUMENT), Nonce(newest), snapshot.ordered(DOCUMENT))
+        self.readers.given(node, newest, datetime.now(UTC), response, len(body))
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+async def start(context: ControllerContext) -> HealthProbes:
+    """Serve documents until the context's lifetime is over; raise CannotStartError."""
+    server = DocumentServer(context)
+    drain = context.lifetime.drain_seconds
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=drain)
+    await runner.setup()
+    family = socket.AF_INET6 if ":" in context.host else socket.AF_INET
+    try:
+        listening = socket.create_server((context.host, context.port), family=family, backlog=128)
+    except OSError as error:
+        await runner.cleanup()
+        where = f"{context.host} port {context.port}"
+        raise CannotStartError(f"the document server cannot listen on {where}: {error.strerror}") from error
+    site = web.SockSite(runner, listening, ssl_context=server_context(context.server_certificate))
+    await site.start()
+
+    def on_event(event: Event) -> None:
+        del event
+        server.wake()
+
+    unsubscribe = context.events.subscribe(on_event)
+
+    async def close(grace: float) -> None:
+        unsubscribe()
+        for each in tuple(runner.sites):
+            await each.stop()
+        server.wake()  # who waits is answered now
+        if not grace and runner.server is not None:
+            await runner.server.shutdown(0.0)
+        await runner.cleanup()
+        server.readers.all_gone()
+
+    context.debug.streams(server.readers.statuses)
+    context.debug.page("/debug/documents", _SHOWS, server.shown)
+    context.lifetime.spawn("document server", context.lifetime.until_over(close))
+    context.lifetime.spawn("document readers", _sweeping(context, server))
+    probe = HealthProbe(listening.getsockname()[1])
+    return HealthProbes(liveness=probe, readiness=probe, startup=probe)
+
+
+async def _sweeping(context: ControllerContext, server: DocumentServer) -> None:
+    """Forget readers that ask no more, until the lifetime is over."""
+    while not context.lifetime.over:
+        await context.lifetime.pause(SWEEP_SECONDS)
+        server.readers.sweep(asyncio.get_running_loop().time())
+
+
+def version(snapshot: Snapshot) -> str:
+    """Return the version of a document with its credentials: a hash of both."""
+    return f"{snapshot.version(DOCUMENT)}-{snapshot.version(CREDENTIALS)}"
+
+
+def contents(snapshot: Snapshot) -> bytes:
+    """Return what is sent: the document, and the credentials of its reader."""
+    bodies = [snapshot.resources(each)[NAME].body for each in (DOCUMENT, CREDENTIALS)]
+    return b'{"credentials":' + bodies[1] + b',"document":' + bodies[0] + b"}"
+
+
+def _peer(request: web.Request) -> Peer:
+    connection = request.get_extra_info("ssl_object")
+    shown = connection.getpeercert(binary_form=True) if connection is not None else None
+    address = request.get_extra_info("peername") or ("", 0)
+    pem = ssl.DER_cert_to_PEM_cert(shown).encode("ascii") if shown else None
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    return Peer(pem, f"{host}:{address[1]}")
+
+
+def _said(status: int, words: str) -> web.Response:
+    return web.Response(
+        body=json.dumps({"error": words}).encode(), status=status, content_type="application/json"
+    )

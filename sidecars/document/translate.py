@@ -1,0 +1,96 @@
+"""ProxyPolicy in, the document out: JSON, sorted, equal bytes for equal policies."""
+
+import hashlib
+import json
+from typing import Any, Final
+
+from catalog.proxy import (
+    AccessRule,
+    Destination,
+    EveryoneInTheMesh,
+    InboundPort,
+    OutboundService,
+    ProxyPolicy,
+)
+from mesh.identity import ServiceIdentity
+from mesh.names import TrustDomain
+from sidecars.driver import Credentials
+from xds.resource import Resource, ResourceName, TypeUrl, Version
+
+_TYPES: Final = "type.meshwright.dev/meshwright.sidecars.document.v1."
+DOCUMENT: Final = TypeUrl(_TYPES + "Document")
+CREDENTIALS: Final = TypeUrl(_TYPES + "Credentials")
+NAME: Final = ResourceName("document")
+"""The one name of both: a proxy has one document."""
+
+
+def document(policy: ProxyPolicy) -> Resource:
+    """Return what a proxy may know of the mesh, without secrets."""
+    destinations = {(each.service, each.target_port): each for each in policy.destinations}
+    outbound = (_outbound(each, destinations, policy.trust_domain) for each in policy.outbound)
+    said = {
+        "identity": policy.identity.spiffe_id(policy.trust_domain),
+        "trustDomain": policy.trust_domain,
+        "tls": {"minimum": policy.tls.minimum.value, "maximum": policy.tls.maximum.value},
+        "inbound": [_inbound(each, policy.trust_domain) for each in policy.inbound],
+        "outbound": [each for each in outbound if each is not None],
+    }
+    return _resource(DOCUMENT, said)
+
+
+def credentials(held: Credentials) -> Resource:
+    """Return the workload's certificate with its key, and the roots, as PEM."""
+    said = {
+        "certificateChain": held.certificate.chain_pem.decode("ascii"),
+        "privateKey": held.certificate.key.reveal().decode("ascii"),
+        "trustBundle": held.trust_bundle.decode("ascii"),
+    }
+    return _resource(CREDENTIALS, said)
+
+
+def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:
+    body = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    return Resource(type_url, NAME, Version(hashlib.sha256(body).hexdigest()[:16]), body)
+
+
+def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
+    at = port.listen or port.application
+    return {
+        "address": at.address,
+        "port": port.port,
+        "application": {"address": port.application.address, "port": port.application.port},
+        "protocol": port.protocol.value,
+        "everyone": isinstance(port.access, EveryoneInTheMesh),
+        "admitted": sorted(each.spiffe_id(trust_domain) for each in _admitted(port)),
+    }
+
+
+def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
+    """Return who may connect, whatever they then ask for: a rule with matches admits nobody here."""
+    rules: tuple[AccessRule, ...] = () if isinstance(port.access, EveryoneInTheMesh) else port.access.rules
+    return frozenset(each for rule in rules if rule.matches is None for each in rule.principals)
+
+
+def _outbound(
+    service: OutboundService, destinations: dict[Any, Destination], trust_domain: TrustDomain
+) -> dict[str, Any] | None:
+    """Return a service that may be called; None where only routes or splits say where calls go."""
+    match service.routes:
+        case [only] if only.matches is None and only.split is None and len(only.backends) == 1:
+            backend = only.backends[0]
+        case _:
+            return None
+    found = destinations.get((backend.service, backend.target_port))
+    if found is None or found.as_called:
+        return None
+    return {
+        "service": str(service.service),
+        "port": service.port,
+        "protocol": service.protocol.value,
+        "listen": [{"address": each.address, "port": each.port} for each in service.listen],
+        "serverName": found.server_name,
+        "peers": sorted(each.spiffe_id(trust_domain) for each in found.identities),
+        "endpoints": [
+            {"address": each.address, "port": each.port, "weight": each.weight} for each in found.endpoints
+        ],
+    }

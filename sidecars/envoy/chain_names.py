@@ -1,0 +1,22 @@
+"""Names of outbound filter chains: written by the translation, read back beside the proxy."""
+
+import re
+from typing import Final
+
+from mesh.names import Namespace, Port, ServiceName
+from mesh.service import Protocol, ServiceKey
+
+_OUTBOUND: Final = re.compile(r"outbound_(?P<namespace>[^/_]+)/(?P<name>[^/_]+)_\d+_[a-z-]+")
+
+
+def outbound_chain(service: ServiceKey, port: Port, protocol: Protocol) -> str:
+    """Return `outbound_<ns>/<service>_<service port>_<protocol>`; no part of it can hold a `_`."""
+    return f"outbound_{service}_{port}_{protocol}"
+
+
+def called_service(chain: str) -> ServiceKey | None:
+    """Return the service that an outbound chain leads to, None for any other chain's name."""
+    found = _OUTBOUND.fullmatch(chain)
+    if found is None:
+        return None
+    return ServiceKey(Namespace(found["namespace"]), ServiceName(found["name"]))

@@ -1,0 +1,38 @@
+"""The Envoy driver's control plane: the ADS server, beside what else belongs to it."""
+
+from sidecars.contexts import ControllerContext
+from sidecars.events import Event
+from sidecars.health import HealthProbe, HealthProbes
+from xds.server import AdsServer
+
+
+async def start(context: ControllerContext) -> HealthProbes:
+    """Serve Envoys by ADS until the context's lifetime is over; raise ListenError."""
+    clients, lifetime = context.clients, context.lifetime
+    server = AdsServer(
+        context.catalog,
+        clients.authenticator,
+        context.server_certificate,
+        observer=clients.observer,
+        limits=clients.limits,
+    )
+    port = await server.start(f"{_bracketed(context.host)}:{context.port}")
+
+    def on_event(event: Event) -> None:
+        del event  # whatever it was, who is not to be served any more is found by asking of all
+        server.recheck()
+
+    unsubscribe = context.events.subscribe(on_event)
+
+    async def close(grace: float) -> None:
+        unsubscribe()
+        await server.stop(grace)
+
+    context.debug.streams(server.statuses)
+    lifetime.spawn("ADS server", lifetime.until_over(close))
+    probe = HealthProbe(port)
+    return HealthProbes(liveness=probe, readiness=probe, startup=probe)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

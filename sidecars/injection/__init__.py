@@ -1,0 +1,5 @@
+"""A pod in, the pod with a sidecar out: what every driver's `patch` has in common.
+
+Pure functions of an InjectorContext. It will never call the Kubernetes API, look at a clock, or put a key
+into a pod: keys stand in the Secret that `secret` describes, for whoever injects to create.
+"""

@@ -1,0 +1,73 @@
+"""What keeps a pod from having a sidecar, found before anything is made."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sidecars.errors import AlreadyPatchedError, CannotPatchError
+from sidecars.injection import names
+from sidecars.injection.sidecar import Sidecar
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, ProbeKind
+from sidecars.pod import InjectorContext, Pod, PodOs
+
+_TAKEN_PORTS: Final = (OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
+
+
+def check(context: InjectorContext, sidecar: Sidecar) -> None:
+    """Raise AlreadyPatchedError, or CannotPatchError with the first reason against the pod."""
+    containers = tuple(all_containers(context.pod))
+    if any(each.get("name") in (names.SIDECAR_CONTAINER, names.INIT_CONTAINER) for each in containers):
+        raise AlreadyPatchedError("the pod has a sidecar already")
+    for reason in _reasons(context, sidecar, containers):
+        raise CannotPatchError(reason)
+
+
+def all_containers(pod: Pod) -> Iterator[Mapping[str, Any]]:
+    """Yield every container of a pod, those that run first included."""
+    spec = pod.get("spec", {})
+    yield from spec.get("initContainers", ())
+    yield from spec.get("containers", ())
+
+
+def _reasons(
+    context: InjectorContext, sidecar: Sidecar, containers: tuple[Mapping[str, Any], ...]
+) -> Iterator[str]:
+    spec = context.pod.get("spec", {})
+    if not spec.get("containers"):
+        yield "spec.containers is empty"
+    if context.bootstrap_certificate is not None and context.bootstrap_certificate.name != context.proxy:
+        yield f"the certificate is of {context.bootstrap_certificate.name}, and the proxy is {context.proxy}"
+    if context.proxy.namespace != context.namespace:
+        yield f"the proxy {context.proxy} is not of namespace {context.namespace}"
+    if {each.get("name") for each in spec.get("volumes", ())} & set(names.VOLUMES):
+        yield "spec.volumes has a volume of one of the sidecar's names"
+    if not sidecar.intercepts:
+        return
+    yield from _too_early(spec)
+    if context.os is PodOs.WINDOWS:
+        yield "on Windows a pod's traffic cannot be led through a proxy: there are no iptables, and no agent"
+    if spec.get("hostNetwork"):
+        yield "spec.hostNetwork is true: the traffic of the whole node would be led through this sidecar"
+    yield from _conflicts(spec, containers)
+
+
+def _too_early(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the init containers whose probes are asked before the sidecar is there, and after it is."""
+    for each in spec.get("initContainers", ()):
+        found = [
+            kind for kind in ProbeKind if not {"httpGet", "tcpSocket", "grpc"}.isdisjoint(each.get(kind, ()))
+        ]
+        if found:
+            yield (
+                f"init container {each.get('name')} has a {found[0]} over the network, which is asked before "
+                "the sidecar runs and must be answered by it afterwards: use one of kind exec"
+            )
+
+
+def _conflicts(spec: Mapping[str, Any], containers: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
+    for each in containers:
+        context = {**spec.get("securityContext", {}), **each.get("securityContext", {})}
+        if context.get("runAsUser") == PROXY_UID:
+            yield f"container {each.get('name')} runs as user {PROXY_UID}: nothing that it sends is captured"
+        for port in each.get("ports", ()):
+            if port.get("containerPort") in _TAKEN_PORTS:
+                yield f"container {each.get('name')} has port {port['containerPort']}, which is the sidecar's"

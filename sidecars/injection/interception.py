@@ -1,0 +1,68 @@
+"""The init container that leads a pod's traffic through its proxy: `meshwright intercept`."""
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import Any
+
+from mesh.names import Port
+from sidecars.errors import CannotPatchError
+from sidecars.injection import names
+from sidecars.layout import PROXY_UID, STATUS_PORT
+from sidecars.pod import Exclusions, InjectorContext
+
+
+def init_container(context: InjectorContext, image: str) -> dict[str, Any]:
+    """Return the init container; it changes the pod's own network namespace, and nothing else."""
+    return {
+        "name": names.INIT_CONTAINER,
+        "image": image,
+        "imagePullPolicy": context.image_pull_policy.value,
+        "command": ["meshwright", "intercept"],
+        "args": list(arguments(context.exclusions)),
+        "securityContext": {
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "runAsNonRoot": False,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": False,  # iptables has its lock file in /run
+            "capabilities": {"add": ["NET_ADMIN", "NET_RAW"], "drop": ["ALL"]},
+        },
+    }
+
+
+def arguments(excluded: Exclusions) -> tuple[str, ...]:
+    """Return the options of `meshwright intercept`; the agent's own port is never captured."""
+    found = ["--uid", str(PROXY_UID)]
+    found += ["--exclude-inbound-ports", _ports((*excluded.inbound_ports, Port(STATUS_PORT)))]
+    if excluded.outbound_ports:
+        found += ["--exclude-outbound-ports", _ports(excluded.outbound_ports)]
+    if excluded.ranges_included is not None:
+        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included)]
+    if excluded.ranges_excluded:
+        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded)]
+    return tuple(found)
+
+
+def _ports(ports: Iterable[Port]) -> str:
+    wrong = [port for port in ports if not 1 <= port <= 65535]
+    if wrong:
+        raise CannotPatchError(f"port {wrong[0]} cannot be excluded: must be from 1 to 65535")
+    return ",".join(str(port) for port in sorted(set(ports)))
+
+
+def _ranges(which: str, ranges: tuple[str, ...]) -> str:
+    """Return ranges as the command reads them; IPv4 alone, which is what is captured."""
+    if not ranges:
+        raise CannotPatchError(f"the list of {which} outbound ranges is empty: leave it out")
+    found = []
+    for text in ranges:
+        try:
+            network = ip_network(text)
+        except ValueError as error:
+            raise CannotPatchError(f"{which} outbound range {text!r}: {error}") from error
+        if network.version != 4:
+            raise CannotPatchError(f"{which} outbound range {text}: only IPv4 is captured in pods")
+        if network.prefixlen == 0 and which == "excluded":
+            raise CannotPatchError(f"{which} outbound range {text} excludes everything")
+        found.append(network)
+    return ",".join(str(each) for each in sorted(set(found), key=str))

@@ -1,0 +1,43 @@
+"""What the parts of a sidecar agree on beside their workload: its user, ports, paths and files."""
+
+import enum
+from typing import Final
+
+PROXY_UID: Final = 1500
+"""The proxy's user: what it sends is not captured."""
+OUTBOUND_PORT: Final = 15001
+INBOUND_PORT: Final = 15003
+TPROXY_PORT: Final = 15006
+"""Where inbound connections arrive as they are (TPROXY), beside those that are redirected."""
+STATUS_PORT: Final = 15020
+"""The agent's own server: probes and metrics come to it from outside the mesh."""
+
+CHAIN_FILE: Final = "proxy.pem"
+KEY_FILE: Final = "proxy.key"
+AUTHORITY_FILE: Final = "ca.pem"
+
+PROBE_PREFIX: Final = "/app-health/"
+READY_PATH: Final = "/healthz/ready"
+LIVE_PATH: Final = "/healthz/live"
+
+
+class ProbeKind(enum.StrEnum):
+    """A container's probes, by the fields in which Kubernetes has them."""
+
+    LIVENESS = "livenessProbe"
+    READINESS = "readinessProbe"
+    STARTUP = "startupProbe"
+
+    @property
+    def word(self) -> str:
+        """Return the last part of the path under which the agent is asked for it."""
+        return {
+            ProbeKind.LIVENESS: "livez",
+            ProbeKind.READINESS: "readyz",
+            ProbeKind.STARTUP: "startupz",
+        }[self]
+
+
+def probe_path(container: str, kind: ProbeKind) -> str:
+    """Return the path under which the agent is asked for a container's probe."""
+    return f"{PROBE_PREFIX}{container}/{kind.word}"

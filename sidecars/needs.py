@@ -1,0 +1,70 @@
+"""What a policy needs that not every kind of proxy can do. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+from sidecars.driver import Capability
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Needed:
+    """A capability, and the object that makes it necessary: its kind, and where it is.
+
+    `subject` is the TrafficTarget, TrafficSplit or Service; None where it is the workload's own manifest
+    (`kind` Workload), or MeshConfig.
+    """
+
+    capability: Capability
+    kind: str
+    subject: PolicyKey | ServiceKey | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.subject is None else f"{self.kind} {self.subject}"
+
+
+def needs(policy: ProxyPolicy) -> tuple[Needed, ...]:
+    """Return what a policy needs, sorted, each once."""
+    return tuple(sorted(set(_needs(policy)), key=str_order))
+
+
+def str_order(needed: Needed) -> tuple[str, str]:
+    """Return what needs are sorted by; their subjects are of several types, which have no order."""
+    return (needed.capability.value, str(needed))
+
+
+def _needs(policy: ProxyPolicy) -> Iterator[Needed]:
+    match policy.interception:
+        case InterceptionKind.TRANSPARENT:
+            yield Needed(Capability.TRANSPARENT_INTERCEPTION, "Workload")
+        case InterceptionKind.EXPLICIT:
+            yield Needed(Capability.EXPLICIT_INTERCEPTION, "Workload")
+    if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
+        yield Needed(Capability.EGRESS_PASSTHROUGH, "MeshConfig")
+    for port in policy.inbound:
+        yield from _of_inbound(port)
+    for service in policy.outbound:
+        yield from _of_outbound(service)
+
+
+def _of_inbound(port: InboundPort) -> Iterator[Needed]:
+    if not port.protocol.is_http:
+        for service in port.services:
+            yield Needed(Capability.TCP_ROUTES, "Service", service)
+    if isinstance(port.access, OnlyRules):
+        for rule in port.access.rules:
+            if rule.matches is not None:
+                yield Needed(Capability.HTTP_ROUTES, "TrafficTarget", rule.target)
+
+
+def _of_outbound(service: OutboundService) -> Iterator[Needed]:
+    if not service.protocol.is_http:
+        yield Needed(Capability.TCP_ROUTES, "Service", service.service)
+    splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
+    for route in service.routes:
+        if route.split is not None:
+            yield Needed(splitting, "TrafficSplit", route.split)
+        if route.matches is not None and route.split is not None:
+            yield Needed(Capability.HTTP_ROUTES, "TrafficSplit", route.split)

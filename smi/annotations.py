@@ -1,0 +1,60 @@
+"""Annotations of our own, on Namespaces and on what runs in them.
+
+    meshwright.dev/permissive: "true"                        # Namespace: accept every client of the mesh
+    meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: be told of no more
+
+Their values are text, as Kubernetes has it; a value that is not understood refuses the object.
+"""
+
+from typing import Final
+
+from mesh.names import Namespace, ServiceName, is_dns_label
+from mesh.service import Egress, ServicePattern
+from smi.fields import Fields
+
+PERMISSIVE: Final = "meshwright.dev/permissive"
+EGRESS_SERVICES: Final = "meshwright.dev/egress-services"
+
+ANY: Final = "*"
+NONE: Final = "none"
+
+_EGRESS_RULE: Final = (
+    "must be services as namespace/name, either of which may be *, with commas between them; or none"
+)
+
+
+def permissive(annotations: Fields) -> bool | None:
+    """Read whether a namespace's workloads accept every client of the mesh, None where it is not said."""
+    match annotations.text(PERMISSIVE):
+        case None:
+            return None
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            annotations.wrong(PERMISSIVE, 'must be "true" or "false"')
+            return None
+
+
+def egress_services(annotations: Fields) -> Egress:
+    """Read which services proxies are to be told of: sorted, each once; None where it is not said."""
+    text = annotations.text(EGRESS_SERVICES)
+    if text is None:
+        return None
+    if text.strip() == NONE:
+        return ()
+    found = tuple(map(_pattern, text.split(",")))
+    known = {each for each in found if each is not None}
+    if len(known) < len(set(found)):
+        annotations.wrong(EGRESS_SERVICES, _EGRESS_RULE)
+    return tuple(sorted(known, key=str))
+
+
+def _pattern(text: str) -> ServicePattern | None:
+    namespace, slash, name = text.strip().partition("/")
+    if not slash or not all(each == ANY or is_dns_label(each) for each in (namespace, name)):
+        return None
+    return ServicePattern(
+        None if namespace == ANY else Namespace(namespace), None if name == ANY else ServiceName(name)
+    )
