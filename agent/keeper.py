@@ -2,24 +2,20 @@
 
 import asyncio
 import contextlib
-import ctypes
-import os
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Final, Protocol
 
 import structlog
 
+from agent.bound import NOT_STARTED, bound
 from agent.command import EnvoyOptions, serve, validate
 from agent.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
 from agent.runtime import RuntimeDirectory, remove_shared_memory
 
 _GENTLE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
-_NOT_STARTED: Final = 127
-_PR_SET_PDEATHSIG: Final = 1
-_libc = ctypes.CDLL(None)
 
 _log = structlog.get_logger("agent.keeper")
 
@@ -35,31 +31,18 @@ class Admin(Protocol):
         """Return the epoch that answers and is live; None while none is."""
 
 
-def bound_to_parent(parent: int) -> Callable[[], None]:
-    """Return what a child does before it becomes a program: it asks the kernel to die with its parent."""
-
-    def bind() -> None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the kernel was asked
-            os._exit(1)
-
-    return bind
-
-
 async def validated(options: EnvoyOptions, runtime: RuntimeDirectory) -> None:
     """Have Envoy judge the candidate; raise EnvoyRejected with what it says against it."""
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *validate(options, runtime.candidate),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            preexec_fn=bound_to_parent(os.getpid()),
-        )
-    except OSError as error:
-        raise EnvoyRejected(f"cannot run {options.program}: {error.strerror}") from error
+    process = await asyncio.create_subprocess_exec(
+        *bound(validate(options, runtime.candidate)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
     output, _ = await process.communicate()
+    words = " ".join(output.decode(errors="replace").split())[-1000:]
+    if process.returncode == NOT_STARTED:
+        raise EnvoyRejected(words)
     if process.returncode:
-        words = " ".join(output.decode(errors="replace").split())[-1000:]
         raise EnvoyRejected(f"Envoy does not accept {runtime.candidate}: {words}")
 
 
@@ -127,17 +110,11 @@ class Keeper:
         else:
             self._base_id = self._runtime.read_base_id()
         command = serve(self._options, self._runtime.bootstrap, epoch, self._base_id, self._runtime.base_id)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # Ctrl-C is for the agent, which ends Envoy in its own order
-                preexec_fn=bound_to_parent(os.getpid()),
-            )
-        except OSError as error:
-            _log.error("envoy cannot be run", program=self._options.program, reason=error.strerror)
-            self._spawn(self._exited(epoch, _NOT_STARTED))
-            return
+        process = await asyncio.create_subprocess_exec(
+            *bound(command),
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the agent, which ends Envoy in its own order
+        )
         _log.info("envoy started", epoch=epoch, pid=process.pid)
         self._processes[epoch] = process
         if self._lifecycle.epochs[epoch].killed:  # while it was being started

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-import tests.golden.forking  # noqa: F401 - imported for what it says before gRPC is imported
 from agent.lifecycle import Ending
 from catalog.groups import groups
 from catalog.identities import service_identities
