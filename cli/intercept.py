@@ -72,12 +72,12 @@ def intercept(
     uid: Annotated[int, typer.Option(help="The proxy's user: what it sends is not captured.")] = PROXY_UID,
     capture: Annotated[
         Capture,
-        typer.Option(help="How inbound connections reach the proxy; tproxy keeps the client's address."),
+        typer.Option(help="How inbound connections reach the proxy; the Workload must say tproxy, too."),
     ] = Capture.REDIRECT,
     inbound: Annotated[bool, typer.Option(help="Capture calls to the workload.")] = True,
     outbound: Annotated[bool, typer.Option(help="Capture calls of the workload.")] = True,
     ipv4: Annotated[bool, typer.Option(help="Capture IPv4.")] = True,
-    ipv6: Annotated[bool, typer.Option(help="Capture IPv6: the proxy must listen there too.")] = False,
+    ipv6: Annotated[bool, typer.Option(help="Capture IPv6; the Workload must say so, too.")] = False,
     inbound_port: Annotated[
         int | None,
         typer.Option(

@@ -33,8 +33,11 @@ _AT_ONCE: Final = 3
 class Bookstore:
     """A running bookstore, and the handles by which it is watched and checked."""
 
-    def __init__(self, state: Path, supervisor: Supervisor, interception: Interception) -> None:
+    def __init__(
+        self, state: Path, supervisor: Supervisor, interception: Interception, *, hot_restart: bool = False
+    ) -> None:
         self.state = state
+        self._hot_restart = hot_restart
         self.mesh = state / "mesh"
         self.supervisor = supervisor
         self.interception = interception
@@ -43,8 +46,14 @@ class Bookstore:
         self.programs = {place.name: AppClient(self._directory(place) / "app.sock") for place in PLACES}
 
     @classmethod
-    async def create(cls, state: Path, supervisor: Supervisor, mode: Mode) -> "Bookstore":
-        """Prepare the places of that mode, and choose free addresses and ports."""
+    async def create(
+        cls, state: Path, supervisor: Supervisor, mode: Mode, *, hot_restart: bool = False
+    ) -> "Bookstore":
+        """Prepare the places of that mode, and choose free addresses and ports.
+
+        With `hot_restart` the sidecars have an override of their bootstrap each, and restart hot when it
+        changes. Without, Envoys share no memory, and leave none if the demo is killed.
+        """
         interception: Interception
         if mode is Mode.TRANSPARENT:
             interception = await TransparentInterception.create(supervisor, state)
@@ -52,7 +61,7 @@ class Bookstore:
             interception = ExplicitInterception()
         supervisor.at_end(interception.release)
         await interception.prepare()
-        return cls(state, supervisor, interception)
+        return cls(state, supervisor, interception, hot_restart=hot_restart)
 
     async def start(self, wanted: dict[str, str]) -> None:
         """Start everything, with the manifests `wanted` in force; return when all programs answer."""
@@ -74,6 +83,10 @@ class Bookstore:
         """Return the host and port at which a place's program calls a service."""
         return self.interception.addresses.upstream(place, service), SERVICE_PORTS[service]
 
+    def override(self, place: Place) -> Path:
+        """Return the file that is laid over the bootstrap of a place's sidecar."""
+        return self._credentials(place) / "override.json"
+
     def _directory(self, place: Place) -> Path:
         return self.state / "programs" / place.name
 
@@ -87,6 +100,8 @@ class Bookstore:
             await self.plane.issue(place, out)
             if self.interception.mode is Mode.TRANSPARENT:
                 await self.interception.name_services(place, await self.plane.hosts(place))
+        if self._hot_restart:
+            self.override(place).write_text("{}", "utf-8")
         self.interception.own(place, out, sidecar=True)
 
     async def _start_sidecar(self, place: Place, envoy: str) -> None:
@@ -104,8 +119,11 @@ class Bookstore:
             *("--drain-seconds", "1"),
             *("--termination-least-seconds", "0"),
             *("--termination-most-seconds", "1"),
-            "--no-hot-restart",
         ]
+        if self._hot_restart:
+            command += ["--override", str(self.override(place)), "--parent-shutdown-seconds", "2"]
+        else:
+            command += ["--no-hot-restart"]
         log = self.state / "logs" / f"sidecar-{place.name}.log"
         await self.supervisor.start(
             f"sidecar of {place.name}", self.interception.sidecar(place, command), log

@@ -1,6 +1,9 @@
 """The access log: one JSON line per request or connection, on Envoy's standard output.
 
-Every filter chain has it, so it is made once; whoever puts it into a message copies it.
+Every filter chain has it, so it is made once; whoever puts it into a message copies it. It is two thirds of
+an outbound listener (1012 bytes for each HTTP chain), and stays: the same line as text would be 850 bytes,
+but text formats escape nothing, so that a quote in a User-Agent would write fields of its own, and numbers
+would become text. Access loggers cannot be discovered by a name of their own, as routes and secrets are.
 """
 
 from functools import cache

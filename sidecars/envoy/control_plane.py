@@ -30,7 +30,7 @@ async def start(context: ControllerContext) -> HealthProbes:
 
     context.debug.streams(server.statuses)
     lifetime.spawn("ADS server", lifetime.until_over(close))
-    probe = HealthProbe(port)
+    probe = HealthProbe(port, counted=True)
     return HealthProbes(liveness=probe, readiness=probe, startup=probe)
 
 

@@ -6,13 +6,14 @@ from catalog.provenance import Certified, Roots
 from catalog.proxy import ProxyPolicy
 from sidecars.contexts import ControllerContext
 from sidecars.driver import Capability, Credentials, Piece
+from sidecars.envoy.empty import empty
 from sidecars.envoy.secrets import service_certificate, trust_root
 from sidecars.envoy.translate import pieces, resources
 from sidecars.health import HealthProbes
 from sidecars.injection import patching
 from sidecars.injection.sidecar import agent_sidecar
 from sidecars.pod import InjectorContext, Pod
-from xds.resource import LISTENER, TYPES, Resource, TypeUrl
+from xds.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
 
 ADS_PORT: Final = 15128
 
@@ -60,6 +61,10 @@ class EnvoyDriver:
             Piece(service_certificate, (certificate,), Certified(certificate.identity)),
             Piece(trust_root, (domain, credentials.trust_bundle), Roots(domain)),
         )
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Return a resource of that type and name without content; see `sidecars.envoy.empty`."""
+        return empty(reference)
 
     async def start(self, context: ControllerContext) -> HealthProbes:
         """Serve ADS, with `/debug/xds` beside it."""

@@ -1,6 +1,5 @@
 """Real Envoys: which there are, and one that runs against our server."""
 
-import asyncio
 import json
 import os
 import shutil
@@ -13,6 +12,7 @@ import aiohttp
 
 from tests.conformance.control import ControlPlane, Keys, until
 from tests.conformance.resources import ADS, TYPE, Json
+from tests.golden.envoys import HERE, RunningEnvoy, keep
 from xds.status import Variant
 
 REPOSITORY = Path(__file__).parents[2]
@@ -91,27 +91,12 @@ class Envoy:
         cls, program: str, plane: ControlPlane, variant: Variant, folder: Path, ends: AsyncExitStack
     ) -> Self:
         """Start one that ends with the exit stack; return when it tells its address, not when it is live."""
-        file, admin, log = folder / "bootstrap.json", folder / "admin", folder / "envoy.log"
-        file.write_text(json.dumps(bootstrap(plane.port, plane.keys, variant)))
-        with (folder / "output").open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *("--config-path", str(file), "--concurrency", "1", "--disable-hot-restart"),
-                *("--log-level", "warning", "--log-path", str(log), "--admin-address-path", str(admin)),
-                *("--drain-time-s", "2", "--drain-strategy", "immediate"),
-                stdout=output,
-                stderr=output,
-            )
-
-        async def end() -> None:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-
-        ends.push_async_callback(end)
-        await until(lambda: process.returncode is not None or (admin.is_file() and admin.read_text()))
-        assert process.returncode is None, (folder / "output").read_text()[-2000:]
-        return cls(admin.read_text(), log)
+        (folder / "bootstrap.json").write_text(json.dumps(bootstrap(plane.port, plane.keys, variant)))
+        running = RunningEnvoy(folder, "", await ends.enter_async_context(HERE.session()))
+        keeping = await keep(program, running, HERE, 2, ends)
+        await until(lambda: keeping.done() or running.admin)
+        assert not keeping.done(), running.log.read_text()[-2000:]
+        return cls(running.admin, running.log)
 
     async def stat(self, name: str) -> int:
         """Return a counter or gauge; 0 for one that there is not (yet)."""

@@ -32,11 +32,11 @@ CONTROL_PLANE = "meshwright serve"
 
 
 @asynccontextmanager
-async def running(state: Path, mode: Mode) -> AsyncIterator[Bookstore]:
+async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> AsyncIterator[Bookstore]:
     """Run the bookstore with all sales of v1."""
     try:
         async with Supervisor(state) as supervisor:
-            bookstore = await Bookstore.create(state, supervisor, mode)
+            bookstore = await Bookstore.create(state, supervisor, mode, hot_restart=hot_restart)
             await bookstore.start(WANTED["F"])
             await supervisor.until("the first sale", lambda: _sold_by(bookstore, STORE_V1.name))
             yield bookstore

@@ -1,15 +1,13 @@
 """A real Envoy that rejects a resource: all else goes on, and a restarted one gets the last good version."""
 
 import asyncio
-import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from catalog.proxy import OutboundService
@@ -19,6 +17,7 @@ from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import names, routes
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests.feature.identity.conftest import Server, serve
+from tests.golden.envoys import HERE, RunningEnvoy, keep
 from xds.resource import Resource, encode
 
 __all__ = ["serve"]
@@ -86,8 +85,8 @@ DOCUMENTS = (BASE, *map(_service, ("buyer", "shop", "bank", "v1")), _server("v1"
 class Envoy:
     """One Envoy and its admin interface."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, running: RunningEnvoy) -> None:
+        self._running = running
 
     async def routes(self) -> dict[str, str]:
         """Return the route configurations in force, by name, each as text."""
@@ -101,11 +100,7 @@ class Envoy:
         return {each["name"] for each in dump.get("configs", []) if "active_state" in each}
 
     async def _get(self, path: str) -> dict[str, Any]:
-        with contextlib.suppress(FileNotFoundError, aiohttp.ClientError, OSError):
-            admin = (self._folder / "admin").read_text()
-            async with aiohttp.ClientSession() as session, session.get(f"http://{admin}{path}") as answer:
-                return dict(await answer.json()) if answer.status == 200 else {}
-        return {}
+        return dict(json.loads(await self._running.text(path) or "{}"))
 
 
 @asynccontextmanager
@@ -131,16 +126,11 @@ async def _running(program: str, server: Server, folder: Path, protocol: AdsProt
         protocol=protocol,
     )
     (folder / "bootstrap.json").write_text(bootstrap(settings))
-    options = ("--concurrency", "1", "--disable-hot-restart", "--admin-address-path", str(folder / "admin"))
-    with (folder / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            program, "-c", str(folder / "bootstrap.json"), *options, stdout=log, stderr=log
-        )
-    try:
-        yield Envoy(folder)
-    finally:
-        process.terminate()
-        await process.wait()
+    async with AsyncExitStack() as ends:
+        session = await ends.enter_async_context(HERE.session())
+        running = RunningEnvoy(folder, "", session)
+        await keep(program, running, HERE, 45, ends)
+        yield Envoy(running)
 
 
 async def _until(holds: Callable[[], Awaitable[object]]) -> None:

@@ -13,6 +13,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from tests.golden.envoys import HERE, RunningEnvoy, keep
+
 pytestmark = pytest.mark.envoy
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "two_clusters.py"
 
@@ -78,7 +80,8 @@ async def test_the_documented_example_runs_with_a_real_envoy(
     assert example.stdin is not None
     bootstrap = tmp_path / "bootstrap.json"
     bootstrap.write_bytes(await example.stdout.readline())
-    await start(ends, envoy, "-c", str(bootstrap), "--disable-hot-restart", "--concurrency", "1")
+    session = await ends.enter_async_context(HERE.session())
+    await keep(envoy, RunningEnvoy(tmp_path, "", session), HERE, 45, ends)
 
     await until_answered_by("first", front)
     example.stdin.write(b"second\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.command import EnvoyOptions, validate
 from certs.authority import CertificateAuthority
 from certs.ledger import Ledger
 from certs.proxy import issue_proxy
@@ -51,7 +52,7 @@ def test_envoy_validates_it(credentials: Path, protocol: AdsProtocol, host: str)
     file.write_text(bootstrap(settings))
     program = envoy_program()
     assert program is not None
-    command = [program, "--mode", "validate", "--log-level", "warning", "--config-path", str(file)]
+    command = validate(EnvoyOptions(program), file)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

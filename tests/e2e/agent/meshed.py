@@ -19,7 +19,7 @@ import aiohttp
 
 from demo.plane import COMMAND, ControlPlane, PlaneAddresses
 from demo.transparent import as_user
-from mesh.workload import Capture, Transparent
+from mesh.workload import Transparent
 from tests.e2e.agent.machines import APPLICATION_UID, PROXY_UID, Machine, machine
 from tests.e2e.agent.scenes import Agent, end, get_from
 from tests.e2e.policy import applications
@@ -68,11 +68,19 @@ spec: {{matches: {{ports: [{greeter}]}}}}
 ---
 apiVersion: access.smi-spec.io/v1alpha3
 kind: TrafficTarget
-metadata: {{name: to-the-shop, namespace: default}}
+metadata: {{name: books, namespace: default}}
 spec:
   destination: {{kind: ServiceAccount, name: shop, namespace: default}}
   sources: [{sources}]
-  rules: [{{kind: HTTPRouteGroup, name: books}}, {{kind: TCPRoute, name: greeter}}]
+  rules: [{{kind: HTTPRouteGroup, name: books}}]
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: greetings, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{sources}]
+  rules: [{{kind: TCPRoute, name: greeter}}]
 """
 
 
@@ -97,6 +105,7 @@ class Meshed:
     """The machines, the control plane on the switch, and an agent on each machine."""
 
     state: Path
+    family: socket.AddressFamily
     how: Transparent
     envoy: str
     ends: AsyncExitStack
@@ -106,26 +115,55 @@ class Meshed:
 
     @classmethod
     async def start(
+        cls,
+        state: Path,
+        family: socket.AddressFamily,
+        how: Transparent,
+        envoy: str,
+        ends: AsyncExitStack,
+        capabilities: tuple[str, ...] = (),
+    ) -> "Meshed":
+        """Start all, where peers reach the workloads by this family; return when both are served."""
+        made = await cls.without_agents(state, family, how, envoy, ends)
+        await asyncio.gather(*(made.agent(name, capabilities) for name in ADDRESSES))
+        await made.intercept(how)
+        await until(made.serves, 30)
+        return made
+
+    @classmethod
+    async def without_agents(
         cls, state: Path, family: socket.AddressFamily, how: Transparent, envoy: str, ends: AsyncExitStack
     ) -> "Meshed":
-        """Start all, where peers reach the workloads by this family; return when both proxies are ready."""
+        """Start the control plane and the shop's application."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
         _join(machines)
-        made = cls(state, how, envoy, ends, machines)
+        made = cls(state, family, how, envoy, ends, machines)
         (state / "mesh").mkdir()
-        workloads = "".join(_workload(name, family, how) for name in ADDRESSES)
-        (state / "mesh" / "workloads.yaml").write_text(workloads)
+        made.declare(how)
         made.apply(policy("alice", "shop"))
         await made.serve()
         await applications.start("shop", partial(_bound, machines["shop"]), ends)
-        await asyncio.gather(*(made._equip(name) for name in ADDRESSES))
         return made
 
     def apply(self, text: str) -> None:
-        """Change the policy's file, as an editor does."""
-        new = self.state / "mesh" / ".policy.new"
+        """Change the policy's file."""
+        self._write("policy.yaml", text)
+
+    def declare(self, how: Transparent) -> None:
+        """Change the workloads' file: say of both machines how they intercept."""
+        self._write("workloads.yaml", "".join(_workload(name, self.family, how) for name in ADDRESSES))
+
+    async def intercept(self, how: Transparent) -> None:
+        """Put the rules of both machines in force."""
+        flags = ["--capture", how.capture.value, *(["--ipv6"] if how.ipv6 else [])]
+        for each in ADDRESSES:
+            await asyncio.to_thread(self.machines[each].run, str(COMMAND), "intercept", *flags)
+
+    def _write(self, name: str, text: str) -> None:
+        """Replace a file of the mesh directory, as an editor does."""
+        new = self.state / "mesh" / f".{name}.new"
         new.write_text(text)
-        new.replace(self.state / "mesh" / "policy.yaml")
+        new.replace(self.state / "mesh" / name)
 
     async def serve(self) -> None:
         """Start the control plane, and wait until it answers."""
@@ -178,6 +216,11 @@ class Meshed:
         at = f"[{host}]" if family == V6 else host
         return await self.get(caller, f"http://{at}/books", family)
 
+    async def serves(self) -> bool:
+        """Say whether both machines get books at both addresses."""
+        calls = [self.books(caller, family) for caller in ADDRESSES for family in (V4, V6)]
+        return {status for status, _ in await asyncio.gather(*calls)} == {200}
+
     def log(self, name: str, caller: str) -> list[dict[str, Any]]:
         """Return a proxy's access log of calls that came in from that identity."""
         lines = (self.state / name / "agent.log").read_text().splitlines()
@@ -189,12 +232,7 @@ class Meshed:
         _, text = await self.agents[name].get(f"http://{ADMIN}/stats?filter={pattern}")
         return sum(int(line.rpartition(" ")[2]) for line in text.splitlines())
 
-    async def _equip(self, name: str) -> None:
-        await self.agent(name, ["net_admin"] if self.how.capture is Capture.TPROXY else [])
-        flags = ["--capture", self.how.capture.value, *(["--ipv6"] if self.how.ipv6 else [])]
-        await asyncio.to_thread(self.machines[name].run, str(COMMAND), "intercept", *flags)
-
-    async def agent(self, name: str, capabilities: list[str]) -> Agent:
+    async def agent(self, name: str, capabilities: tuple[str, ...]) -> Agent:
         """Give a machine its certificate and start its agent; return when its proxy is ready."""
         folder = self.state / name
         (folder / "run").mkdir(parents=True)
@@ -207,7 +245,7 @@ class Meshed:
         for each in (folder, *folder.rglob("*")):
             os.chown(each, PROXY_UID, PROXY_UID)
         command = [str(COMMAND), "agent", "--credentials", str(folder / "credentials"), "--ads", PLANE.ads]
-        command += ["--run", str(folder / "run"), "--envoy", self.envoy, "--concurrency", "1"]
+        command += ["--run", str(folder / "run"), "--envoy", str(self._program()), "--concurrency", "1"]
         command += ["--hosts-file", str(folder / "hosts"), "--override", str(folder / "override.json")]
         command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3"]
         command += ["--termination-least-seconds", "0", "--termination-most-seconds", "1"]
@@ -222,6 +260,14 @@ class Meshed:
         self.ends.push_async_callback(end, made)
         await until(made.ready, 40)
         return made
+
+    def _program(self) -> Path:
+        """Return a script of one line: Envoy, which may else keep a line of its log for ten seconds."""
+        script = self.state / "envoy"
+        if not script.exists():
+            script.write_text(f'#!/bin/sh\nexec {self.envoy} "$@" --file-flush-interval-msec 20\n')
+            script.chmod(0o755)
+        return script
 
 
 async def _gone(process: asyncio.subprocess.Process) -> None:

@@ -19,6 +19,8 @@ from tests.golden.live import LiveMesh, until
 NET = f"127.{60 + os.getpid() % 30}.{os.getpid() // 30 % 250}"
 SERVER, APPLICATION, CLIENT = f"{NET}.1", f"{NET}.2", f"{NET}.3"
 PORT = 8080
+DRAIN_SECONDS = 2
+"""Envoy's own drain time; an agent that ends may serve longer."""
 MESH = f"""
 apiVersion: v1
 kind: Service
@@ -126,7 +128,7 @@ class Scene:
         command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
         command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]
         command += ["--termination-least-seconds", "0", "--termination-most-seconds", "2"]
-        command += ["--drain-seconds", "2", "--parent-shutdown-seconds", "3", *more]
+        command += ["--drain-seconds", str(DRAIN_SECONDS), "--parent-shutdown-seconds", "3", *more]
         with (folder / "agent.log").open("wb") as log:
             process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         made = Agent(process, folder, admin, status, get)

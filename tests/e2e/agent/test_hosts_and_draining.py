@@ -1,17 +1,49 @@
 """Names on the machine follow what the proxy can call; an end waits for those who are being served."""
 
 import asyncio
+import contextlib
+import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Protocol
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from agent.hosts import BEGIN
-from tests.e2e.agent.scenes import APPLICATION, CLIENT, MESH, PORT, Scene, answered, get, when
+from tests.e2e.agent.scenes import APPLICATION, CLIENT, DRAIN_SECONDS, MESH, PORT, Scene, answered, get, when
 from tests.golden.live import serve, until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(90)]
-SLOW = 8081
+SLOW, GREETER = 8081, 7000
+LONG = (
+    MESH.replace(
+        f"targetPort: {PORT}, appProtocol: http}}",
+        f"targetPort: {SLOW}, appProtocol: http}}, "
+        f"{{name: greeter, port: {GREETER}, appProtocol: tcp-server-first}}",
+    ).replace(
+        f"localPort: {PORT}}}",
+        f"localPort: {PORT}}}, {{service: shop, port: {GREETER}, address: {CLIENT}, localPort: {GREETER}}}",
+    )
+    + f"""
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: TCPRoute
+metadata: {{name: greeter, namespace: default}}
+spec: {{matches: {{ports: [{GREETER}]}}}}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: greetings, namespace: default}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: default}}
+  sources: [{{kind: ServiceAccount, name: alice, namespace: default}}]
+  rules: [{{kind: TCPRoute, name: greeter}}]
+"""
+)
+"""The shop greets, too, and its web speaks WebSocket."""
 
 
 async def test_names_stand_in_the_hosts_file_as_long_as_they_lead_somewhere(
@@ -69,6 +101,135 @@ async def test_an_agent_that_ends_waits_for_a_long_answer_but_not_for_ever(
         assert (await asked)[1] == ""
         go_on.set()
     assert not await answered()
+
+
+@pytest.mark.parametrize(("most", "served"), [("30", True), ("1", False)])
+@pytest.mark.parametrize("protocol", ["tcp", "websocket"])
+async def test_an_agent_that_ends_waits_for_a_long_conversation_but_not_for_ever(
+    scene: Scene, ends: AsyncExitStack, protocol: str, most: str, served: bool
+) -> None:
+    """It goes on past Envoy's drain time; when one side ends it, nothing is waited for. Or it is cut."""
+    await _greet(ends)
+    scene.mesh.apply(LONG)
+    await scene.agent("alice-uuid")
+    shop = await scene.agent("shop-uuid", "--termination-most-seconds", most)
+    talking = Over[protocol](ends)
+    await until(lambda: _begun(talking), 10)
+    assert await talking.say("before") == "heard before"
+
+    shop.process.terminate()
+    await until(lambda: _draining(shop.status), 10)
+    if served:
+        enough = time.monotonic() + DRAIN_SECONDS + 0.5
+        while time.monotonic() < enough:
+            assert await talking.say("meanwhile") == "heard meanwhile"
+        assert shop.process.returncode is None
+        await talking.end()
+    async with asyncio.timeout(15):
+        assert await shop.process.wait() == 0
+    if not served:
+        assert await talking.say("after") == ""
+
+
+class Talk(Protocol):
+    """A conversation between the customer and the shop."""
+
+    async def begin(self) -> None:
+        """Begin it; ClientError, OSError, EOFError while nobody answers."""
+
+    async def say(self, word: str) -> str:
+        """Say a word and return the answer; empty where it was cut."""
+
+    async def end(self) -> None:
+        """End it."""
+
+
+class OverTcp:
+    """By lines, the server's greeting first."""
+
+    def __init__(self, ends: AsyncExitStack) -> None:
+        self._ends = ends
+
+    async def begin(self) -> None:
+        """Connect, and be greeted."""
+        self._reader, self._writer = await asyncio.open_connection(CLIENT, GREETER)
+        if await self._reader.readline() != b"welcome\n":
+            raise EOFError
+        self._ends.callback(self._writer.close)
+
+    async def say(self, word: str) -> str:
+        """Send a line, and read one."""
+        try:
+            self._writer.write(f"{word}\n".encode())
+            return (await self._reader.readline()).decode().strip()
+        except ConnectionError:
+            return ""
+
+    async def end(self) -> None:
+        """Hang up."""
+        self._writer.close()
+
+
+class OverWebSocket:
+    """By messages."""
+
+    def __init__(self, ends: AsyncExitStack) -> None:
+        self._ends = ends
+
+    async def begin(self) -> None:
+        """Ask for the upgrade."""
+        session = await self._ends.enter_async_context(aiohttp.ClientSession())
+        self._socket = await session.ws_connect(f"http://{CLIENT}:{PORT}/")
+
+    async def say(self, word: str) -> str:
+        """Send a message, and receive one."""
+        try:
+            await self._socket.send_str(word)
+            found = await self._socket.receive()
+        except ConnectionError:
+            return ""
+        return str(found.data) if found.type is aiohttp.WSMsgType.TEXT else ""
+
+    async def end(self) -> None:
+        """Close it."""
+        await self._socket.close()
+
+
+Over: dict[str, Callable[[AsyncExitStack], Talk]] = {"tcp": OverTcp, "websocket": OverWebSocket}
+
+
+async def _begun(talking: Talk) -> bool:
+    try:
+        await talking.begin()
+    except (aiohttp.ClientError, OSError, EOFError):
+        return False
+    return True
+
+
+async def _greet(ends: AsyncExitStack) -> None:
+    """Run what answers every line and every message, for as long as it is asked."""
+
+    async def lines(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"welcome\n")
+        with contextlib.suppress(ConnectionError):
+            while line := await reader.readline():
+                writer.write(b"heard " + line)
+        writer.close()
+
+    async def messages(request: web.Request) -> web.WebSocketResponse:
+        found = web.WebSocketResponse()
+        await found.prepare(request)
+        async for message in found:
+            await found.send_str(f"heard {message.data}")
+        return found
+
+    await serve(ends, APPLICATION, GREETER, lines)
+    app = web.Application()
+    app.router.add_get("/", messages)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    ends.push_async_callback(runner.cleanup)
+    await web.TCPSite(runner, APPLICATION, SLOW).start()
 
 
 async def _draining(status: str) -> bool:

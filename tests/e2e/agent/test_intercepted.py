@@ -1,20 +1,25 @@
 """Two machines whose traffic is intercepted, all of it real: IPv6 by REDIRECT, and TPROXY."""
 
-import asyncio
+import itertools
 import json
-from collections.abc import AsyncIterator
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import structlog
 
 from mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
-from tests.e2e.agent.machines import APPLICATION_UID
-from tests.e2e.agent.meshed import ADDRESSES, V4, V6, Meshed, policy
-from tests.e2e.policy import calls
+from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, V6, Meshed, policy
+from tests.e2e.agent.scenes import is_alive, when
 from tests.e2e.policy.applications import GREETER, HTTP
+from tests.e2e.policy.calls import CLOSED, exchange, load
 from tests.golden.live import until
 
 pytestmark = [
@@ -24,10 +29,16 @@ pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
-KINDS = {
-    "redirect-ipv6": (V6, Transparent(ipv6=True)),
-    "tproxy-ipv4": (V4, Transparent(Capture.TPROXY, ipv6=True)),
+TRANSPARENT = ("net_raw",)
+"""What it takes to listen for TPROXY."""
+TPROXY = Transparent(Capture.TPROXY, ipv6=True)
+KINDS: dict[str, tuple[socket.AddressFamily, Transparent, tuple[str, ...]]] = {
+    "redirect-ipv6": (V6, Transparent(ipv6=True), ()),
+    "tproxy-ipv4": (V4, TPROXY, TRANSPARENT),
 }
+BOOKS = (200, f"{HTTP} /books")
+REFUSED = (0, "")
+_log = structlog.get_logger(__name__)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=KINDS)
@@ -35,28 +46,203 @@ async def meshed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, envoy: str
 ) -> AsyncIterator[Meshed]:
     """Two machines in the mesh, which reach each other by IPv6 or by IPv4."""
-    family, how = KINDS[request.param]
+    family, how, capabilities = KINDS[request.param]
     async with AsyncExitStack() as ends:
-        yield await Meshed.start(tmp_path_factory.mktemp("meshed"), family, how, envoy, ends)
+        state = tmp_path_factory.mktemp("meshed")
+        yield await Meshed.start(state, family, how, envoy, ends, capabilities)
 
 
-async def test_calls_of_both_families_arrive_with_caller_and_address(meshed: Meshed) -> None:
-    """By mTLS from the caller's proxy, whose address the server's proxy sees; each is intercepted once."""
-    family = V4 if meshed.how.capture is Capture.TPROXY else V6
-    before = [await meshed.stat("alice", _TAKEN), await meshed.stat("shop", _TAKEN)]
-    assert [await meshed.books("alice", each) for each in (V4, V6)] == [(200, f"{HTTP} /books")] * 2
-    await until(lambda: _logged(meshed, "alice", 2))
+async def test_calls_to_both_families_arrive_from_whom_they_come(meshed: Meshed) -> None:
+    """Identity and address of the caller, and where it called, as the server's proxy logs them."""
+    known = len(meshed.log("shop", "alice"))
+    assert [await meshed.books("alice", each) for each in (V4, V6)] == [BOOKS, BOOKS]
+    await until(lambda: _logged(meshed, "alice", known + 2))
+    family = meshed.family
     for each in meshed.log("shop", "alice"):
-        assert each["caller"] == "spiffe://cluster.local/ns/default/sa/alice"
-        assert each["caller_address"].strip("[").startswith(ADDRESSES["alice"][family])
-        assert each["local_address"].strip("[").startswith(ADDRESSES["shop"][family])
-    # Were what a proxy sends intercepted too, its own calls would be among those that it took.
-    taken = [await meshed.stat("alice", _TAKEN), await meshed.stat("shop", _TAKEN)]
-    assert [now - then for now, then in zip(taken, before, strict=True)] == [2, 2]
+        assert _host(each["caller_address"]) == ADDRESSES["alice"][family]
+        assert _host(each["local_address"]) == ADDRESSES["shop"][family]
 
 
-_TAKEN = r"^listener\.(0\.0\.0\.0|\[__\])_150.*\.downstream_cx_total"
+async def test_a_proxy_takes_what_its_workload_sends_and_nothing_of_its_own(meshed: Meshed) -> None:
+    """So many calls, so many connections taken; were its own intercepted, there would be more, for ever."""
+    taken = r"_15001\.downstream_cx_total$"
+    before = await meshed.stat("alice", taken)
+    assert [await meshed.books("alice", V4) for _ in range(5)] == [BOOKS] * 5
+    assert await meshed.stat("alice", taken) - before == 5
+    assert await meshed.stat("alice", r"_1500[36]\.downstream_cx_total$") == 0
+
+
+async def test_a_workload_calls_itself_by_its_service_s_name(meshed: Meshed) -> None:
+    """Out and in again, authenticated like any other; the name is the one that the agent wrote."""
+
+    def named() -> set[str]:
+        lines = (meshed.state / "shop" / "hosts").read_text().splitlines()
+        return {line.split()[0] for line in lines if "shop.default" in line.split()}
+
+    await when(lambda: bool(named()))
+    (address,) = named()
+    known = len(meshed.log("shop", "shop"))
+    assert await meshed.get("shop", f"http://{address}/books") == BOOKS
+    await until(lambda: _logged(meshed, "shop", known + 1))
+
+
+async def test_a_protocol_whose_server_speaks_first(meshed: Meshed) -> None:
+    """No byte of the client's is waited for, with either rules."""
+    assert await _greeted(meshed) == "shop speaks first\nshop: hello\n"
+
+
+async def test_nothing_passes_that_is_not_allowed(meshed: Meshed) -> None:
+    """Another path, no rule any more, the workload's own address, and plain text from outside."""
+    where = {family: ADDRESSES["shop"][family] for family in (V4, V6)}
+    assert (await meshed.get("alice", f"http://{CALLED_AT[V4]}/letters"))[0] == 403
+
+    at = {V4: f"http://{where[V4]}:{HTTP}/books", V6: f"http://[{where[V6]}]:{HTTP}/books"}
+    for caller in ("alice", "switch"):
+        assert [await meshed.get(caller, at[each], each) for each in (V4, V6)] == [REFUSED, REFUSED]
+
+    meshed.apply(policy("shop"))
+    await until(lambda: _gets(meshed, REFUSED))
+    assert await _greeted(meshed) == CLOSED
+    assert await meshed.get("shop", f"http://{CALLED_AT[V4]}/books") == BOOKS
+    meshed.apply(policy("alice", "shop"))
+    await until(lambda: _gets(meshed, BOOKS))
+
+
+async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
+    """Under new connections of both families: nothing by a control plane that dies, or by hot restarts.
+
+    A killed Envoy's calls fail until it is back; they go nowhere else, and then none fails any more.
+    """
+    async with load(_both(meshed), 4) as under:
+        await under.more(100)
+        for name in ADDRESSES:
+            lost = Counter(under.every)
+            await _killed(meshed, name)
+            lost = under.every - lost
+            since = await under.more(100)
+            _say(meshed, f"the Envoy of {name} killed", lost, since)
+            assert set(lost) <= {"200", "0", "503"}
+            assert set(since) == {"200"}
+
+        before = Counter(under.every)
+        await meshed.crash()
+        await under.more(100)
+        await meshed.serve()
+        await until(meshed.synced, 40)
+        await under.more(100)
+        _say(meshed, "the control plane killed and back", under.every - before)
+        assert set(under.every - before) == {"200"}
+
+        before = Counter(under.every)
+        for name in ADDRESSES:
+            await _hot_restarted(meshed, name)
+            await under.more(100)
+        _say(meshed, "a hot restart of each Envoy", under.every - before)
+        assert set(under.every - before) == {"200"}
+
+
+async def test_another_kind_of_interception_loses_no_call(tmp_path: Path, envoy: str) -> None:
+    """From REDIRECT to TPROXY and back, by a manifest and the rules, without a restart."""
+    redirect = Transparent(ipv6=True)
+    async with AsyncExitStack() as ends:
+        meshed = await Meshed.start(tmp_path, V4, redirect, envoy, ends, TRANSPARENT)
+        async with load(_both(meshed), 2) as under:
+            await under.more(50)
+            meshed.declare(TPROXY)
+            await until(lambda: _listens(meshed, "inbound-listener-tproxy-ipv6", there=True))
+            await meshed.intercept(TPROXY)
+            await under.more(50)
+            assert await meshed.get("switch", f"http://{ADDRESSES['shop'][V4]}:{HTTP}/books") == REFUSED
+            assert await meshed.stat("shop", r"_15006\.no_filter_chain_match$") > 0
+            await meshed.intercept(redirect)
+            meshed.declare(redirect)
+            await until(lambda: _listens(meshed, "inbound-listener-tproxy-ipv6", there=False))
+            await under.more(50)
+        _log.info("to tproxy and back", **dict(under.every))
+        assert set(under.every) == {"200"}
+        assert [len(each.started()) for each in meshed.agents.values()] == [1, 1]
+
+
+async def _listens(meshed: Meshed, name: str, *, there: bool) -> bool:
+    agent = meshed.agents["shop"]
+    _, text = await agent.get(f"{agent.admin}/listeners")
+    return (name in {line.partition("::")[0] for line in text.splitlines()}) is there
+
+
+async def test_tproxy_without_the_capability_is_said_and_touches_nothing_else(
+    tmp_path: Path, envoy: str
+) -> None:
+    """Envoy may not make the socket, and rejects that listener; the one for REDIRECT is in force."""
+    async with AsyncExitStack() as ends:
+        how = Transparent(Capture.TPROXY)
+        meshed = await Meshed.without_agents(tmp_path, V4, how, envoy, ends)
+        agent = await meshed.agent("shop", ())
+
+        async def rejected() -> bool:
+            found = (await meshed.ask("/debug/policies"))["problems"]
+            said = [each for each in found if each["code"] == "resource-rejected"]
+            return [each["field"] for each in said] == ["listener inbound-listener-tproxy"]
+
+        await until(rejected, 20)
+        _, text = await agent.get(f"{agent.admin}/listeners")
+        names = {line.partition("::")[0] for line in text.splitlines()}
+        assert names == {"inbound-listener", "outbound-listener"}
+
+
+def _say(meshed: Meshed, what: str, outcomes: Counter[str], since: Counter[str] | None = None) -> None:
+    sent, failed = outcomes.total(), outcomes.total() - outcomes["200"]
+    after = (
+        {} if since is None else {"sent_since": since.total(), "failed_since": since.total() - since["200"]}
+    )
+    _log.info(what, capture=meshed.how.capture.value, sent=sent, failed=failed, **dict(outcomes), **after)
+
+
+def _both(meshed: Meshed) -> Callable[[], Awaitable[str]]:
+    """Return a call that goes to both families in turn, and answers with the status."""
+    families = itertools.cycle((V4, V6))
+
+    async def call() -> str:
+        return str((await meshed.books("alice", next(families)))[0])
+
+    return call
+
+
+async def _killed(meshed: Meshed, name: str) -> None:
+    """Kill a machine's Envoy, and wait until the next one serves."""
+    agent = meshed.agents[name]
+    known = agent.started()
+    os.kill(known[-1], signal.SIGKILL)
+    await when(lambda: len(agent.started()) > len(known))
+    await until(agent.ready, 30)
+    await until(meshed.serves, 30)
+
+
+async def _hot_restarted(meshed: Meshed, name: str) -> None:
+    """Change a machine's bootstrap, and wait until the next epoch serves alone."""
+    agent = meshed.agents[name]
+    epoch = await agent.epoch()
+    (meshed.state / name / "override.json").write_text(json.dumps({"node": {"metadata": {"new": True}}}))
+
+    async def new() -> bool:
+        return await agent.epoch() == epoch + 1
+
+    await until(new, 40)
+    await when(lambda: not is_alive(agent.started()[-2]))
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
 
 
 async def _logged(meshed: Meshed, caller: str, count: int) -> bool:
     return len(meshed.log("shop", caller)) >= count
+
+
+async def _gets(meshed: Meshed, wanted: tuple[int, str]) -> bool:
+    return [await meshed.books("alice", each) for each in (V4, V6)] == [wanted, wanted]
+
+
+async def _greeted(meshed: Meshed) -> str:
+    with meshed.place("alice").open_socket() as at:
+        at.setblocking(False)
+        return await exchange(CALLED_AT[V4], GREETER, first=True, at=at)

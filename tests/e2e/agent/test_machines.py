@@ -1,4 +1,4 @@
-"""Machines as network namespaces, an agent in each, traffic intercepted: an Envoy is killed under load."""
+"""Machines as network namespaces, an agent in each, traffic intercepted: Envoys end and begin under load."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from demo.bookstore import Bookstore
-from demo.topology import BOOKBUYER, Mode
+from demo.topology import BOOKBUYER, STORE_V1, Mode
 from tests.e2e.agent.conftest import missing_for_namespaces
 from tests.e2e.test_control_plane import all_connected, running, under_load, until_bought
 
@@ -47,3 +47,23 @@ async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(envoy: str, tmp_p
     assert set(outcomes) - {"200"} != set()
     # The batch of purchases that was under way when it came back may still hold failures.
     assert since["200"] >= 180
+
+
+async def test_a_hot_restart_of_buyer_and_store_loses_no_sale(envoy: str, tmp_path: Path) -> None:
+    """New connections all the while, each redirected to the same port, whichever epoch takes it."""
+    async with running(tmp_path, Mode.TRANSPARENT, hot_restart=True) as bookstore:
+        await bookstore.supervisor.until("all connected", lambda: all_connected(bookstore))
+        async with under_load(bookstore) as outcomes:
+            await until_bought(bookstore, outcomes, 100)
+            for place in (BOOKBUYER, STORE_V1):
+                (first,) = envoys(bookstore, place.name)
+                bookstore.override(place).write_text('{"node": {"metadata": {"new": true}}}')
+
+                def alone(name: str = place.name, old: int = first) -> bool:
+                    living = envoys(bookstore, name)
+                    return len(living) == 1 and living != [old]
+
+                await bookstore.supervisor.until(f"the next Envoy of {place.name}, alone", alone)
+                await until_bought(bookstore, outcomes, 100)
+        _log.info("hot restarts of the buyer's and the store's Envoy", all=dict(outcomes))
+    assert outcomes == {"200": outcomes.total()}

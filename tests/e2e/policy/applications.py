@@ -23,7 +23,7 @@ SERVED_BY = "x-served-by"
 async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
     """Run all but gRPC until the exit stack ends."""
     for port in (HTTP, ADMIN):
-        runner = web.AppRunner(_web(name, port), shutdown_timeout=0)
+        runner = web.AppRunner(_web(name, port), shutdown_timeout=0.1)
         await runner.setup()
         ends.push_async_callback(runner.cleanup)
         await web.SockSite(runner, bind(port)).start()

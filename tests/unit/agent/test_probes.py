@@ -109,7 +109,7 @@ async def serving(ends: AsyncExitStack, tls: ssl.SSLContext | None = None) -> in
 
     app = web.Application()
     app.router.add_get("/{path:.*}", page)
-    runner = web.AppRunner(app, shutdown_timeout=0)
+    runner = web.AppRunner(app, shutdown_timeout=0.01)  # 0 would be no bound at all
     await runner.setup()
     ends.push_async_callback(runner.cleanup)
     await web.TCPSite(runner, HERE, 0, ssl_context=tls).start()

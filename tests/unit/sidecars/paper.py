@@ -5,7 +5,7 @@ from sidecars.contexts import ControllerContext
 from sidecars.driver import Capability, Credentials, Piece
 from sidecars.health import HealthProbe, HealthProbes
 from sidecars.pod import InjectorContext, Pod
-from xds.resource import Resource, TypeUrl
+from xds.resource import Reference, Resource, TypeUrl
 
 
 class Paper:
@@ -31,6 +31,11 @@ class Paper:
         """Send nothing."""
         del credentials
         return ()
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Put nothing in its place."""
+        del reference
+        return None
 
     async def start(self, context: ControllerContext) -> HealthProbes:
         """Pretend to listen."""

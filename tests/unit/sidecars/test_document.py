@@ -68,6 +68,12 @@ def test_who_may_connect_stands_in_it() -> None:
     ]
 
 
+def test_without_an_address_of_its_own_there_is_none_to_bind() -> None:
+    """In transparent interception, as every Pod is read: a program that admits callers listens by itself."""
+    said = _document(_policy(POLICY, workload("one", explicit=False)))
+    assert [(each["address"], each["port"]) for each in said["inbound"]] == [(None, 90), (None, 8080)]
+
+
 def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
     """With who may answer there; a split service is left out, not sent to one of its backends."""
     assert _document(_policy(POLICY, workload("one")))["outbound"] == []
@@ -84,6 +90,15 @@ def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
         "peers": ["spiffe://cluster.local/ns/shop/sa/store"],
         "endpoints": [{"address": "10.0.0.1", "port": 8080, "weight": 1}],
     }
+
+
+def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None:
+    """Its form without endpoints, for those who call one of them, does not take the other's place."""
+    policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
+    as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.destinations)
+    both = replace(policy, destinations=(*policy.destinations, *as_called))
+    assert _document(both) == _document(policy)
+    assert [len(each["endpoints"]) for each in _document(both)["outbound"]] == [1, 1]
 
 
 def test_equal_policies_make_equal_documents() -> None:

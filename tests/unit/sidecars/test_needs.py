@@ -17,7 +17,7 @@ from sidecars.driver import Capability
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.lint import Installed, problems
 from sidecars.needs import Needed, needs
-from tests.unit.sidecars.meshes import POLICY, mesh_config, namespace, view, workload
+from tests.unit.sidecars.meshes import DRIVER, POLICY, mesh_config, namespace, view, workload
 
 STORE = ServiceKey(Namespace("shop"), ServiceName("store"))
 BY_PATH, HALVES = PolicyKey(Namespace("shop"), "by-path"), PolicyKey(Namespace("shop"), "halves")
@@ -78,6 +78,17 @@ def test_what_a_driver_cannot_do_is_said_of_each_workload() -> None:
     assert {each.code for each in problems(of, INSTALLED)} == {Code.INCAPABLE}
 
 
+def test_a_pod_is_taken_for_intercepted() -> None:
+    """Nothing in a Pod says otherwise, so a driver that cannot intercept does not fit it: that is said."""
+    said_of_it = f"labels: {{meshwright.dev/proxy-uuid: p}}, annotations: {{{DRIVER}: document}}"
+    metadata = f"metadata: {{name: p, namespace: shop, {said_of_it}}}"
+    pod = f"apiVersion: v1\nkind: Pod\n{metadata}\nstatus: {{podIP: 10.0.0.7}}\n"
+    (said,) = problems(view(pod), INSTALLED)
+    assert (said.code, str(said.key), said.value) == (Code.INCAPABLE, "Pod shop/p", "document")
+    because = "transparent-interception, which is needed for a Pod, which is taken for intercepted"
+    assert said.expected.startswith(f"cannot do {because}: ")
+
+
 CLASS = "spec.sidecar.sidecarClass"
 ANNOTATION = "metadata.annotations.meshwright.dev/sidecar-driver"
 
@@ -101,6 +112,20 @@ ANNOTATION = "metadata.annotations.meshwright.dev/sidecar-driver"
                     "MeshConfig osm-system/osm-mesh-config",
                     "spec.sidecar.sidecarClass",
                     "pipy",
+                )
+            ],
+        ),
+        (
+            (
+                workload("one"),
+                mesh_config("sidecarDrivers: [{sidecarName: envoy, sidecarDisabledMTLS: true}]"),
+            ),
+            [
+                (
+                    Code.NO_MTLS,
+                    "MeshConfig osm-system/osm-mesh-config",
+                    "spec.sidecar.sidecarDrivers.sidecarDisabledMTLS",
+                    "envoy",
                 )
             ],
         ),

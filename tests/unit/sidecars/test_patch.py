@@ -17,7 +17,7 @@ from agent.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
 from certs.material import PrivateKey, ProxyCertificate
 from cli.agent import agent as agent_command
 from cli.main import app
-from mesh.config import MeshConfig
+from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port
 from sidecars.document.driver import DocumentDriver
@@ -27,13 +27,13 @@ from sidecars.errors import AlreadyPatchedError, CannotPatchError
 from sidecars.injection import names, probes
 from sidecars.injection.patching import restored, secret
 from sidecars.layout import STATUS_PORT, ProbeKind
-from sidecars.pod import Exclusions, InjectorContext, OriginalProbe, PodOs, PullPolicy
+from sidecars.pod import InjectorContext, OriginalProbe, PodOs, PullPolicy
 from sidecars.selection import Selection
 from tests.unit.controller.histories import EPOCH
 
 PODS = Path(__file__).parent / "pods"
 PROXY = ProxyName.parse("5b1c.store.shop")
-IMAGES = Selection("envoy", "proxy:1", "proxy-windows:1", "init:1", 15128, disabled_mtls=False)
+IMAGES = Selection("envoy", "proxy:1", "proxy-windows:1", "init:1", 15128)
 DOCUMENT = replace(IMAGES, driver="document", linux_image="reader:1", proxy_server_port=15129)
 CERTIFICATE = ProxyCertificate(PROXY, "01", EPOCH, b"chain", PrivateKey(b"the key"))
 

@@ -27,44 +27,44 @@ def mesh(
 @pytest.mark.parametrize(
     ("config", "environment", "named", "expected"),
     [
-        (mesh(), {}, {}, Selection("envoy", "", "", "", 15128, disabled_mtls=False)),
-        (mesh(), ENVIRONMENT, {}, Selection("envoy", "env", "env-w", "env-i", 15128, disabled_mtls=False)),
+        (mesh(), {}, {}, Selection("envoy", "", "", "", 15128)),
+        (mesh(), ENVIRONMENT, {}, Selection("envoy", "env", "env-w", "env-i", 15128)),
         (
             mesh(ENTRY),
             ENVIRONMENT,
             {},
-            Selection("envoy", "entry", "entry-w", "entry-i", 16000, disabled_mtls=True),
+            Selection("envoy", "entry", "entry-w", "entry-i", 16000),
         ),
         (
             mesh(ENTRY, linux="mesh", windows="mesh-w", init="mesh-i"),
             ENVIRONMENT,
             {},
-            Selection("envoy", "mesh", "mesh-w", "mesh-i", 16000, disabled_mtls=True),
+            Selection("envoy", "mesh", "mesh-w", "mesh-i", 16000),
         ),
         (
             mesh(ENTRY, windows="mesh-w"),
             {},
             {},
-            Selection("envoy", "entry", "mesh-w", "entry-i", 16000, disabled_mtls=True),
+            Selection("envoy", "entry", "mesh-w", "entry-i", 16000),
         ),
         (
             mesh(name=""),
             ENVIRONMENT,
             {},
-            Selection("pipy", "env", "env-w", "env-i", 6060, disabled_mtls=False),
+            Selection("pipy", "env", "env-w", "env-i", 6060),
         ),
-        (mesh(name=""), {}, {}, Selection("envoy", "", "", "", 15128, disabled_mtls=False)),
+        (mesh(name=""), {}, {}, Selection("envoy", "", "", "", 15128)),
         (
             mesh(ENTRY, PIPY, linux="mesh"),
             {},
             {"named": "pipy"},
-            Selection("pipy", "pipy-entry", "", "", 6060, disabled_mtls=False),
+            Selection("pipy", "pipy-entry", "", "", 6060),
         ),
         (
             mesh(ENTRY, PIPY, linux="mesh"),
             {},
             {"named": "envoy"},
-            Selection("envoy", "mesh", "entry-w", "entry-i", 16000, disabled_mtls=True),
+            Selection("envoy", "mesh", "entry-w", "entry-i", 16000),
         ),
     ],
 )

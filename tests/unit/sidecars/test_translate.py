@@ -122,6 +122,23 @@ def test_a_tcp_port_that_admits_nobody_is_shut() -> None:
     assert found["typedPerFilterConfig"]["envoy.filters.http.rbac"]["rbac"] == {"rules": {}}
 
 
+def test_a_tcp_port_names_who_is_admitted_twice() -> None:
+    """In the handshake and in the rules behind it: a mistake in one of the lists opens nothing."""
+    other = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
+    rules = (AccessRule(KEY, (BUYER, other)), AccessRule(PolicyKey(DEFAULT, "u"), (BUYER,)))
+    (chain,) = only(policy(inbound=(inbound(OnlyRules(rules), Protocol.TCP),)), LISTENER)["filterChains"]
+    demanded = chain["transportSocket"]["typedConfig"]["commonTlsContext"]["combinedValidationContext"]
+    sans = demanded["defaultValidationContext"]["matchTypedSubjectAltNames"]
+    policies = chain["filters"][0]["typedConfig"]["rules"]["policies"].values()
+    admitted = {
+        principal["authenticated"]["principalName"]["exact"]
+        for each in policies
+        for principal in each["principals"]
+    }
+    assert [each["matcher"]["exact"] for each in sans] == sorted(admitted)
+    assert len(admitted) == 2
+
+
 @pytest.mark.parametrize(
     ("transparent", "inbound_at", "outbound_at"),
     [

@@ -6,7 +6,9 @@ from mesh.names import Namespace, ServiceName
 from mesh.objects import NamespaceObject
 from mesh.service import Egress, ServicePattern
 from mesh.workload import Workload
-from tests.unit.smi.reading import complaints, value
+from sidecars.injection import names
+from smi.own_names import INJECTED
+from tests.unit.smi.reading import complaints, reading, value
 
 EGRESS = "meshwright.dev/egress-services"
 PERMISSIVE = "meshwright.dev/permissive"
@@ -72,6 +74,64 @@ def test_what_is_no_service_is_refused(text: str) -> None:
     for write in (namespace, pod, workload):
         found = complaints(write(f'{{{EGRESS}: "{text}"}}'))
         assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "expected"),
+    [
+        (
+            namespace("{meshwright.dev/permisive: 'true'}"),
+            "annotations[meshwright.dev/permisive]",
+            f"did you mean {PERMISSIVE}?",
+        ),
+        (
+            pod("{meshwright.dev/egress-service: a/b}"),
+            "annotations[meshwright.dev/egress-service]",
+            f"did you mean {EGRESS}?",
+        ),
+        (
+            workload(f"{{{PERMISSIVE}: 'true'}}"),
+            f"annotations[{PERMISSIVE}]",
+            "it is an annotation of Namespace",
+        ),
+        (
+            workload("{meshwright.dev/x: ''}"),
+            "annotations[meshwright.dev/x]",
+            f"known on a Workload are {EGRESS}, meshwright.dev/sidecar-driver",
+        ),
+        (
+            f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{{PERMISSIVE}: 'true'}}}}",
+            f"labels[{PERMISSIVE}]",
+            "it is an annotation",
+        ),
+        (
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, annotations: {meshwright.dev/x: y}}",
+            "annotations[meshwright.dev/x]",
+            "no annotations of ours are read on a ServiceAccount",
+        ),
+        (
+            pod("{}, labels: {meshwright.dev/proxy-uid: y}"),
+            "labels[meshwright.dev/proxy-uid]",
+            "did you mean meshwright.dev/proxy-uuid?",
+        ),
+    ],
+)
+def test_a_name_of_ours_that_nobody_reads_is_said(written: str, named: str, expected: str) -> None:
+    """With what may have been meant; the object is in force."""
+    found = reading(written)
+    (said,) = found.problems
+    assert (said.severity, said.code, said.field) == ("warning", "MW1025", f"metadata.{named}")
+    assert said.expected == f"says nothing here; {expected}"
+    assert len(found.objects) == 1
+
+
+def test_names_that_are_read_or_another_s_are_not_said() -> None:
+    """Those of a patched pod among them."""
+    ours = {names.MESH_ANNOTATION, names.DRIVER_ANNOTATION, names.PROBES_ANNOTATION}
+    assert {*ours, names.ORIGINALS_ANNOTATION} == INJECTED
+    assert (
+        complaints(pod(f"{{{', '.join(f'{each}: x' for each in sorted(INJECTED))}, other.dev/x: y}}")) == []
+    )
 
 
 @pytest.mark.parametrize("text", ['"yes"', '"True"', '""', '"1"'])

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from mesh.config import MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.names import Port
 from smi.durations import parse_duration
 from tests.unit.smi.reading import complaints, reading, value
 
@@ -43,7 +44,13 @@ def test_config_with_everything_that_is_honoured() -> None:
     cipherSuites: [A, B]
     ecdhCurves: [P-256]
     maxDataPlaneConnections: 7
-  traffic: {enableEgress: true, enablePermissiveTrafficPolicyMode: true}
+  traffic:
+    enableEgress: true
+    enablePermissiveTrafficPolicyMode: true
+    inboundPortExclusionList: [9100, 22, 9100]
+    outboundPortExclusionList: [6379]
+    outboundIPRangeInclusionList: [10.0.0.0/8]
+    outboundIPRangeExclusionList: [10.2.0.0/16, 10.1.0.1]
   certificate: {serviceCertValidityDuration: 1h30m}
 """
     driver = SidecarDriverSettings("envoy", "e:1", "w:1", "i:1", 15128, disabled_mtls=True)
@@ -60,7 +67,8 @@ def test_config_with_everything_that_is_honoured() -> None:
         ("P-256",),
         7,
     )
-    expected = MeshConfig(True, True, timedelta(minutes=90), sidecar)
+    kept = Exclusions((Port(22), Port(9100)), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.1/32", "10.2.0.0/16"))
+    expected = MeshConfig(True, True, timedelta(minutes=90), sidecar, kept)
     assert value(_config(spec)) == expected
     assert value(_config(spec, "v1alpha1")) == expected
 
@@ -69,7 +77,7 @@ def test_known_fields_without_effect_are_one_line() -> None:
     """They are accepted whatever they hold, and named together."""
     spec = """
   sidecar: {localProxyMode: PodIP, resources: {limits: {cpu: 1}}}
-  traffic: {outboundPortExclusionList: [6379]}
+  traffic: {networkInterfaceExclusionList: [eth1], outboundIPRangeInclusionList: []}
   observability: {osmLogLevel: info, tracing: {enable: false}}
   featureFlags: {enableWASMStats: true}
 """
@@ -78,7 +86,7 @@ def test_known_fields_without_effect_are_one_line() -> None:
         (
             "read, not used: spec.featureFlags.enableWASMStats, spec.observability.osmLogLevel, "
             "spec.observability.tracing, spec.sidecar.localProxyMode, spec.sidecar.resources, "
-            "spec.traffic.outboundPortExclusionList"
+            "spec.traffic.networkInterfaceExclusionList"
         )
     ]
     assert [pair[1] for pair in found.objects] == [MeshConfig()]
@@ -93,6 +101,18 @@ def test_known_fields_without_effect_are_one_line() -> None:
         (
             "{certificate: {serviceCertValidityDuration: 1 day}}",
             ("error", "MW1013", "spec.certificate.serviceCertValidityDuration", '"1 day"'),
+        ),
+        (
+            "{traffic: {outboundPortExclusionList: [0]}}",
+            ("error", "MW1013", "spec.traffic.outboundPortExclusionList[0]", "0"),
+        ),
+        (
+            "{traffic: {outboundIPRangeExclusionList: [10.0.0.1/8]}}",
+            ("error", "MW1013", "spec.traffic.outboundIPRangeExclusionList[0]", '"10.0.0.1/8"'),
+        ),
+        (
+            "{traffic: {outboundIPRangeInclusionList: [fd00::/8]}}",
+            ("error", "MW1013", "spec.traffic.outboundIPRangeInclusionList[0]", '"fd00::/8"'),
         ),
         ("{sidecar: {logLevel: loud}}", ("error", "MW1013", "spec.sidecar.logLevel", '"loud"')),
         (

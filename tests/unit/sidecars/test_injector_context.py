@@ -1,0 +1,178 @@
+"""What is known of a pod before it is patched: whose words count, and what cannot be."""
+
+from typing import Any
+
+import pytest
+
+from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings
+from mesh.identity import ProxyName
+from mesh.names import Namespace, Port, ProxyUuid
+from mesh.objects import NamespaceObject
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.errors import CannotPatchError, UnknownDriverError
+from sidecars.injection.context import (
+    EXCLUDED_RANGES,
+    INBOUND_PORTS,
+    INCLUDED_RANGES,
+    OUTBOUND_PORTS,
+    Injector,
+    exclusions,
+    injector_context,
+)
+from sidecars.layout import ProbeKind
+from sidecars.pod import InjectorContext, OriginalProbe, PodOs
+from sidecars.selection import Selection
+
+INJECTOR = Injector("mesh", Namespace("system"), {"envoy": 15128, "document": 15129}, trust_bundle=b"roots")
+SHOP = NamespaceObject(Namespace("shop"))
+DRIVER = "meshwright.dev/sidecar-driver"
+NODE_OS = {"nodeSelector": {"kubernetes.io/os": "windows"}}
+PROBE = {"tcpSocket": {"port": 1}}
+MESH_WIDE = Exclusions((Port(9100),), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.0/16",))
+IMAGES = SidecarSettings(linux_image="proxy:1", init_image="init:1")
+
+
+def pod(annotations: dict[str, str] | None = None, **spec: object) -> dict[str, Any]:
+    """Return a pod."""
+    containers = [{"name": "store", "readinessProbe": PROBE}]
+    found: dict[str, Any] = {"metadata": {"name": "store-0"}, "spec": {"containers": containers, **spec}}
+    if annotations:
+        found["metadata"]["annotations"] = annotations
+    return found
+
+
+def context(
+    of: dict[str, Any], config: MeshConfig | None = None, within: NamespaceObject = SHOP
+) -> InjectorContext:
+    """Return the context of a pod."""
+    return injector_context(INJECTOR, config or MeshConfig(), within, of, ProxyUuid("5b1c"))
+
+
+def test_everything_is_there() -> None:
+    """The whole value, of a pod that says nothing of itself."""
+    assert context(pod()) == InjectorContext(
+        pod=pod(),
+        os=PodOs.LINUX,
+        namespace=Namespace("shop"),
+        mesh_name="mesh",
+        control_plane_namespace=Namespace("system"),
+        proxy=ProxyName.parse("5b1c.default.shop"),
+        config=MeshConfig(),
+        selection=Selection("envoy", "", "", "", 15128),
+        trust_bundle=b"roots",
+        original_probes=(OriginalProbe("store", ProbeKind.READINESS, PROBE),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mesh_wide", "annotations", "expected"),
+    [
+        (Exclusions(), {}, Exclusions()),
+        (MESH_WIDE, {}, MESH_WIDE),
+        (Exclusions(), {INBOUND_PORTS: "22, 9100,22"}, Exclusions((Port(22), Port(9100)))),
+        (MESH_WIDE, {INBOUND_PORTS: ""}, MESH_WIDE),
+        (
+            MESH_WIDE,
+            {
+                INBOUND_PORTS: "22",
+                OUTBOUND_PORTS: "6379,5432",
+                INCLUDED_RANGES: "192.168.0.0/16",
+                EXCLUDED_RANGES: "10.1.0.0/16, 10.2.0.0/16",
+            },
+            Exclusions(
+                (Port(22), Port(9100)),
+                (Port(5432), Port(6379)),
+                ("10.0.0.0/8", "192.168.0.0/16"),
+                ("10.1.0.0/16", "10.2.0.0/16"),
+            ),
+        ),
+        (Exclusions(), {INCLUDED_RANGES: "10.0.0.0/8"}, Exclusions(ranges_included=("10.0.0.0/8",))),
+    ],
+)
+def test_lists_of_the_pod_are_added_to_those_of_the_mesh(
+    mesh_wide: Exclusions, annotations: dict[str, str], expected: Exclusions
+) -> None:
+    """Ports are sorted, each once; without ranges to include it is every address."""
+    assert exclusions(mesh_wide, annotations) == expected
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "http", "80,,81", "1-9", "-1", "\u0661"])
+def test_what_is_no_port_is_refused_by_name(text: str) -> None:
+    """A list that is half understood would leave something captured that must not be."""
+    with pytest.raises(
+        CannotPatchError, match=r"annotation openservicemesh\.io/outbound-port-exclusion-list: "
+    ):
+        exclusions(Exclusions(), {OUTBOUND_PORTS: text})
+
+
+@pytest.mark.parametrize(
+    ("own", "namespaces", "mesh_s", "expected"),
+    [
+        ("", "", "", "envoy"),
+        ("", "", "document", "document"),
+        ("", "document", "envoy", "document"),
+        ("envoy", "document", "document", "envoy"),
+    ],
+)
+def test_the_nearest_word_chooses_the_driver(own: str, namespaces: str, mesh_s: str, expected: str) -> None:
+    """The pod's, its namespace's, MeshConfig's; with the port of MeshConfig's entry."""
+    within = NamespaceObject(Namespace("shop"), annotations=((DRIVER, namespaces),) if namespaces else ())
+    config = MeshConfig(
+        sidecar=SidecarSettings(mesh_s, (SidecarDriverSettings(expected, proxy_server_port=7),))
+    )
+    found = context(pod({DRIVER: own} if own else {}), config, within)
+    assert found.selection == Selection(expected, "", "", "", 7)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, PodOs.LINUX),
+        ({"os": {"name": "windows"}}, PodOs.WINDOWS),
+        (NODE_OS, PodOs.WINDOWS),
+        ({"os": {"name": "linux"}, **NODE_OS}, PodOs.LINUX),
+    ],
+)
+def test_the_operating_system(spec: dict[str, Any], expected: PodOs) -> None:
+    """What the pod says of itself, or else of its node."""
+    assert context(pod(**spec)).os is expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "expected"),
+    [
+        ({}, {"serviceAccountName": "store"}, "5b1c.store.shop"),
+        ({}, {"serviceAccount": "old"}, "5b1c.old.shop"),
+        ({"meshwright.dev/service": "web"}, {"serviceAccountName": "store.v2"}, "5b1c.web.shop"),
+    ],
+)
+def test_the_proxy_is_named_as_its_pod_will_be_read(
+    annotations: dict[str, str], spec: dict[str, Any], expected: str
+) -> None:
+    """By the primary service: the annotation's, else that of the ServiceAccount's name."""
+    assert str(context(pod(annotations, **spec)).proxy) == expected
+
+
+def test_what_cannot_be_is_said() -> None:
+    """An unknown driver is never guessed at, nor an operating system; a dotted account needs a service."""
+    with pytest.raises(UnknownDriverError, match="'pipy' is unknown"):
+        context(pod({DRIVER: "pipy"}))
+    with pytest.raises(CannotPatchError, match="operating system 'plan9'"):
+        context(pod(os={"name": "plan9"}))
+    with pytest.raises(CannotPatchError, match=r"primary service 'store\.v2' is no DNS label"):
+        context(pod(serviceAccountName="store.v2"))
+
+
+def test_the_rules_have_what_both_exclude() -> None:
+    """As far as the arguments of the init container, in the patched pod."""
+    config = MeshConfig(sidecar=IMAGES, exclusions=MESH_WIDE)
+    patched = EnvoyDriver().patch(
+        context(pod({OUTBOUND_PORTS: "5432", EXCLUDED_RANGES: "10.2.0.0/16"}), config)
+    )
+    assert patched["spec"]["initContainers"][-1]["args"] == [
+        *("--uid", "1500"),
+        *("--exclude-inbound-ports", "9100,15020"),
+        *("--exclude-outbound-ports", "5432,6379"),
+        *("--include-outbound-ranges", "10.0.0.0/8"),
+        *("--exclude-outbound-ranges", "10.1.0.0/16,10.2.0.0/16"),
+    ]
