@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from admin.access import access_pairs
 from admin.jsonable import Document, jsonable
-from admin.reading import MeshReading
+from admin.reading import LoopReading, MeshReading
 from catalog.hosts import hosts
 from catalog.view import View
 from mesh.names import Namespace
@@ -54,6 +54,16 @@ def config(reading: MeshReading) -> Document:
     return {
         "mesh_config": jsonable(view.config) if view is not None else None,
         "settings": jsonable(reading.settings()),
+    }
+
+
+def loop(reading: LoopReading) -> Document:
+    """Return the last moments at which the event loop was held, newest first, with what a wave was at."""
+    return {
+        "late": [
+            {"at": jsonable(each.at), "seconds": round(each.seconds, 3), "doing": each.doing or None}
+            for each in reading.late_moments()
+        ]
     }
 
 

@@ -5,6 +5,7 @@ takes a second or two: it is imported when first used, and all this is to be run
 """
 
 import importlib
+import json
 import re
 import typing
 import warnings
@@ -15,7 +16,7 @@ from typing import Final
 from google.protobuf.any_pb2 import Any
 
 from admin.jsonable import Json
-from admin.labels import short_type
+from admin.labels import type_word
 from xds.resource import TYPES, Resource
 from xds.snapshot import Snapshot
 
@@ -37,21 +38,25 @@ _TYPE_NAME: Final = re.compile(rb"type\.googleapis\.com/((?:[a-z][a-z0-9_]*\.)+)
 
 
 def decoded(snapshot: Snapshot) -> dict[str, Json]:
-    """Return a snapshot's resources by type and name, in the order of a push."""
+    """Return a snapshot's resources by type and name, in the order of a push; or those of another driver."""
+    others = tuple(each for each in snapshot.types() if each not in TYPES)
     return {
-        short_type(type_url): {
+        type_word(type_url): {
             resource.name: {"version": resource.version, "resource": decode(resource)}
             for resource in snapshot.ordered(type_url)
         }
-        for type_url in TYPES
+        for type_url in others or TYPES
     }
 
 
 def decode(resource: Resource) -> Json:
     """Return one resource as JSON, in Envoy's field names, with every secret replaced.
 
-    What cannot be decoded is said in its place: a debug page must not fail for one resource.
+    One that is not of xDS is shown if it is JSON and not `secret`. What cannot be decoded is said in its
+    place: a debug page must not fail for one resource.
     """
+    if resource.type_url not in TYPES:
+        return _other(resource)
     wrapped = Any.FromString(resource.body)
     try:
         message = _message_type(wrapped.type_url).parse(wrapped.value)
@@ -78,6 +83,16 @@ def masked(value: object) -> Json:
             return value
         case _:
             return str(value)
+
+
+def _other(resource: Resource) -> Json:
+    """Return a resource of another driver than Envoy's."""
+    if resource.secret:
+        return REDACTED
+    try:
+        return masked(json.loads(resource.body))
+    except ValueError:
+        return {"undecodable": f"{len(resource.body)} bytes that are no JSON"}
 
 
 def _module(package: str) -> ModuleType:

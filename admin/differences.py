@@ -2,13 +2,13 @@
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from admin.decoding import decode
 from admin.jsonable import Document
-from admin.labels import short_type
+from admin.labels import type_word
 from admin.naming import NotShown
 from admin.pushes import Push
 from admin.reading import MeshReading
@@ -30,12 +30,13 @@ class Pair:
     after: Resource
 
 
-def read_type(word: str) -> TypeUrl:
-    """Return the type of a word such as `route`, or of a type URL; raise NotShown."""
-    for type_url in TYPES:
-        if word in (type_url, short_type(type_url)):
+def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
+    """Return the type of a word such as `route`, or of a type URL: of xDS or `served`; raise NotShown."""
+    known = dict.fromkeys((*TYPES, *served))
+    for type_url in known:
+        if word in (type_url, type_word(type_url)):
             return type_url
-    words = ", ".join(sorted(map(short_type, TYPES)))
+    words = ", ".join(sorted(map(type_word, known)))
     raise NotShown(f"there is no type {word[:200]!r}: it is one of {words}")
 
 
@@ -51,11 +52,11 @@ def pair(
 
     Without `after` it is the version in force, without `before` the one that the proxy was sent before it.
     """
-    what = f"{short_type(type_url)} {name[:200]}"
-    if type_url == SECRET:
-        raise NotShown("what a secret holds is never shown, nor what changed in it")
+    what = f"{type_word(type_url)} {name[:200]}"
     snapshot = reading.snapshot(proxy)
     current = snapshot.resources(type_url).get(name) if snapshot is not None else None
+    if type_url == SECRET or (current is not None and current.secret):
+        raise NotShown("what a secret holds is never shown, nor what changed in it")
     if after is None:
         if current is None:
             raise NotShown(f"{proxy} is not served {what}{_kept(reading, proxy, type_url, name)}")
@@ -85,7 +86,7 @@ def difference(shown: Pair) -> Document:
     )
     return {
         "proxy": str(shown.proxy),
-        "type": short_type(shown.after.type_url),
+        "type": type_word(shown.after.type_url),
         "name": shown.after.name,
         "from": shown.before.version,
         "to": shown.after.version,

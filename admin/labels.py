@@ -2,6 +2,7 @@
 
 from typing import Final
 
+_OTHER: Final = "other"
 _SHORT: Final = {
     "Cluster": "cluster",
     "ClusterLoadAssignment": "endpoint",
@@ -9,9 +10,16 @@ _SHORT: Final = {
     "Listener": "listener",
     "RouteConfiguration": "route",
     "Document": "document",
+    "Credentials": "credentials",
 }
 
 
 def short_type(type_url: str) -> str:
     """Return the label value of a type URL: a word of a closed set, whatever a client sends."""
-    return _SHORT.get(type_url.rpartition(".")[2], "other")
+    return _SHORT.get(type_url.rpartition(".")[2], _OTHER)
+
+
+def type_word(type_url: str) -> str:
+    """Return what a type is called on a page: its short word, or else the type URL itself."""
+    word = short_type(type_url)
+    return type_url if word == _OTHER else word

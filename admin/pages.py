@@ -78,6 +78,7 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         Page("/debug/explain", "why a call may pass or not; ?from=&to=&method=&path=&header=", explain),
         Page("/debug/certs", "certificates issued", of(lambda: certificates(reading, clock()))),
         Page("/debug/config", "MeshConfig and settings", of(lambda: debug.config(reading))),
+        Page("/debug/loop", "when the event loop was held, and by what", of(lambda: debug.loop(reading))),
         Page("/debug/sources", "sources: how fresh, what they hold", of(lambda: sources(reading, clock()))),
     )
 

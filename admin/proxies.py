@@ -9,7 +9,7 @@ from admin.naming import workload_of
 from admin.reading import MeshReading, ProxyStanding, ProxyState
 from admin.standing import Known, duration, newest, pending, why
 from admin.streams import plain_address, sync
-from catalog.admission import is_admitted
+from catalog.admission import WAITS_FOR, is_admitted
 from catalog.view import View
 from certs.ledger import LedgerEntry
 from mesh.identity import ProxyName
@@ -48,7 +48,15 @@ def known(
             return []
         return [str(each) for each in reading.objects_behind(name, type_url, resource)]
 
-    return Known(tuple(streams), issued.get(str(name)), reading.failure(name), reading.rejected(name), behind)
+    entry, failure, rejected = issued.get(str(name)), reading.failure(name), reading.rejected(name)
+    return Known(tuple(streams), entry, failure, rejected, behind, _waits_for(reading.view(), name))
+
+
+def _waits_for(view: View | None, name: ProxyName) -> str:
+    """Return why the workload of a proxy gets no traffic yet."""
+    if view is None or name.uuid not in view.workloads_by_uuid or is_admitted(view, name):
+        return ""
+    return WAITS_FOR[view.settings.endpoint_admission]
 
 
 def one(

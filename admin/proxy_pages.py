@@ -20,7 +20,10 @@ from catalog.policy import proxy_policy
 from catalog.proxy import ProxyPolicy
 from certs.leaf import roots
 from mesh.identity import ProxyName
-from xds.resource import SECRET, ResourceName, Version
+from mesh.objects import ObjectKey
+from sidecars.codes import Code
+from xds.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.snapshot import Snapshot
 
 SECTIONS: Final = ("listeners", "routes", "clusters", "endpoints", "secrets", "history")
 SHOW_USAGE: Final = f"?proxy=<UUID, common name or workload>[&section=<{', '.join(SECTIONS)}>]"
@@ -61,7 +64,8 @@ def pushed(reading: MeshReading, query: Query) -> Document:
         word, slash, resource = wanted.partition("/")
         if not slash:
             raise NotShown(f"resource is {wanted[:200]!r}: must be <type>/<name>")
-        found = reading.objects_behind(name, read_type(word), ResourceName(resource))
+        type_url = read_type(word, _served(reading, name))
+        found = reading.objects_behind(name, type_url, ResourceName(resource))
         shown["resource"] = wanted
         shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in found]
     return shown
@@ -73,13 +77,19 @@ async def differing(reading: MeshReading, query: Query) -> Document:
         return {"usage": DIFF_USAGE}
     if missing := [each for each in ("proxy", "type", "name") if each not in query]:
         raise NotShown(f"{missing[0]} is missing: {DIFF_USAGE}")
-    name, type_url = find(reading, query["proxy"]).name, read_type(query["type"])
+    name = find(reading, query["proxy"]).name
+    type_url = read_type(query["type"], _served(reading, name))
     before, after = (Version(query[each]) if each in query else None for each in ("from", "to"))
     resource = ResourceName(query["name"])
     shown = await asyncio.to_thread(difference, pair(reading, name, type_url, resource, before, after))
     behind = reading.objects_behind(name, type_url, resource)
     shown["objects"] = [{"object": str(each.key), "origin": str(each.origin)} for each in behind]
     return shown
+
+
+def _served(reading: MeshReading, name: ProxyName) -> tuple[TypeUrl, ...]:
+    snapshot = reading.snapshot(name)
+    return () if snapshot is None else snapshot.types()
 
 
 async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
@@ -93,10 +103,20 @@ async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
         raise NotShown(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
     standing = find(reading, query["proxy"])
     shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
+    shown["left_out"] = left_out(reading, standing)
     policy = policy_of(reading, standing)
     for section in SECTIONS if wanted is None else (wanted,):
         shown[section] = _section(reading, standing, policy, section)
     return shown
+
+
+def left_out(reading: MeshReading, standing: ProxyStanding) -> list[Json]:
+    """Return what of the sections is not served, since this kind of proxy cannot do it: a problem each."""
+    workload = workload_of(standing, reading.view())
+    if workload is None:
+        return []
+    own = {ObjectKey(kind, workload.key.namespace, workload.key.name) for kind in ("Pod", "Workload")}
+    return [str(each) for each in reading.problems() if each.code == Code.INCAPABLE and each.key in own]
 
 
 def policy_of(reading: MeshReading, standing: ProxyStanding) -> ProxyPolicy | None:
@@ -113,17 +133,28 @@ def history(reading: MeshReading, name: ProxyName) -> list[Json]:
 
 def secrets(reading: MeshReading, standing: ProxyStanding) -> list[Document]:
     """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
-    snapshot = reading.snapshot(standing.name)
     certificates = {f"service-cert:{identity}": each for identity, each in reading.certificates().items()}
+    workload = workload_of(standing, reading.view())
+    own = f"service-cert:{workload.identity}" if workload is not None else ""
     lines: list[Document] = []
-    for resource in snapshot.ordered(SECRET) if snapshot is not None else ():
-        if resource.name.startswith("root-cert:"):
-            lines += [_secret(resource.name, *each) for each in roots(reading.trust_bundle())]
-        elif (held := certificates.get(resource.name)) is not None:
-            lines.append(_secret(resource.name, held.serial, held.not_after))
+    for resource in _secrets(reading.snapshot(standing.name)):
+        name = (
+            resource.name if resource.type_url == SECRET else own
+        )  # other drivers have it in one with the key
+        if name.startswith("root-cert:"):
+            lines += [_secret(name, *each) for each in roots(reading.trust_bundle())]
+        elif (held := certificates.get(name)) is not None:
+            lines.append(_secret(name, held.serial, held.not_after))
         else:
             lines.append({"name": resource.name, "serial": None, "not_after": None, "text": resource.name})
     return lines
+
+
+def _secrets(snapshot: Snapshot | None) -> list[Resource]:
+    """Return the resources of which nothing is shown."""
+    if snapshot is None:
+        return []
+    return [each for kind in snapshot.types() for each in snapshot.ordered(kind) if each.secret]
 
 
 def _secret(name: str, serial: str, not_after: datetime) -> Document:

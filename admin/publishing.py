@@ -1,9 +1,8 @@
 """`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
 
 from admin.jsonable import Json
-from admin.labels import short_type
+from admin.labels import type_word
 from admin.reading import MeshReading
-from xds.resource import SECRET, TYPES
 from xds.snapshot import Snapshot
 
 
@@ -32,7 +31,7 @@ def published(reading: MeshReading) -> dict[str, Json]:
 def versions(snapshot: Snapshot) -> dict[str, Json]:
     """Return the version of every resource of a snapshot but its secrets, by type and name."""
     return {
-        short_type(type_url): {each.name: each.version for each in snapshot.ordered(type_url)}
-        for type_url in TYPES
-        if type_url != SECRET
+        type_word(type_url): {each.name: each.version for each in plain}
+        for type_url in snapshot.types()
+        if (plain := [each for each in snapshot.ordered(type_url) if not each.secret])
     }

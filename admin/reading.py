@@ -38,7 +38,26 @@ class ProxyStanding:
     known: bool
 
 
-class MeshReading(Protocol):
+@dataclass(frozen=True, slots=True)
+class LateMoment:
+    """A moment at which the event loop turned `seconds` too late.
+
+    `doing` is what the wave was at that was being made, empty where none was.
+    """
+
+    at: datetime
+    seconds: float
+    doing: str
+
+
+class LoopReading(Protocol):
+    """How the event loop does."""
+
+    def late_moments(self) -> tuple[LateMoment, ...]:
+        """Return the last late moments, newest first."""
+
+
+class MeshReading(LoopReading, Protocol):
     """Everything the pages show. All answers are immutable pictures of one moment."""
 
     def streams(self) -> tuple[StreamStatus, ...]:

@@ -18,7 +18,8 @@ class Known:
     """What is known of one proxy besides its standing; `entry` is its newest certificate in the ledger.
 
     `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
-    and is withheld from it; `behind` names the objects behind a resource.
+    and is withheld from it; `behind` names the objects behind a resource. `waits_for` is why its workload
+    gets no traffic yet, empty where it does.
     """
 
     streams: tuple[StreamStatus, ...] = ()
@@ -26,6 +27,7 @@ class Known:
     failure: str = ""
     rejected: tuple[Reference, ...] = ()
     behind: Behind = field(default=lambda _, __: ())
+    waits_for: str = ""
 
 
 def newest(entries: Iterable[LedgerEntry]) -> Mapping[str, LedgerEntry]:
@@ -34,17 +36,17 @@ def newest(entries: Iterable[LedgerEntry]) -> Mapping[str, LedgerEntry]:
 
 
 def why(standing: ProxyStanding, known: Known, now: datetime) -> str:
-    """Return why a proxy is not in step; empty if it is."""
+    """Return why a proxy is not in step, or its workload gets no traffic yet; empty if neither is so."""
+    waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
     match standing.state:
         case ProxyState.EXPECTED:
             return _refused(known.entry, now) or "never connected"
         case ProxyState.DISCONNECTED:
             gone = "" if standing.known else ", and its workload is gone"
-            refused = _refused(known.entry, now)
             ago = f"disconnected {duration(now - standing.since)} ago{gone}"
-            return f"{refused}; {ago}" if refused else ago
+            return "; ".join(filter(None, (_refused(known.entry, now), ago, waits)))
         case ProxyState.CONNECTED:
-            return _connected(standing, known, now)
+            return "; ".join(filter(None, (_connected(standing, known, now), waits)))
 
 
 def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:

@@ -1,4 +1,4 @@
-"""Who may reach whom, through what, with which identity: pure functions of one immutable view.
+"""Who may reach whom, through what, with which identity: functions of one view and of nothing else.
 
     objects, workloads, settings -> View -> ProxyPolicy (mesh words, one per group of like proxies)
 

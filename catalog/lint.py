@@ -10,7 +10,7 @@ from incremental.derived import derived
 from incremental.firewall import Firewall
 from incremental.index import DerivedIndex, Index
 from mesh.identity import ServiceIdentity
-from mesh.names import ServiceAccountName
+from mesh.names import ServiceAccountName, ServiceName
 from mesh.policy import PolicyKey, TrafficTarget
 from mesh.service import Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadKey
@@ -34,6 +34,9 @@ class Lint:
         self.called_at: DerivedIndex[SocketAddress, ServiceKey, Service] = DerivedIndex(
             graph, "services by called address", view.services, self._called_at
         )
+        self._names: Index[ServiceName, ServiceKey, Service] = Index(
+            graph, "services by name", view.services, _name
+        )
         self._crowd = Firewall(graph, crowd, self)
         graph.apply(())  # the indexes take in what the view knows already
 
@@ -51,6 +54,10 @@ class Lint:
         """Say where a workload has an identity of that name, if not here; empty where none has."""
         there = self._accounts.get(identity.service_account, ())
         return ", ".join(sorted({str(self.view.workloads[key].identity) for key in there}))
+
+    def services_called(self, name: ServiceName) -> tuple[ServiceKey, ...]:
+        """Return the services of that name in all namespaces, sorted."""
+        return tuple(sorted(self._names.get(name, ())))
 
     def _called_at(self, key: ServiceKey) -> Collection[SocketAddress]:
         service = self.view.services[key]
@@ -75,6 +82,10 @@ def crowd(lint: Lint) -> int:
 
 def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
     return (workload.identity.service_account,)
+
+
+def _name(key: ServiceKey, _: Service) -> tuple[ServiceName, ...]:
+    return (key.name,)
 
 
 def _width(_: PolicyKey, target: TrafficTarget) -> tuple[int, ...]:

@@ -4,13 +4,23 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from catalog import index, lint_matches, lint_reach, lint_services, lint_splits, lint_targets
+from catalog import (
+    index,
+    lint_effect,
+    lint_matches,
+    lint_narrowing,
+    lint_reach,
+    lint_services,
+    lint_splits,
+    lint_targets,
+)
 from catalog.codes import Code
 from catalog.lint import Lint
 from catalog.saying import say, workload_object
 from catalog.view import View
 from incremental.derived import Kept, Pins, derived
 from incremental.graph import Graph
+from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
@@ -52,6 +62,7 @@ class Problems:
             Kept(of_service, lint, view.services),
             Kept(of_workload, lint, view.workloads),
             Kept(of_config, lint, view.configs_by_key),
+            Kept(of_namespace, lint, view.namespaces),
         )
         self._found: dict[tuple[int, Hashable], Said] = {}
         self._said: Said | None = ()
@@ -122,6 +133,7 @@ def of_target(lint: Lint, key: PolicyKey) -> Said:
     return (
         *lint_targets.problems(lint.view, target),
         *lint_reach.problems(lint, target),
+        *lint_effect.problems(lint.view, target),
         *lint_matches.of_target(lint.view, target),
     )
 
@@ -148,7 +160,19 @@ def of_service(lint: Lint, key: ServiceKey) -> Said:
 def of_workload(lint: Lint, key: WorkloadKey) -> Said:
     """Return the problems of a workload."""
     workload = lint.view.workloads[key]
-    return (*lint_services.of_workload(lint.view, workload), *_claims(lint.view, key))
+    named = workload_object(lint.view, key)
+    return (
+        *lint_services.of_workload(lint.view, workload),
+        *lint_narrowing.problems(lint, named, workload.egress),
+        *_claims(lint.view, key),
+    )
+
+
+@derived
+def of_namespace(lint: Lint, name: Namespace) -> Said:
+    """Return the problems of a Namespace."""
+    key = ObjectKey("Namespace", Namespace(""), name)
+    return tuple(lint_narrowing.problems(lint, key, lint.view.namespaces[name].egress))
 
 
 @derived

@@ -1,6 +1,5 @@
 """`meshwright diff`: what a directory of manifests would change for the proxies of a running server."""
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from cli.changes import Changed, Comparison
+    from cli.wanted import Wanted
     from xds.snapshot import Snapshot
 
 
@@ -30,66 +30,31 @@ def diff(
 
     published = _ask(state, "/debug/published")
     wanted = _wanted(directory, _ask(state, "/debug/config"), published["admitted"])
-    before = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
-    after = _versions(wanted)
-    found = compare(before, after)
-    sys.stdout.write(_summary(found))
+    served = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
+    before = {proxy: resources for proxy, resources in served.items() if proxy not in wanted.kept}
+    found = compare(before, _versions(wanted.snapshots))
+    sys.stdout.write(_summary(found, wanted.kept))
     for each in found.changed:
         sys.stdout.write(_changed(each))
         if not names:
-            sys.stdout.write(_how(state, each, wanted[each.proxies[0]]))
+            sys.stdout.write(_how(state, each, wanted.snapshots[each.proxies[0]]))
     if found:
         raise typer.Exit(3)
 
 
-def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> dict[str, "Snapshot"]:
-    """Compute what each proxy of the directory would be served, with the running server's settings.
+def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> "Wanted":
+    from cli.offline import OfflineError
+    from cli.wanted import wanted
 
-    Whom the server has admitted is admitted here.
-    """
-    from ipaddress import IPv4Network
-
-    from catalog.edits import Edits
-    from catalog.groups import groups
-    from catalog.policy import proxy_policy
-    from catalog.settings import EndpointAdmission
-    from catalog.view import MeshSettings
-    from cli.offline import OfflineError, read
-    from mesh.identity import ProxyName
-    from mesh.names import TrustDomain
-    from mesh.objects import Severity
-    from sidecars.errors import DriverError
-    from sidecars.lint import Installed
-    from sidecars.registry import DriverRegistry
-    from xds.snapshot import Snapshot
-
-    told = config["settings"]
-    settings = MeshSettings(
-        TrustDomain(told["trust_domain"]),
-        told["cluster_domain"],
-        IPv4Network(told["virtual_addresses"]),
-        EndpointAdmission(told["endpoint_admission"]),
-    )
     try:
-        offline = read(directory, settings)
+        found = wanted(directory, config, admitted)
     except OfflineError as error:
         _fail(error)
-    if errors := sum(each.severity is Severity.ERROR for each in offline.problems):
+    if found.errors:
         sys.stderr.write(
-            f"meshwright: {errors} errors in {directory} (see meshwright lint): what cannot be read is left "
-            "out here, and the server would keep its last good form\n"
+            f"meshwright: {found.errors} errors in {directory} (see meshwright lint): what cannot be read is "
+            "left out here, and the server would keep its last good form\n"
         )
-    installed = Installed(DriverRegistry.discover().drivers, os.environ)
-    view, found = offline.view, {}
-    view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
-    for group, uuids in groups(view).items():
-        try:
-            driver = installed.driver_of(view.config.sidecar, group.driver)
-        except DriverError:
-            continue  # one of the errors counted above: its proxies keep what they have
-        snapshot = Snapshot.of(driver.translate(proxy_policy(view, group)))
-        for uuid in uuids:
-            found[str(view.workloads_by_uuid[uuid].proxy_name)] = snapshot
     return found
 
 
@@ -100,11 +65,12 @@ def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
     return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
 
 
-def _summary(found: "Comparison") -> str:
+def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
     changed = sum(len(each.proxies) for each in found.changed)
     lines = [f"{changed} proxies would change, {found.unchanged} would not"]
     lines.extend(f"new: {proxy}" for proxy in found.new)
     lines.extend(f"not known any more (it keeps what it has): {proxy}" for proxy in found.gone)
+    lines.extend(f"keeps what it has: {proxy}: {kept[proxy]}" for proxy in sorted(kept))
     return "\n".join(lines) + "\n"
 
 

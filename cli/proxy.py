@@ -82,6 +82,9 @@ def _head(found: Found) -> Iterator[str]:
         yield ", ".join(types)
     if found.get("why"):
         yield f"behind: {found['why']}"
+    missing = found.get("left_out")
+    for line in missing if isinstance(missing, list) else ():
+        yield f"not served: {line}"
 
 
 def _push(push: Found) -> str:

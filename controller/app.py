@@ -28,13 +28,12 @@ from controller.driving import Running, driving
 from controller.errors import StartupError
 from controller.gauges import Gauging, withheld_counts
 from controller.listening import Sockets, bound
-from controller.memory import built_to_stay
+from controller.memory import built_to_stay, tended, tending
 from controller.parts import Parts, join
 from controller.probing import probing
 from controller.proxies import LEDGER_FILE
 from controller.settings import Address, Settings
 from controller.tasks import TaskEnded, spawn
-from controller.watchdog import Watchdog
 from mesh.names import TrustDomain
 from providers.files import DirectoryError
 from sidecars.errors import DriverError
@@ -83,7 +82,7 @@ async def run(
         lock.prepare(settings.state)
         if not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
-    with lock.held(settings.state), contextlib.ExitStack() as stack:
+    with lock.held(settings.state), tended(), contextlib.ExitStack() as stack:
         with explained():
             authority = CertificateAuthority.open(settings.state, TrustDomain(settings.trust_domain), clock())
             ledger = stack.enter_context(Ledger.open(settings.state / LEDGER_FILE))
@@ -152,8 +151,7 @@ class _Server:
         _log.info("stopped")
 
     async def _beating(self) -> None:
-        watchdog = Watchdog(self._parts.metrics, lambda: self._parts.loop.doing)
-        await beating(self._parts.heartbeat, time.monotonic, told=watchdog.late)
+        await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
 
     async def _first(self) -> None:
         """Read the mesh for the first time, and publish what it comes to."""
@@ -189,8 +187,9 @@ class _Server:
         yield "renewals", parts.loop.renewing()
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "measurements", self._measure()
+        yield "memory", tending()
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
-        yield "driver probes", probing(asked, self._are_unwell)
+        yield "driver probes", probing(asked, self._are_unwell, parts.observer.own_connection)
 
     @contextlib.asynccontextmanager
     async def _drivers(
@@ -212,6 +211,7 @@ class _Server:
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()
         while True:
+            await gauging.count(parts.loop.state.published.snapshots)
             parts.metrics.measured(
                 gauging.gauges(
                     parts.loop.state,

@@ -1,6 +1,8 @@
 """When a wave begins: the first change after quiet at once, a burst when it pauses or has waited enough."""
 
+import asyncio
 import enum
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -79,3 +81,35 @@ class Changes:
         since = min((first for first, _ in self._noted.values()), default=now)
         self._noted, self._wave = {}, now
         return since
+
+
+class Debounce:
+    """Changes, and waiting on the event loop until a wave should begin for them."""
+
+    def __init__(self, paces: Mapping[Matter, Pace]) -> None:
+        self._paces = paces
+        self._changes = Changes()
+        self._noted = asyncio.Event()
+
+    def note(self, matter: Matter) -> None:
+        """Note a change; to be called on the event loop."""
+        self._changes.note(time.monotonic(), matter)
+        self._noted.set()
+
+    def take(self, now: float) -> float:
+        """Begin a wave: see Changes."""
+        return self._changes.take(now)
+
+    async def due(self) -> None:
+        """Return when the next wave should begin."""
+        while True:
+            due = self._changes.due(self._paces)
+            wait = None if due is None else due - time.monotonic()
+            if wait is not None and wait <= 0:
+                return
+            try:
+                async with asyncio.timeout(wait):
+                    await self._noted.wait()
+            except TimeoutError:
+                continue
+            self._noted.clear()

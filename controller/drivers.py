@@ -18,6 +18,7 @@ from sidecars.contexts import DebugAnswer
 from sidecars.driver import SidecarDriver
 from sidecars.errors import DriverError, UnknownDriverError
 from sidecars.selection import select
+from xds.resource import Reference, Resource
 from xds.status import StreamStatus
 
 ADS_DRIVER: Final = "envoy"
@@ -44,6 +45,13 @@ class MeshDrivers:
     def problems(self, view: View) -> tuple[Problem, ...]:
         """Return what is wrong between a view's objects and the drivers."""
         return lint.problems(view, self.installed)
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Return what stands for a rejected resource that was never good, as the driver of its type says."""
+        for driver in self.drivers.values():
+            if reference[0] in driver.types:
+                return driver.empty(reference)
+        return None
 
     def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
         """Return the drivers to start: the mesh's, those that objects name, those that we are `told`.

@@ -96,7 +96,9 @@ async def driving(
             address = drivers.address(name, view, settings)
             probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
             running[name] = Running(Address(address.host, probes.readiness.port), probes)
-            if words := await started(probes.startup, running[name].reached_at):
+            if words := await started(
+                probes.startup, running[name].reached_at, parts.observer.own_connection
+            ):
                 raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
         drivers.running = frozenset(running)
         yield running

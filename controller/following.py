@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from catalog.edits import Known, difference
@@ -13,14 +13,13 @@ from catalog.problems import Problems, nothing
 from catalog.saying import ELSEWHERE, workload_object
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
+from controller.inputs import Inputs
 from controller.issuing import Update
 from controller.serving import Serving, Translate
 from controller.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from incremental.derived import Pins
-from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.objects import ObjectKey, Problem, Severity, Sourced
-from mesh.picture import Picture
+from mesh.objects import Problem, Severity
 from providers.merge import Merged, merge
 
 SLICE_SECONDS: Final = 0.005
@@ -30,17 +29,6 @@ ATOMIC: Final = 64
 """How many edits are one change; more of them are several, one after the other."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """All that a wave is computed from, taken at one moment."""
-
-    objects: Mapping[ObjectKey, Sourced]
-    inventories: tuple[tuple[str, Inventory], ...]
-    problems: tuple[Problem, ...]
-    settings: MeshSettings
-    admitted: Mapping[ProxyName, ProxyName] = field(default_factory=Picture)
 
 
 @dataclass(frozen=True, slots=True)

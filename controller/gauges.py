@@ -1,12 +1,13 @@
 """The numbers of this moment, from what the server's parts say."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
 from admin.debug import counted
 from admin.labels import short_type
 from admin.moment_metrics import Gauges
+from controller.following import in_slices
 from controller.mesh import MeshState
 from providers.contract import Counts, EndpointProvider
 from xds.cache import GroupKey
@@ -24,6 +25,11 @@ class ResourceCounts:
 
     def of(self, snapshots: Mapping[GroupKey, Snapshot]) -> dict[str, int]:
         """Return the counts in these snapshots, by the short names of types."""
+        *_, counts = self.steps(snapshots)
+        return counts or {}
+
+    def steps(self, snapshots: Mapping[GroupKey, Snapshot]) -> Iterator[dict[str, int] | None]:
+        """Yield None after each group that is counted, and in the end the counts; to be gone through."""
         before, self._snapshots = self._snapshots, snapshots
         if snapshots is not before:
             for group, snapshot in snapshots.items():
@@ -31,9 +37,11 @@ class ResourceCounts:
                     self._use(snapshot, 1)
                     if old is not None:
                         self._use(old, -1)
+                    yield None
             for group in before.keys() - snapshots.keys():
                 self._use(before[group], -1)
-        return {kind: count for kind, count in self._counts.items() if count}
+                yield None
+        yield {kind: count for kind, count in self._counts.items() if count}
 
     def _use(self, snapshot: Snapshot, by: int) -> None:
         for type_url in snapshot.types():
@@ -59,6 +67,10 @@ class Gauging:
 
     def __init__(self) -> None:
         self._resources = ResourceCounts()
+
+    async def count(self, snapshots: Mapping[GroupKey, Snapshot]) -> None:
+        """Count resources, in slices: what `gauges` then finds to count is what has changed meanwhile."""
+        await in_slices(self._resources.steps(snapshots))
 
     def gauges(
         self,

@@ -16,7 +16,7 @@ from controller.remembered import (
     Sent,
     TypeRecord,
     answer,
-    overtake,
+    overtaken,
     shown,
     since,
     taken,
@@ -63,6 +63,7 @@ class PushHistory:
         self._replaced = Replaced()
         self._triggers = Triggers(self._is_here, self._replaced.keep)
         self._proxies: dict[NodeKey, Record] = {}
+        self._waiting: dict[Sent, None] = {}
         self._newest = -1
         self.replaced = self._replaced.find
 
@@ -80,7 +81,7 @@ class PushHistory:
         if known is None:
             known = Record(variant, self._newest, now)
             if len(self._proxies) >= PROXIES:
-                del self._proxies[next(iter(self._proxies))]
+                self.forget((next(iter(self._proxies)),))
         else:
             known.again, known.opened, known.since = True, self._newest, now
             known.moved, known.early = (), ()
@@ -100,6 +101,7 @@ class PushHistory:
         for each in proxy.pushes:
             if each.state is Answer.PENDING and (proxy.streams == 0 or each.sent < proxy.since):
                 each.state = Answer.ENDED
+                self._waiting.pop(each, None)
             if proxy.streams == 0:
                 each.response = None
 
@@ -116,14 +118,16 @@ class PushHistory:
         known = (self._touches(node, proxy), self._newest) if early is None else early.known
         due = self._due(proxy, kind, content, move, known)
         if len(proxy.pushes) >= PUSHES:
-            proxy.pushes.popleft()
+            self._waiting.pop(proxy.pushes.pop(0), None)
         if proxy.variant is Variant.SOTW:
-            overtake(proxy.pushes, response.type_url)
+            for each in overtaken(proxy.pushes, response.type_url):
+                self._waiting.pop(each, None)
         push = Sent(content, move, due, response.version, sys.intern(response.nonce), size, now, response)
         proxy.pushes.append(push)
         delay = since(due, now)
         if early is not None:
             return Delays(delay, answer(push, early.rejection, now))
+        self._waiting[push] = None
         return Delays(delay) if delay is not None else NO_DELAYS
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
@@ -132,6 +136,7 @@ class PushHistory:
             return NO_DELAYS
         for push in reversed(proxy.pushes):
             if push.response is response:
+                self._waiting.pop(push, None)
                 return Delays(None, answer(push, rejection, now))
         # A client may answer before the task that sends has come to say that it has sent.
         proxy.early = (
@@ -143,17 +148,14 @@ class PushHistory:
     def forget(self, nodes: Iterable[NodeKey]) -> None:
         """Forget proxies."""
         for node in nodes:
-            self._proxies.pop(node, None)
+            if (proxy := self._proxies.pop(node, None)) is not None:
+                for push in proxy.pushes:
+                    self._waiting.pop(push, None)
 
     def unanswered_age(self, now: float) -> float:
         """Return for how many seconds the oldest response without an answer has waited, 0 if none has."""
-        waiting = (
-            push.sent
-            for proxy in self._proxies.values()
-            for push in proxy.pushes
-            if push.state is Answer.PENDING
-        )
-        return max(0.0, now - min(waiting, default=now))
+        oldest = next(iter(self._waiting), None)  # they stand in the order in which they were sent
+        return 0.0 if oldest is None else max(0.0, now - oldest.sent)
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""

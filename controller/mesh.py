@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -13,30 +13,33 @@ from admin.metrics import Metrics
 from catalog.problems import nothing
 from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
-from controller.debounce import Changes, Matter, Pace
+from controller.debounce import Debounce, Matter, Pace
 from controller.events import Counts, Events, Specification, matter
-from controller.following import Following, Inputs, in_slices
+from controller.following import Following, in_slices
+from controller.inputs import Inputs, read_inputs
 from controller.issuing import CertificateKeeper
 from controller.problems import AllProblems, failed_wave, failure_problem, log_new
-from controller.published import Published, Step
+from controller.published import Published
+from controller.publishing import OnPublished, Publishing, nobody
 from controller.rejections import Rejections
 from controller.serving import Translate
 from controller.verifying import verify
 from controller.wave import Wave, rejection_cause
+from controller.withheld import Empty
 from controller.withholding import Withholding
 from mesh.identity import ProxyName
 from mesh.objects import Problem
 from mesh.picture import Picture
 from providers.contract import EndpointProvider
-from sidecars.envoy.empty import empty
-from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import ResourceName, TypeUrl
+from xds.cache import NodeKey, SnapshotCache
+from xds.resource import Reference, Resource, ResourceName, TypeUrl
 from xds.wire import Rejection, Response
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
-CAUSES_LOGGED: Final = 4
+LINT_SECONDS: Final = 0.2
+"""How long after a wave problems are looked for: proxies come first, and a burst is looked at once."""
 
 _log = structlog.get_logger("controller.mesh")
 
@@ -54,30 +57,9 @@ class MeshState:
     proxies: tuple[ProxyName, ...] = ()
 
 
-def read_inputs(
-    specification: Specification,
-    providers: Sequence[EndpointProvider],
-    settings: MeshSettings,
-    admitted: Mapping[ProxyName, ProxyName],
-) -> Inputs:
-    """Take the sources' present answers, and who is admitted at present."""
-    return Inputs(
-        specification.objects(),
-        tuple((provider.name, provider.inventory()) for provider in providers),
-        _problems(specification, providers),
-        settings,
-        admitted,
-    )
-
-
-def _problems(specification: Specification, providers: Iterable[EndpointProvider]) -> tuple[Problem, ...]:
-    """Return what is wrong in all sources, each problem once."""
-    others = (problem for provider in providers for problem in provider.problems())
-    return tuple(dict.fromkeys((*specification.problems(), *others)))
-
-
-def _nobody(wave: Wave, step: Step) -> None:
-    """Take no notice."""
+def _left_out(_: Reference) -> Resource | None:
+    """Leave out what is rejected and was never good."""
+    return None
 
 
 class MeshLoop:
@@ -85,13 +67,13 @@ class MeshLoop:
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
     of SLICE_SECONDS; certificates are made in a thread. With `verify` each wave is compared with one from
-    nothing. `lint` finds problems that the catalog knows nothing of (see catalog.problems.Problems).
+    nothing. `lint` finds problems that the catalog knows nothing of (see catalog.problems.Problems);
+    `empty` makes what stands for a rejected resource that was never good (sidecars.driver.SidecarDriver).
 
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
     `endpoint_pace`, at the general one without.
 
-    `on_published` is told of each wave that published something, in the same step of the event loop, right
-    after: no stream has written anything of it yet. It must be quick and must not raise.
+    `on_published` is told of each wave that published something (see controller.publishing.Publishing).
     """
 
     def __init__(
@@ -108,32 +90,29 @@ class MeshLoop:
         clock: Callable[[], datetime],
         metrics: Metrics,
         on_state: Callable[[MeshState], None],
-        on_published: Callable[[Wave, Step], None] = _nobody,
+        on_published: OnPublished = nobody,
         admitted: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
         verify: bool = False,
         lint: Callable[[View], tuple[Problem, ...]] = nothing,
+        empty: Empty = _left_out,
     ) -> None:
         self._specification = specification
         self._providers = tuple(providers)
         self._keeper = keeper
-        self._cache = cache
         self._translate = translate
         self._settings = settings
-        self._paces = {Matter.POLICY: pace, Matter.ENDPOINTS: endpoint_pace or pace}
         self._events = Events(specification, self._providers)
         self.doing = ""
         self._clock = clock
         self._metrics = metrics
         self._on_state = on_state
-        self._on_published = on_published
         self._admitted = admitted
         self._verify = verify
         self._find_problems = lint
-        self._changes = Changes()
-        self._number = 0
+        self._changes = Debounce({Matter.POLICY: pace, Matter.ENDPOINTS: endpoint_pace or pace})
         self.withholding = Withholding(empty)
+        self._publishing = Publishing(cache, self.withholding, metrics, on_published)
         self._rejections = Rejections()
-        self._woken = asyncio.Event()
         self._following: Following | None = None
         self._problems = AllProblems()
         self._lint_later = False
@@ -142,8 +121,7 @@ class MeshLoop:
 
     def changed(self) -> None:
         """Note that some source changed; to be called on the event loop."""
-        self._changes.note(time.monotonic(), matter(self._noticed()))
-        self._woken.set()
+        self._changes.note(matter(self._noticed()))
 
     def _noticed(self) -> Counts:
         """Count what sources brought since the last time."""
@@ -166,16 +144,14 @@ class MeshLoop:
         if step is None:
             return
         if step:
-            self._number += 1
-            cause = rejection_cause(node)
-            self._cache.publish_changes(step.snapshots, step.members)
-            self._on_published(Wave(self._number, (cause,), 0, time.monotonic(), self._clock()), step)
+            wave = Wave(0, (rejection_cause(node),), 0, time.monotonic(), self._clock())
+            self._publishing.withhold(wave, step)
         self.changed()  # the next wave says what is rejected
 
     async def run(self) -> None:
         """Make waves until cancelled."""
         while True:
-            await self._due()
+            await self._changes.due()
             await self.wave()
 
     async def renewing(self) -> None:
@@ -215,8 +191,9 @@ class MeshLoop:
         step = await in_slices(following.serving.steps(self.state.published, following.serving.touched()))
         self.doing = "publishing"
         named, more = following.causes.take()
-        self._number += 1
-        touched = self._publish(replace(wave, number=self._number, causes=named, more=more), step)
+        touched = self._publishing.publish(
+            replace(wave, causes=named, more=more), step, self.state.published.failed
+        )
         published = step.after(self.state.published)
         proxies = following.proxies() if step.moved else self.state.proxies
         failing = (*map(failure_problem, published.failures), *following.unplaced())
@@ -249,6 +226,7 @@ class MeshLoop:
                 self._unlinted.set()
             while True:
                 await self._unlinted.wait()
+                await asyncio.sleep(LINT_SECONDS)
                 self._unlinted.clear()
                 await self._lint()
         finally:
@@ -277,43 +255,6 @@ class MeshLoop:
         self._metrics.verified(len(differences))
         for difference in differences:
             _log.error("what is served is not what its inputs come to", difference=difference)
-
-    async def _due(self) -> None:
-        """Return when the next wave should begin."""
-        while True:
-            due = self._changes.due(self._paces)
-            wait = None if due is None else due - time.monotonic()
-            if wait is not None and wait <= 0:
-                return
-            try:
-                async with asyncio.timeout(wait):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
-            self._woken.clear()
-
-    def _publish(self, wave: Wave, step: Step) -> int | None:
-        """Publish what is new, if anything is; return how many connected proxies it concerns."""
-        before = self.state.published.failed
-        for failure in step.failed.values():
-            if failure is not None and failure != before.get(GroupKey(failure.group)):
-                self._metrics.group_failed()
-                _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
-        if not step:
-            return None
-        step = self.withholding.after(step)
-        touched = self._cache.publish_changes(step.snapshots, step.members)
-        self._on_published(wave, step)
-        _log.info(
-            "snapshots published",
-            wave=wave.number,
-            causes=[str(each) for each in wave.causes[:CAUSES_LOGGED]],
-            more=len(wave.causes[CAUSES_LOGGED:]) + wave.more,
-            groups=len(step.snapshots),
-            proxies=len(step.members),
-            touched=touched,
-        )
-        return touched
 
     def _take(self, state: MeshState) -> None:
         log_new(state.problems, self.state.problems, self._specification.problems())

@@ -1,7 +1,9 @@
 """What happens on the ADS server, told to the registry, the metrics and the log."""
 
+import contextlib
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import structlog
@@ -20,6 +22,7 @@ REMEMBERED_CONNECTIONS: Final = 10_000
 """Connections known by their peer's address; a new stream on one that was forgotten counts it again."""
 
 _log = structlog.get_logger("controller.ads")
+_logging = logging.getLogger("controller.ads")
 
 
 class MeshObserver:
@@ -42,11 +45,28 @@ class MeshObserver:
         self._now = monotonic
         self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
         self._connections: dict[str, None] = {}
+        self._own = 0
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
-        """Count it."""
-        self._metrics.handshake()
+        """Count it, unless it is the control plane's own."""
+        if self._own:
+            self._own -= 1
+        else:
+            self._metrics.handshake()
+
+    @contextlib.contextmanager
+    def own_connection(self) -> Iterator[None]:
+        """Connect to a server of this process: the next handshake is not counted, or none if this raises.
+
+        It may be heard of before that handshake or after; one for one they are the same number.
+        """
+        self._own += 1
+        try:
+            yield
+        except BaseException:
+            self._own = max(self._own - 1, 0)
+            raise
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
         """Note a stream."""
@@ -81,14 +101,15 @@ class MeshObserver:
         """Count and remember it."""
         self._metrics.sent(response.type_url, len(response.resources), size)
         self._measure(self._history.sent(node_key, response, size, self._now()))
-        _log.debug(
-            "response sent",
-            proxy=node_key,
-            type=short_type(response.type_url),
-            resources=len(response.resources),
-            removed=len(response.removed),
-            bytes=size,
-        )
+        if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
+            _log.debug(
+                "response sent",
+                proxy=node_key,
+                type=short_type(response.type_url),
+                resources=len(response.resources),
+                removed=len(response.removed),
+                bytes=size,
+            )
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""

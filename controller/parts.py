@@ -24,6 +24,7 @@ from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import Sources
 from controller.translation import translation
+from controller.watchdog import Watchdog
 from mesh.names import TrustDomain
 from sidecars.events import Broker
 from xds.cache import SnapshotCache
@@ -37,6 +38,7 @@ class Parts:
     clock: Callable[[], datetime]
     metrics: Metrics
     heartbeat: Heartbeat
+    watchdog: Watchdog
     sources: Sources
     issuer: Issuer
     ledger: Ledger
@@ -70,6 +72,7 @@ class Parts:
             self.loop.objects_behind,
             self.clock,
             self.settings,
+            self.watchdog.moments,
         )
 
     @property
@@ -113,12 +116,14 @@ def join(
         admitted=admissions.admitted,
         verify=settings.verify,
         lint=drivers.problems,
+        empty=drivers.empty,
     )
     return Parts(
         settings=settings,
         clock=clock,
         metrics=metrics,
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
+        watchdog=Watchdog(metrics, lambda: loop.doing, clock),
         sources=sources,
         issuer=issuer,
         ledger=ledger,

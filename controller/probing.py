@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final
 
 import aiohttp
@@ -17,13 +18,18 @@ _PAUSE_SECONDS: Final = 0.1
 _log = structlog.get_logger("controller.probing")
 
 
-async def carry_out(probe: HealthProbe, host: str) -> str:
+Own = Callable[[], AbstractContextManager[None]]
+"""Makes what surrounds a connection that is `counted` (sidecars.health.HealthProbe)."""
+
+
+async def carry_out(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:
     """Ask once; return what is wrong, empty for success. Never raises for what the network does."""
     try:
         async with asyncio.timeout(probe.timeout_seconds):
             if probe.scheme is ProbeScheme.HTTP:
                 return await _http(probe, host)
-            _, writer = await asyncio.open_connection(host, probe.port)
+            with own() if probe.counted else nullcontext():
+                _, writer = await asyncio.open_connection(host, probe.port)
             writer.close()
             return ""
     except TimeoutError:
@@ -39,12 +45,12 @@ async def _http(probe: HealthProbe, host: str) -> str:
         return "" if 200 <= response.status < 400 else f"status {response.status}"
 
 
-async def started(probe: HealthProbe, host: str) -> str:
+async def started(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:
     """Ask until it succeeds, for STARTUP_SECONDS at most; return what was wrong at last."""
     words = ""
     try:
         async with asyncio.timeout(STARTUP_SECONDS):
-            while words := await carry_out(probe, host):  # noqa: ASYNC110 - nobody tells when it answers
+            while words := await carry_out(probe, host, own):  # noqa: ASYNC110 - nobody tells when it answers
                 await asyncio.sleep(_PAUSE_SECONDS)
     except TimeoutError:
         return words or "no answer"
@@ -52,17 +58,22 @@ async def started(probe: HealthProbe, host: str) -> str:
 
 
 async def probing(
-    probes: Mapping[str, tuple[HealthProbes, str]], unwell: Callable[[tuple[str, ...]], None]
+    probes: Mapping[str, tuple[HealthProbes, str]],
+    unwell: Callable[[tuple[str, ...]], None],
+    own: Own = nullcontext,
 ) -> None:
     """Ask every driver's liveness and readiness from time to time, until cancelled; `probes` have their host.
 
+    Two that are the same are asked once.
     `unwell` is told which drivers do not answer, each time.
     """
     while True:
         await asyncio.sleep(PROBE_SECONDS)
         found: list[str] = []
         for name, (asked, host) in probes.items():
-            words = await carry_out(asked.liveness, host) or await carry_out(asked.readiness, host)
+            words = ""
+            for probe in dict.fromkeys((asked.liveness, asked.readiness)):
+                words = words or await carry_out(probe, host, own)
             if words:
                 _log.error("driver does not answer its probe", driver=name, reason=words)
                 found.append(name)

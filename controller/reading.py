@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from admin.pushes import Push
-from admin.reading import ProxyStanding
+from admin.reading import LateMoment, ProxyStanding
 from catalog.groups import group_of
 from catalog.provenance import MadeFrom
 from catalog.view import View
@@ -47,6 +47,11 @@ class ServerReading:
     behind: Callable[[NodeKey, TypeUrl, ResourceName], tuple[MadeFrom, ...]]
     clock: Callable[[], datetime]
     told: Settings
+    late: Callable[[], tuple[LateMoment, ...]]
+
+    def late_moments(self) -> tuple[LateMoment, ...]:
+        """Return when the event loop was held last."""
+        return self.late()
 
     def streams(self) -> tuple[StreamStatus, ...]:
         """Return the open streams."""

@@ -1,7 +1,6 @@
 """What is remembered of one proxy: the last responses that it was sent, and what it said to them."""
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -64,7 +63,7 @@ class Record:
     since: float
     streams: int = 0
     again: bool = False
-    pushes: deque[Sent] = field(default_factory=deque)
+    pushes: list[Sent] = field(default_factory=list)
     types: dict[TypeUrl, TypeRecord] = field(default_factory=dict)
     moved: tuple[Touch, ...] = ()
     early: tuple[Early, ...] = ()
@@ -79,11 +78,12 @@ def taken(proxy: Record, response: Response) -> Early | None:
     return None
 
 
-def overtake(pushes: Iterable[Sent], type_url: TypeUrl) -> None:
-    """State of the world: the answer to the newest response of a type stands for older ones."""
+def overtaken(pushes: Iterable[Sent], type_url: TypeUrl) -> Iterator[Sent]:
+    """State of the world: the answer to the newest response of a type stands for older ones; yield these."""
     for each in pushes:
         if each.state is Answer.PENDING and each.content.type_url == type_url:
             each.state = Answer.OVERTAKEN
+            yield each
 
 
 def answer(push: Sent, rejection: Rejection | None, now: float) -> float | None:

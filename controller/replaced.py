@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from xds.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.resource import Resource, ResourceName, TypeUrl, Version
 
 BYTES: Final = 8 * 1024 * 1024
 """Bodies kept in all; the oldest go first."""
@@ -20,7 +20,7 @@ class Replaced:
     def keep(self, resource: Resource) -> None:
         """Keep a resource that is not in force any more, at least for some group of proxies."""
         key = (resource.type_url, resource.name, resource.version)
-        if resource.type_url == SECRET or key in self._kept:
+        if resource.secret or key in self._kept:
             return
         self._kept[key] = resource
         self._size += len(resource.body)

@@ -212,11 +212,11 @@ class Graph:
                 self._unlink(dropped, node)
         node.reads = tuple(reads)
         for read in reads:
-            read.readers.add(node)
+            read.read_by(node)
         node.level = max((read.level for read in reads), default=0)
 
     def _unlink(self, read: Node, reader: Derivation) -> None:
-        read.readers.discard(reader)
+        read.left_by(reader)
         if not read.readers:
             self._unread[read] = None
 

@@ -35,8 +35,26 @@ class Node:
         self.kept = False
         self.stale = False
         self.changed_at = 0
-        self.readers: set[Derivation] = set()
+        self.readers: tuple[()] | tuple[Derivation] | set[Derivation] = ()
         self.reads: tuple[Node, ...] = ()
+
+    def read_by(self, reader: "Derivation") -> None:
+        """Add a reader. Most nodes have one or none: only for more there is a set, which is 216 bytes."""
+        readers = self.readers
+        if isinstance(readers, set):
+            readers.add(reader)
+        elif not readers:
+            self.readers = (reader,)
+        elif readers[0] is not reader:
+            self.readers = {readers[0], reader}
+
+    def left_by(self, reader: "Derivation") -> None:
+        """Take a reader out."""
+        readers = self.readers
+        if isinstance(readers, set):
+            readers.discard(reader)
+        elif readers and readers[0] is reader:
+            self.readers = ()
 
 
 class Source(Node):

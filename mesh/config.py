@@ -4,6 +4,8 @@ import enum
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from mesh.names import Port
+
 
 class TlsVersion(enum.StrEnum):
     """TLS protocol versions a proxy may speak, as MeshConfig spells them."""
@@ -43,6 +45,19 @@ class SidecarSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Exclusions:
+    """What of a pod's traffic is not led through its proxy; ranges are CIDRs.
+
+    `ranges_included` are the only ones that are, None for every address.
+    """
+
+    inbound_ports: tuple[Port, ...] = ()
+    outbound_ports: tuple[Port, ...] = ()
+    ranges_included: tuple[str, ...] | None = None
+    ranges_excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class MeshConfig:
     """The mesh-wide configuration; the defaults are Meshwright's (everything closed)."""
 
@@ -50,3 +65,5 @@ class MeshConfig:
     egress: bool = False
     service_certificate_validity: timedelta = timedelta(hours=24)
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    """For every pod that is given a sidecar from then on; nothing that runs already changes."""

@@ -13,7 +13,6 @@ from typing import Protocol, Self
 
 from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Problem, Severity, Sourced
-from mesh.picture import Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +24,9 @@ class Counts:
     refused: int = 0
 
     @classmethod
-    def of(cls, objects: Mapping[ObjectKey, Sourced], problems: Iterable[Problem]) -> Self:
+    def of(cls, objects: Mapping[ObjectKey, Sourced], stale: int, problems: Iterable[Problem]) -> Self:
         """Count objects in force; refused are those of which errors tell and that are not among them."""
         bad = {each.key for each in problems if each.severity is Severity.ERROR and each.key is not None}
-        stale = sum(each.stale for each in Picture.of(objects).unsorted())
         return cls(len(objects) - stale, stale, len(bad - objects.keys()))
 
 
@@ -69,7 +67,7 @@ class EndpointProvider(Protocol):
         ...
 
     def counts(self) -> Counts:
-        """Count what the source holds; looks at all of it."""
+        """Count what the source holds; asked every few seconds, so it must not cost what there is."""
         ...
 
     async def run(self, changed: Callable[[], None]) -> None:

@@ -17,9 +17,13 @@ from providers.dns_book import DnsBook
 from providers.dns_records import Question
 from providers.dns_schedule import PACING, Pacing
 from providers.guard import HOLD
+from providers.moments import Moment, monotonic
 
 AT_ONCE: Final = 32
 """How many questions are under way at a time."""
+
+SERVICES_AT_ONCE: Final = 64
+"""How many services are brought up to date before others have a turn on the event loop."""
 
 GATHER_SECONDS: Final = 0.02
 """Answers that come within so long of each other are taken over together."""
@@ -43,9 +47,11 @@ class DnsSource:
         *,
         pacing: Pacing = PACING,
         hold: timedelta = HOLD,
+        monotonic: Callable[[], Moment] = monotonic,
     ) -> None:
         self._resolver = resolver
         self._clock = clock
+        self._monotonic = monotonic
         self._book = DnsBook(pacing, hold)
         self._inventory = self._book.inventory
         self._problems: tuple[Problem, ...] = ()
@@ -100,26 +106,26 @@ class DnsSource:
     async def _resolve(self, changed: Callable[[], None], enough: Callable[[], bool]) -> None:
         async with asyncio.TaskGroup() as group:
             while True:
-                now = self._clock()
+                now = self._monotonic()
                 self._take_over(changed, now)
                 if enough():
                     return
                 self._ask_what_is_due(group, now)
                 await self._next(now)
 
-    def _take_over(self, changed: Callable[[], None], now: datetime) -> None:
+    def _take_over(self, changed: Callable[[], None], now: Moment) -> None:
         """Publish what the answers that have come so far come to."""
-        self._book.settle(now)
+        self._book.settle(now, SERVICES_AT_ONCE)
         inventory, said = self._book.inventory, self._book.problems()
         moved, known = inventory is not self._inventory, said == self._problems
         self._inventory, self._problems = inventory, said
         if moved:
-            self._last_event = now
+            self._last_event = self._clock()
             _log.info("dns_endpoints_changed", slices=len(inventory.slices))
         if moved or not known:
             changed()
 
-    def _ask_what_is_due(self, group: asyncio.TaskGroup, now: datetime) -> None:
+    def _ask_what_is_due(self, group: asyncio.TaskGroup, now: Moment) -> None:
         for question in self._book.due(now, AT_ONCE - len(self._asking)):
             self._asking.add(question)
             group.create_task(self._ask(question), name=f"dns {question}")
@@ -132,13 +138,16 @@ class DnsSource:
             raise
         finally:
             self._asking.discard(question)
-        self._book.heard(question, answer, self._clock())
+        self._book.heard(question, answer, self._monotonic(), self._clock())
         self._wake.set()
 
-    async def _next(self, now: datetime) -> None:
+    async def _next(self, now: Moment) -> None:
         """Wait for something to do: an answer, another wish, a question or a belief that is due."""
+        if self._book.behind:
+            await asyncio.sleep(0)
+            return
         soonest = self._book.next_due(now, room=len(self._asking) < AT_ONCE)
-        wait = None if soonest is None else max((soonest - self._clock()).total_seconds(), 0.001)
+        wait = None if soonest is None else max((soonest - self._monotonic()).total_seconds(), 0.001)
         with contextlib.suppress(TimeoutError):  # it is due
             async with asyncio.timeout(wait):
                 await self._wake.wait()

@@ -4,6 +4,7 @@ An answer costs what it touches: the services whose names asked for it.
 """
 
 import heapq
+import itertools
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -15,50 +16,57 @@ from providers.dns_records import Failed, Found, Question, Standing
 from providers.dns_schedule import Pacing, heard, questions_of
 from providers.dns_slices import Slices, counts, problems, settled
 from providers.guard import Guarded
+from providers.moments import Moment
 
 
 class DnsBook:
     """Which questions there are and when each is due; what was answered; what is in force by it.
 
-    What is wanted and heard counts once `settle` was called.
+    What is wanted and heard counts once `settle` was called; `behind` says that its last call has left
+    something for the next.
     """
 
     def __init__(self, pacing: Pacing, hold: timedelta) -> None:
         self._pacing = pacing
         self._hold = hold
         self._wanted: dict[ServiceKey, Service] = {}
-        self._touched: set[ServiceKey] = set()
+        self._touched: dict[ServiceKey, None] = {}
         self._needs: dict[ServiceKey, frozenset[Question]] = {}
         self._askers: dict[Question, set[ServiceKey]] = {}
         self._unasked: dict[Question, None] = {}
-        self._agenda: list[tuple[datetime, Question]] = []
+        self._agenda: list[tuple[Moment, Question]] = []
         self._forced: dict[ServiceKey, Guarded[Slices]] = {}
-        self._held: dict[ServiceKey, datetime] = {}
+        self._held: dict[ServiceKey, Moment] = {}
         self._said: dict[ServiceKey, tuple[Problem, ...]] = {}
         self._counts: dict[ServiceKey, Counts] = {}
         self.known: dict[Question, Standing] = {}
         self.inventory = Inventory()
+        self.behind = False
 
     def want(self, services: Iterable[Service]) -> bool:
         """Take over which services are to be resolved; say whether that is anything new."""
         wanted = {each.key: each for each in services if each.dns_names}
         both = {**self._wanted, **wanted}
-        self._touched.update(key for key in both if self._wanted.get(key) != wanted.get(key))
+        self._touch(key for key in both if self._wanted.get(key) != wanted.get(key))
         self._wanted = wanted
         return bool(self._touched)
 
-    def heard(self, question: Question, answer: Found | Failed, now: datetime) -> None:
+    def heard(self, question: Question, answer: Found | Failed, now: Moment, date: datetime) -> None:
         """Take over an answer; one that nobody waits for any more is nothing."""
         if question in self._askers:
-            standing = heard(self.known.get(question), answer, now, self._pacing)
+            standing = heard(self.known.get(question), answer, now, date, self._pacing)
             self.known[question] = standing
             heapq.heappush(self._agenda, (standing.due, question))
-            self._touched.update(self._askers[question])
+            self._touch(sorted(self._askers[question]))
 
-    def settle(self, now: datetime) -> None:
-        """Bring what is in force up to date."""
-        self._touched.update(key for key, until in self._held.items() if until <= now)
-        touched, self._touched = sorted(self._touched), set()
+    def settle(self, now: Moment, most: int | None = None) -> None:
+        """Bring what is in force up to date: of all services, or of so many at the most (see `behind`)."""
+        if not self.behind:  # what stays held for want of an answer would be looked at for ever
+            self._touch(key for key, until in self._held.items() if until <= now)
+        touched = list(itertools.islice(self._touched, most))
+        for key in touched:
+            del self._touched[key]
+        self.behind = bool(self._touched)
         edits: dict[ObjectKey, EndpointSlice | None] = {}
         for key in touched:
             self._take_needs(key)
@@ -74,7 +82,7 @@ class DnsBook:
         if edits:
             self.inventory = self.inventory.changed({}, edits)
 
-    def due(self, now: datetime, room: int) -> list[Question]:
+    def due(self, now: Moment, room: int) -> list[Question]:
         """Take at most `room` questions that are to be asked now: new ones, then those that wait longest.
 
         Whoever takes one owes an answer to `heard`, or returns it.
@@ -95,7 +103,7 @@ class DnsBook:
         elif question in self._askers:
             self._unasked[question] = None
 
-    def next_due(self, now: datetime, *, room: bool) -> datetime | None:
+    def next_due(self, now: Moment, *, room: bool) -> Moment | None:
         """Return when there is something to do: a question, if there is room for one, or a belief."""
         moments = [until for until in self._held.values() if until > now]
         if room and self._agenda:
@@ -104,7 +112,7 @@ class DnsBook:
 
     def complete(self) -> bool:
         """Say whether every question has been asked once."""
-        return len(self.known) == len(self._askers)
+        return not self._touched and len(self.known) == len(self._askers)
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong, sorted."""
@@ -118,6 +126,9 @@ class DnsBook:
         """Count the names."""
         of = self._counts.values()
         return Counts(sum(c.good for c in of), sum(c.stale for c in of), sum(c.refused for c in of))
+
+    def _touch(self, keys: Iterable[ServiceKey]) -> None:
+        self._touched.update(dict.fromkeys(keys))
 
     def _take_needs(self, key: ServiceKey) -> None:
         """Ask what a service's names need now, and forget what nobody needs any more."""

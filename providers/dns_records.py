@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mesh.names import IpAddress, Port
+from providers.moments import Moment
 
 
 class RecordType(enum.StrEnum):
@@ -60,11 +61,13 @@ class Failed:
 class Standing:
     """What is known of one question: its last good answer, when to ask again, and why there is no newer one.
 
+    `due` is for the schedule, `answered` and `error_since` are dates to be shown.
+
     `answered` is None as long as there was no good answer. `missing` counts the answers without records
     since there were some; 0 where there never were any.
     """
 
-    due: datetime
+    due: Moment
     answered: datetime | None = None
     addresses: tuple[IpAddress, ...] = ()
     targets: tuple[Target, ...] = ()

@@ -7,6 +7,7 @@ from typing import Final
 
 from mesh.service import DnsName
 from providers.dns_records import Failed, Found, Question, RecordType, Standing
+from providers.moments import Moment
 
 RETRY: Final = timedelta(seconds=30)
 """The longest pause between questions that fail or find nothing, unless `floor` is longer."""
@@ -51,7 +52,9 @@ def _address_questions(name: str) -> tuple[Question, Question]:
     return Question(name, RecordType.A), Question(name, RecordType.AAAA)
 
 
-def heard(before: Standing | None, answer: Found | Failed, now: datetime, pacing: Pacing) -> Standing:
+def heard(
+    before: Standing | None, answer: Found | Failed, now: Moment, date: datetime, pacing: Pacing
+) -> Standing:
     """Return what is known of a question after an answer; a failure leaves the last good one as it was.
 
     Where records have gone, the question is asked again soon, whatever the TTL says (see providers.guard),
@@ -66,13 +69,13 @@ def heard(before: Standing | None, answer: Found | Failed, now: datetime, pacing
                 due=now + pacing.again(failures),
                 failures=failures,
                 error=reason,
-                error_since=known.error_since or now,
+                error_since=known.error_since or date,
             )
         case Found(ttl, addresses, targets):
             if addresses or targets:
-                return Standing(now + pacing.after(ttl), now, addresses, targets)
+                return Standing(now + pacing.after(ttl), date, addresses, targets)
             missing = _missing(before)
-            return Standing(now + pacing.empty(ttl, missing), now, missing=missing)
+            return Standing(now + pacing.empty(ttl, missing), date, missing=missing)
 
 
 def _missing(before: Standing | None) -> int:

@@ -1,7 +1,7 @@
 """From answers to endpoint slices: functions of services, what is known of their names, and the time."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from mesh.names import IpAddress
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
@@ -10,6 +10,7 @@ from providers.contract import Counts
 from providers.dns_records import Question, RecordType, Standing, Target
 from providers.dns_schedule import questions_of
 from providers.guard import Guarded, guard
+from providers.moments import Moment
 from smi.codes import Code
 
 Known = Mapping[Question, Standing]
@@ -60,7 +61,7 @@ def _addresses(host: str, known: Known) -> set[IpAddress]:
 
 
 def settled(
-    service: Service, known: Known, before: Guarded[Slices], now: datetime, wait: timedelta
+    service: Service, known: Known, before: Guarded[Slices], now: Moment, wait: timedelta
 ) -> Guarded[Slices]:
     """Return what is in force for a service.
 

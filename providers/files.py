@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from providers.documents import MAX_BYTES
-from providers.manifests import Content, Unreadable
+from providers.file_form import Content, Unreadable
 from smi.codes import Code
 
 EXTENSIONS = (".yaml", ".yml", ".json")

@@ -6,8 +6,10 @@ everything, and seldom are one.
 
 from collections.abc import Sized
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final, Generic, TypeVar
+
+from providers.moments import Moment
 
 HOLD: Final = timedelta(seconds=30)
 """How long an empty answer is held back if nothing else is said."""
@@ -20,10 +22,10 @@ class Guarded(Generic[T]):
     """What is in force, and since when an empty answer is held back from it, None where none is."""
 
     in_force: T
-    held_since: datetime | None = None
+    held_since: Moment | None = None
 
 
-def guard(before: Guarded[T], answer: T | None, now: datetime, wait: timedelta) -> Guarded[T]:
+def guard(before: Guarded[T], answer: T | None, now: Moment, wait: timedelta) -> Guarded[T]:
     """Return what is in force after an answer; None is an error, which never changes anything.
 
     An empty answer where there was something is believed when it has been empty for `wait`; nothing else

@@ -8,10 +8,12 @@ file that never comes to rest is believed after a multiple of that time.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from mesh.objects import Problem, Severity
-from providers.manifests import Content, Manifests
+from providers.file_form import Content
+from providers.manifests import Manifests
+from providers.moments import Moment
 
 PATIENCE = 10
 """After how many settle times a file that keeps changing is believed nevertheless."""
@@ -22,8 +24,8 @@ class Doubt:
     """A file's content that is not believed yet: since when it is the same, and since when in doubt."""
 
     content: Content
-    since: datetime
-    first: datetime
+    since: Moment
+    first: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,10 @@ class Belief:
 
     state: Manifests = field(default_factory=Manifests)
     doubts: Mapping[str, Doubt] = field(default_factory=dict)
-    due: datetime | None = None
+    due: Moment | None = None
 
 
-def settle(belief: Belief, observed: Mapping[str, Content], now: datetime, wait: timedelta) -> Belief:
+def settle(belief: Belief, observed: Mapping[str, Content], now: Moment, wait: timedelta) -> Belief:
     """Take what was observed of changed files (the whole content of each), and return what to believe.
 
     Files in doubt that `observed` does not name have stayed as they were.
@@ -55,7 +57,7 @@ def settle(belief: Belief, observed: Mapping[str, Content], now: datetime, wait:
     return Belief(state, doubts, min(dues, default=None))
 
 
-def _doubt(before: Doubt | None, content: Content, now: datetime) -> Doubt:
+def _doubt(before: Doubt | None, content: Content, now: Moment) -> Doubt:
     if before is None:
         return Doubt(content, now, now)
     return before if before.content == content else Doubt(content, now, before.first)

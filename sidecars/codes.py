@@ -13,3 +13,4 @@ class Code(ProblemCode):
         "A policy needs what the workload's sidecar driver cannot do; that part is left out.",
     )
     DRIVER_TWICE = "MW3004", "MeshConfig has two entries for one sidecar driver; its proxies get nothing new."
+    NO_MTLS = "MW3005", "A sidecar driver's entry asks for no mTLS, which there is not; its proxies have it."

@@ -17,7 +17,7 @@ from mesh.names import TrustDomain
 from sidecars.contexts import ControllerContext
 from sidecars.health import HealthProbes
 from sidecars.pod import InjectorContext, Pod
-from xds.resource import Resource, TypeUrl
+from xds.resource import Reference, Resource, TypeUrl
 
 
 class Capability(enum.StrEnum):
@@ -103,7 +103,15 @@ class SidecarDriver(Protocol):
         ...
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
-        """Return the pieces that hold a key or whom to trust. Their bodies never show in a repr or page."""
+        """Return the pieces that hold a key or whom to trust; their resources are marked `secret`."""
+        ...
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Return what stands in the place of a resource that a proxy rejects and that has never been good.
+
+        It has that type, one of `types`, and that name; it refers to nothing and lets nothing pass. None
+        where there is no such thing: the resource is left out, and what refers to it goes a version back.
+        """
         ...
 
     async def start(self, context: ControllerContext) -> HealthProbes:

@@ -13,12 +13,17 @@ class ProbeScheme(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthProbe:
-    """How to ask; `port` is really listened on. ValueError for a path that does not fit the scheme."""
+    """How to ask; `port` is really listened on. ValueError for a path that does not fit the scheme.
+
+    `counted`: the driver tells its observer of the connection as of a client's handshake; the control plane
+    takes out those that it made itself.
+    """
 
     port: int
     scheme: ProbeScheme = ProbeScheme.TCP
     path: str = ""
     timeout_seconds: float = 1.0
+    counted: bool = False
 
     def __post_init__(self) -> None:
         if (self.scheme is ProbeScheme.HTTP) != self.path.startswith("/"):

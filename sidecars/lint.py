@@ -21,6 +21,7 @@ from sidecars.selection import select
 
 _EVERYTHING: Final = frozenset(Capability)
 _CLASS: Final = "spec.sidecar.sidecarClass"
+_NO_MTLS: Final = "spec.sidecar.sidecarDrivers.sidecarDisabledMTLS"
 _FIELD: Final = f"metadata.annotations.{DRIVER_ANNOTATION}"
 
 
@@ -76,6 +77,10 @@ def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
         wanted = f"must be the name of a driver that is installed: {known}"
         value = config.sidecar_class
         yield say(view, key, Code.UNKNOWN_DRIVER, Severity.ERROR, _CLASS, value, wanted)
+    for entry in config.drivers:
+        if entry.disabled_mtls:
+            wanted = "must be false or absent: there is no mesh without mutual TLS, and it stays"
+            yield say(view, key, Code.NO_MTLS, Severity.ERROR, _NO_MTLS, entry.name, wanted)
     names = [entry.name for entry in config.drivers]
     for name in sorted({each for each in names if names.count(each) > 1}):
         wanted = "must have one entry for each driver"
@@ -102,12 +107,17 @@ def _of_group(view: View, installed: Installed, group: GroupKey) -> Iterator[Pro
 
 
 def _incapable(view: View, group: GroupKey, driver: str, needed: Needed) -> Iterator[Problem]:
-    because = "its own interception" if needed.kind == "Workload" else str(needed)
-    wanted = (
-        f"cannot do {needed.capability}, which is needed for {because}: choose another driver, or change that"
-    )
     for workload in view.members[group]:
         key = workload_object(view, workload)
+        because = str(needed)
+        if needed.kind == "Workload":
+            because = (
+                "its own interception" if key.kind == "Workload" else "a Pod, which is taken for intercepted"
+            )
+        wanted = (
+            f"cannot do {needed.capability}, which is needed for {because}: "
+            "choose another driver, or change that"
+        )
         yield say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
 
 

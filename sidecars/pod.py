@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from certs.material import ProxyCertificate
-from mesh.config import MeshConfig
+from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
-from mesh.names import Namespace, Port
+from mesh.names import Namespace
 from sidecars.layout import ProbeKind
 from sidecars.selection import Selection
 
@@ -36,16 +36,6 @@ class KubernetesClient(Protocol):
 
     async def create(self, manifest: Mapping[str, Any]) -> None:
         """Create an object."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exclusions:
-    """What is not led through the proxy; `ranges_included` None is every address. Ranges are CIDRs."""
-
-    inbound_ports: tuple[Port, ...] = ()
-    outbound_ports: tuple[Port, ...] = ()
-    ranges_included: tuple[str, ...] | None = None
-    ranges_excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

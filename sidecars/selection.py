@@ -29,7 +29,6 @@ class Selection:
     windows_image: str
     init_image: str
     proxy_server_port: int
-    disabled_mtls: bool
 
 
 def select(
@@ -55,7 +54,6 @@ def select(
         mesh_wide.windows_image or entry.windows_image or environment.get(WINDOWS_VARIABLE, ""),
         mesh_wide.init_image or entry.init_image or environment.get(INIT_VARIABLE, ""),
         entry.proxy_server_port or ports[name],
-        entry.disabled_mtls,
     )
 
 

@@ -31,6 +31,7 @@ class Code(ProblemCode):
     NO_ADDRESS = "MW1022", "The Pod has no IP yet; it is not used until it has one."
     NOT_TCP = "MW1023", "A port's transport is not TCP; sidecars carry TCP only."
     UDP_ROUTE = "MW1024", "UDPRoute is refused: a sidecar sees no UDP, and there is no mTLS for it."
+    UNKNOWN_OWN_NAME = "MW1025", "An annotation or label of ours is not known, or says nothing on this kind."
 
     BAD_SYNTAX = "MW1101", "The document is not valid YAML or JSON."
     DUPLICATE_KEY = "MW1102", "A mapping has the same key twice, so what is meant cannot be known."

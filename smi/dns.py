@@ -64,8 +64,3 @@ def _name(text: str) -> str | None:
 
 def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535
-
-
-def _dropped(annotations: Fields, annotation: str, expected: str, text: str) -> None:
-    path = f"{annotations.path}[{annotation}]"
-    annotations.notes.drop(Code.WRONG_VALUE, path, expected, text)

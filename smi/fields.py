@@ -40,6 +40,10 @@ class Fields:
         """Say whether a value (not null) stands at the key; this does not count as asking for it."""
         return self._mapping.get(name) is not None
 
+    def names(self) -> tuple[str, ...]:
+        """Return the keys that are text; this does not count as asking for them."""
+        return tuple(key for key in self._mapping if isinstance(key, str))
+
     def accept(self, *names: str) -> None:
         """Let keys stand whatever they hold."""
         self._asked.update(names)

@@ -6,11 +6,12 @@ they are accepted whatever they hold and reported in one line as not used. Anyth
 
 from datetime import timedelta
 
-from mesh.config import MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
 from smi.codes import Code
 from smi.durations import parse_duration
 from smi.fields import Fields, one_of
 from smi.manifest import Manifest
+from smi.references import ranges
 
 NOT_USED = {
     "spec": ("clusterSet", "pluginChains", "repoServer"),
@@ -26,12 +27,8 @@ NOT_USED = {
         "http1PerRequestLoadBalancing",
         "http2PerRequestLoadBalancing",
         "inboundExternalAuthorization",
-        "inboundPortExclusionList",
         "interceptionMode",
         "networkInterfaceExclusionList",
-        "outboundIPRangeExclusionList",
-        "outboundIPRangeInclusionList",
-        "outboundPortExclusionList",
         "serviceAccessMode",
         "useHTTPSIngress",
     ),
@@ -78,6 +75,7 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
         egress=traffic.flag("enableEgress"),
         service_certificate_validity=_validity(certificate),
         sidecar=_sidecar(sidecar),
+        exclusions=_exclusions(traffic),
     )
     _report_unused(manifest, (spec, sidecar, traffic, certificate, *others))
     return found
@@ -104,6 +102,16 @@ def _validity(certificate: Fields) -> timedelta:
         certificate.wrong("serviceCertValidityDuration", "must be a duration from 1s to 87600h, such as 24h")
         return default
     return found
+
+
+def _exclusions(traffic: Fields) -> Exclusions:
+    """Read what pods keep from their proxies; an empty list of ranges to lead there is every address."""
+    return Exclusions(
+        inbound_ports=traffic.ports("inboundPortExclusionList"),
+        outbound_ports=traffic.ports("outboundPortExclusionList"),
+        ranges_included=ranges(traffic, "outboundIPRangeInclusionList") or None,
+        ranges_excluded=ranges(traffic, "outboundIPRangeExclusionList"),
+    )
 
 
 def _sidecar(fields: Fields) -> SidecarSettings:

@@ -9,6 +9,7 @@ from smi.fields import Fields
 from smi.kinds import NOT_USED, READ, Kind
 from smi.manifest import Manifest, check_metadata, key_of, split_api_version
 from smi.notes import Notes
+from smi.own_names import check_own_names
 from smi.show import cut
 
 
@@ -69,7 +70,9 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
     if key is None:
         check_metadata(document, notes)
         return Reading(problems=tuple(notes.problems), unnamed=True)
-    value = kind.read(_manifest(document, key, version, notes))
+    manifest = _manifest(document, key, version, notes)
+    value = kind.read(manifest)
+    check_own_names(manifest)
     problems = tuple(notes.problems)
     if notes.refused:
         return Reading((), problems, key, (key,))

@@ -9,6 +9,7 @@ from smi.fields import Fields
 from smi.manifest import LABEL_RULE, NAME_RULE
 
 SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
+RANGE_RULE = "must be a range of IPv4 addresses without host bits, such as 10.0.0.0/8"
 ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
 
 
@@ -78,6 +79,17 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
     if found is None:
         fields.wrong(name, ADDRESS_RULE)
     return found or default
+
+
+def ranges(fields: Fields, name: str) -> tuple[str, ...]:
+    """Return a list of IPv4 ranges, sorted, each once: IPv6 is not captured in pods."""
+    found = set()
+    for path, item in fields.items(name):
+        try:
+            found.add(ipaddress.IPv4Network(item if isinstance(item, str) else ""))
+        except ValueError:
+            fields.notes.refuse(Code.WRONG_VALUE, path, RANGE_RULE, item)
+    return tuple(str(each) for each in sorted(found))
 
 
 def port_or_digits(fields: Fields, name: str) -> Port | None:

@@ -7,7 +7,6 @@ nobody, and holds at most one pending state.
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from xds.services import Discovery
 from xds.snapshot import Snapshot
 from xds.status import StreamStatus, Variant, type_status
 from xds.stream import AdsStream, DeltaStream
+from xds.waking import Waking
 from xds.wire import DeltaRequest, Node, Request, Response, WireError
 
 AnyRequest = TypeVar("AnyRequest", Request, DeltaRequest)
@@ -58,6 +58,7 @@ class Conversation:
         authenticator: Authenticator,
         observer: Observer,
         limits: Limits,
+        waking: Waking,
     ) -> None:
         self.node_key = node_key
         self.peer = peer
@@ -70,16 +71,17 @@ class Conversation:
         self._authenticator = authenticator
         self._observer = observer
         self._limits = limits
+        self._waking = waking
         self._since = datetime.now(UTC)
         self._stream = AdsStream() if discovery.variant is Variant.SOTW else DeltaStream()
         self._node: Node | None = None
-        self._outbox: deque[Response] = deque()
+        self._outbox: list[Response] = []
         self._sent_at: dict[TypeUrl, datetime] = {}
         self._time = asyncio.get_running_loop().time
         self._writing_since: float | None = None
         self._checked: tuple[str, ...] = ()
         self._work = asyncio.Event()
-        self._room = asyncio.Event()
+        self._room: asyncio.Event | None = None
         self._served = False
         self._current: Snapshot | None = None
         self._leaving: tuple[Ending, str] | None = None
@@ -90,7 +92,7 @@ class Conversation:
     async def run(self, transport: Transport) -> tuple[Ending, str]:
         """Converse until one side ends it; return why, with details for a log."""
         loop = asyncio.get_running_loop()
-        watch = self._cache.watch(self.node_key, self._work.set)
+        watch = self._cache.watch(self.node_key, lambda: self._waking.wake(self._work))
         timers = (
             loop.call_later(self._limits.unserved_seconds, self._end_unserved),
             loop.call_later(self._limits.age(random.random()), self.leave, Ending.AGED),  # noqa: S311 - no secret
@@ -184,7 +186,7 @@ class Conversation:
                 self._work.set()
             self._watch_gate()
             while len(self._outbox) >= self._limits.unsent_responses:
-                self._room.clear()
+                self._room = asyncio.Event()
                 await self._room.wait()
         return Ending.CLIENT, ""
 
@@ -256,8 +258,10 @@ class Conversation:
             self._work.clear()
             self._take_newest()
             while self._outbox:
-                await self._write_one(transport, self._outbox.popleft())
-            self._room.set()
+                await self._write_one(transport, self._outbox.pop(0))
+            if self._room is not None:
+                self._room.set()
+                self._room = None
             if self._leaving is not None:
                 return self._leaving
 

@@ -48,7 +48,8 @@ class Resource:
     an equal version in every process. `references` are the (type, name) pairs that must exist for this
     resource to work. An `on_demand` resource is sent to who asks for its name, and is not part of a
     wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
-    keep it without hearing of it; the server sends word in time. None of the three enters the version.
+    keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
+    nor kept. None of the four enters the version.
     """
 
     type_url: TypeUrl
@@ -58,6 +59,7 @@ class Resource:
     references: frozenset[Reference] = field(default=frozenset(), repr=False, compare=False)
     on_demand: bool = field(default=False, compare=False)
     ttl_seconds: float | None = field(default=None, compare=False)
+    secret: bool = field(default=False, compare=False)
 
 
 def encode(
@@ -83,4 +85,5 @@ def encode(
         deterministic=True
     )
     version = Version(hashlib.sha256(body).hexdigest()[:16])
-    return Resource(type_url, ResourceName(name), version, body, refers_to, on_demand, ttl_seconds)
+    secret = type_url == SECRET
+    return Resource(type_url, ResourceName(name), version, body, refers_to, on_demand, ttl_seconds, secret)

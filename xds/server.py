@@ -26,8 +26,12 @@ from xds.encoder import Encoder
 from xds.limits import Admission, Limits
 from xds.services import AGGREGATED, DISCOVERY, Discovery
 from xds.status import StreamStatus
+from xds.waking import Waking
 
 SERVICE: Final = AGGREGATED
+
+RECHECK_PAUSE: Final = 0.25
+"""Seconds from some streams whose client is asked for again to others: each costs a look into a ledger."""
 
 _STATUS: Final = {
     Ending.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
@@ -89,6 +93,7 @@ class AdsServer:
         self._limits = limits or Limits()
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()
+        self._waking = Waking()
         self._admission = Admission(self._limits)
         self._numbers = itertools.count(1)
         self._conversations: dict[int, Conversation] = {}
@@ -151,8 +156,8 @@ class AdsServer:
                 grpc.method_handlers_generic_handler(service, handlers)
                 for service, handlers in methods.items()
             ),
-            client_status_handler(self._authenticated, self._status_of),
-            health_handler(self._authenticated, self._health),
+            client_status_handler(self._asking, self._status_of),
+            health_handler(self._asking, self._health),
         )
 
     def _handler(self, discovery: Discovery) -> grpc.RpcMethodHandler:
@@ -160,16 +165,20 @@ class AdsServer:
             del requests
             # Eagerly: a client may wait for the headers before its first request.
             await context.send_initial_metadata(())
-            node_key = await self._authenticated(context)
-            async with self._admitted(context):
-                ending, detail = await self._converse(discovery, node_key, context)
+            peer = _peer(context)
+            node_key = await self._authenticated(context, peer)
+            async with self._admitted(context, peer):
+                ending, detail = await self._converse(discovery, node_key, peer, context)
             await _end(context, ending, detail)
 
         # No serializers: bytes come in and go out as they are.
         return grpc.stream_stream_rpc_method_handler(handle)
 
-    async def _authenticated(self, context: grpc.aio.ServicerContext) -> NodeKey:
-        peer = _peer(context)
+    async def _asking(self, context: grpc.aio.ServicerContext) -> NodeKey:
+        """Return who asks for one of the services beside discovery, or end the call."""
+        return await self._authenticated(context, _peer(context))
+
+    async def _authenticated(self, context: grpc.aio.ServicerContext, peer: Peer) -> NodeKey:
         try:
             return self._authenticator.authenticate(peer)
         except Refused as refused:
@@ -184,9 +193,8 @@ class AdsServer:
         return client_status(own, self._cache.snapshot, contents=not request.exclude_resource_contents)
 
     @contextlib.asynccontextmanager
-    async def _admitted(self, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
+    async def _admitted(self, context: grpc.aio.ServicerContext, peer: Peer) -> AsyncIterator[None]:
         """Wait for the stream's turn and count it, or turn it away."""
-        peer = _peer(context)
         same = self._per_certificate[peer.certificate]
         wait = self._admission.wait(time.monotonic(), self._streams, same)
         if wait is None:
@@ -204,9 +212,9 @@ class AdsServer:
                 del self._per_certificate[peer.certificate]
 
     async def _converse(
-        self, discovery: Discovery, node_key: NodeKey, context: grpc.aio.ServicerContext
+        self, discovery: Discovery, node_key: NodeKey, peer: Peer, context: grpc.aio.ServicerContext
     ) -> tuple[Ending, str]:
-        number, peer = next(self._numbers), _peer(context)
+        number = next(self._numbers)
         conversation = Conversation(
             number,
             discovery,
@@ -218,6 +226,7 @@ class AdsServer:
             authenticator=self._authenticator,
             observer=self._observer,
             limits=self._limits,
+            waking=self._waking,
         )
         self._conversations[number] = conversation
         self._observer.opened(node_key, peer, discovery.variant)
@@ -269,9 +278,13 @@ class AdsServer:
         return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
 
     async def _keep_rechecking(self) -> None:
-        while True:
-            await asyncio.sleep(self._limits.recheck_seconds)
-            self.recheck()
+        """Ask again who each client is, every `recheck_seconds`: each at its own moment, not all at once."""
+        seconds = self._limits.recheck_seconds
+        rounds = max(1, round(seconds / RECHECK_PAUSE))
+        for turn in itertools.count():
+            await asyncio.sleep(seconds / rounds)
+            for number in [each for each in self._conversations if each % rounds == turn % rounds]:
+                self._conversations[number].recheck()
 
     async def _sweep(self) -> None:
         """End streams whose client does not read: asked of all from time to time, not timed per write."""

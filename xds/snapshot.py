@@ -39,6 +39,7 @@ class Snapshot:
         "__weakref__",
         "_by_type",
         "_each_version",
+        "_missing",
         "_on_demand",
         "_ordered",
         "_shortest_ttl",
@@ -57,6 +58,7 @@ class Snapshot:
         self._ordered: dict[TypeUrl, tuple[Resource, ...]] = {}
         self._each_version: dict[TypeUrl, Mapping[ResourceName, Version]] = {}
         self._on_demand: dict[TypeUrl, frozenset[ResourceName]] = {}
+        self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
         self._step: tuple[weakref.ref[Snapshot] | None, Mapping[TypeUrl, frozenset[ResourceName]]] | None
         self._step = None
 
@@ -180,15 +182,18 @@ class Snapshot:
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
         """Return the references that no resource answers, as (from, type, name); empty when consistent.
 
-        More resources than are referred to are no fault: clients drop references before we do.
+        More resources than are referred to are no fault: clients drop references before we do. It is
+        looked for once: whoever makes a snapshot asks, and whoever publishes it.
         """
-        return tuple(
-            (resource, type_url, name)
-            for source in sorted(self._by_type)
-            for resource in self.ordered(source)
-            for type_url, name in sorted(resource.references)
-            if name not in self.resources(type_url)
-        )
+        if self._missing is None:
+            self._missing = tuple(
+                (resource, type_url, name)
+                for source in sorted(self._by_type)
+                for resource in self.ordered(source)
+                for type_url, name in sorted(resource.references)
+                if name not in self.resources(type_url)
+            )
+        return self._missing
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and all(

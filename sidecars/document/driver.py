@@ -11,7 +11,7 @@ from sidecars.health import HealthProbes
 from sidecars.injection import names, patching
 from sidecars.injection.sidecar import Sidecar, control_plane
 from sidecars.pod import InjectorContext, Pod
-from xds.resource import Resource, TypeUrl
+from xds.resource import Reference, Resource, TypeUrl
 
 PORT: Final = 15129
 
@@ -55,6 +55,11 @@ class DocumentDriver:
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
         """Return the certificate, key and roots as one piece."""
         return (Piece(credentials, (credentials_,), Certified(credentials_.certificate.identity)),)
+
+    def empty(self, reference: Reference) -> Resource | None:
+        """Return None: readers of documents confirm a version, or go on with the one before; none rejects."""
+        del reference
+        return None
 
     async def start(self, context: ControllerContext) -> HealthProbes:
         """Serve documents, with `/debug/documents` beside it."""

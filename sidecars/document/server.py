@@ -26,6 +26,9 @@ from xds.wire import Nonce, Response
 PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0
 SWEEP_SECONDS: Final = 5.0
+_AT_ONCE: Final = 0.01
+"""How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""
+
 _SHOWS: Final = "readers of documents, by version; ?proxy=<name>: one's document, without its credentials"
 
 
@@ -125,7 +128,7 @@ async def start(context: ControllerContext) -> HealthProbes:
     """Serve documents until the context's lifetime is over; raise CannotStartError."""
     server = DocumentServer(context)
     drain = context.lifetime.drain_seconds
-    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=drain)
+    runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=max(drain, _AT_ONCE))
     await runner.setup()
     family = socket.AF_INET6 if ":" in context.host else socket.AF_INET
     try:
@@ -149,7 +152,7 @@ async def start(context: ControllerContext) -> HealthProbes:
             await each.stop()
         server.wake()  # who waits is answered now
         if not grace and runner.server is not None:
-            await runner.server.shutdown(0.0)
+            await runner.server.shutdown(_AT_ONCE)
         await runner.cleanup()
         server.readers.all_gone()
 

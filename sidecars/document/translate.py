@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any, Final
 
 from catalog.proxy import (
@@ -26,7 +27,10 @@ NAME: Final = ResourceName("document")
 
 def document(policy: ProxyPolicy) -> Resource:
     """Return what a proxy may know of the mesh, without secrets."""
-    destinations = {(each.service, each.target_port): each for each in policy.destinations}
+    # One headless service may be both: called at an endpoint, and a backend that chooses one. Only the latter
+    # can be told of, and only by it.
+    balanced = (each for each in policy.destinations if not each.as_called)
+    destinations = {(each.service, each.target_port): each for each in balanced}
     outbound = (_outbound(each, destinations, policy.trust_domain) for each in policy.outbound)
     said = {
         "identity": policy.identity.spiffe_id(policy.trust_domain),
@@ -45,7 +49,7 @@ def credentials(held: Credentials) -> Resource:
         "privateKey": held.certificate.key.reveal().decode("ascii"),
         "trustBundle": held.trust_bundle.decode("ascii"),
     }
-    return _resource(CREDENTIALS, said)
+    return replace(_resource(CREDENTIALS, said), secret=True)
 
 
 def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:
@@ -54,9 +58,8 @@ def _resource(type_url: TypeUrl, said: dict[str, Any]) -> Resource:
 
 
 def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
-    at = port.listen or port.application
     return {
-        "address": at.address,
+        "address": None if port.listen is None else port.listen.address,
         "port": port.port,
         "application": {"address": port.application.address, "port": port.application.port},
         "protocol": port.protocol.value,
@@ -81,7 +84,7 @@ def _outbound(
         case _:
             return None
     found = destinations.get((backend.service, backend.target_port))
-    if found is None or found.as_called:
+    if found is None or backend.as_called:
         return None
     return {
         "service": str(service.service),

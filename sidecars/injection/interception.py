@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import Any
 
+from mesh.config import Exclusions
 from mesh.names import Port
 from sidecars.errors import CannotPatchError
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, STATUS_PORT
-from sidecars.pod import Exclusions, InjectorContext
+from sidecars.pod import InjectorContext
 
 
 def init_container(context: InjectorContext, image: str) -> dict[str, Any]:

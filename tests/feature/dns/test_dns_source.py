@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from providers.dns_asking import Nameserver, Resolver
 from providers.dns_records import Failed, Found, Question, RecordType
 from providers.dns_schedule import Pacing
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
+from tests.unit.providers import watched
 
 pytestmark = needs_dnsmasq
 HOUR = timedelta(hours=1)
@@ -35,28 +36,13 @@ def _service(*names: DnsName, name: str = "db") -> Service:
     return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (port,), dns_names=names)
 
 
-class Watched:
+class Watched(watched.WatchedSource[DnsSource]):
     """A running source, and what it says."""
-
-    def __init__(self, source: DnsSource) -> None:
-        self.source = source
-        self._changed = asyncio.Event()
-
-    def changed(self) -> None:
-        """Take note of a change."""
-        self._changed.set()
 
     def slices(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return addresses and ports by slice."""
         found = self.source.inventory().slices.values()
         return {each.name: (each.addresses, tuple(number for _, number in each.ports)) for each in found}
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for changes until the condition holds."""
-        async with asyncio.timeout(DEADLINE):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
 
     async def until_addresses(self, *addresses: str) -> None:
         """Wait until these are the addresses of all slices."""
@@ -71,15 +57,9 @@ async def _watching(
 ) -> AsyncIterator[Watched]:
     resolver = Resolver((Nameserver.parse(server.nameserver),), patience)
     source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold)
-    watched = Watched(source)
     source.want(services)
-    task = asyncio.create_task(source.run(watched.changed))
-    try:
-        yield watched
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    async with watched.running(Watched(source)) as found:
+        yield found
 
 
 def _found(ttl: float, *addresses: str) -> Found:

@@ -58,6 +58,15 @@ async def test_a_proxy_whose_certificate_and_workload_are_known_is_served(serve:
     assert (entry["serial"], entry["state"]) == (pair.leaf.serial, "claimed")
 
 
+async def test_the_server_s_own_probes_are_no_handshakes(serve: Serve) -> None:
+    """One was made before it was ready; somebody else's connection is counted, whatever becomes of it."""
+    server = await serve(workload("one"))
+    assert await server.metric("meshwright_xds_handshakes_total") == 0
+    async with server.client(None) as client:
+        assert (await client.ended())[0] is grpc.StatusCode.UNAVAILABLE
+    assert await server.metric("meshwright_xds_handshakes_total") >= 1
+
+
 async def test_a_client_without_certificate_ends_in_the_handshake(serve: Serve) -> None:
     """It never opens a stream; the handshake is counted."""
     server = await serve(workload("one"))

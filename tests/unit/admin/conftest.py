@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from admin.pushes import Answer, Push, Trigger
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import LateMoment, ProxyStanding, ProxyState
 from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
 from certs.ledger import LedgerEntry
@@ -156,6 +156,10 @@ class FakeReading:
     def freshness(self) -> Mapping[str, Freshness]:
         """Answer as told."""
         return self.the_freshness
+
+    def late_moments(self) -> tuple[LateMoment, ...]:
+        """Answer one."""
+        return (LateMoment(NOW, 0.0423456, "computing"),)
 
     def settings(self) -> Mapping[str, object]:
         """Answer one setting."""

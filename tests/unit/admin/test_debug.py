@@ -19,6 +19,7 @@ def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:
         "certs": lambda: certificates(reading, now),
         "policies": lambda: debug.policies(reading),
         "config": lambda: debug.config(reading),
+        "loop": lambda: debug.loop(reading),
         "access": lambda: debug.access(reading),
         "sources": lambda: sources(reading, now),
     }
@@ -38,6 +39,12 @@ def test_pages_before_the_first_view_are_empty_and_not_errors(now: Any, empty_re
     assert shown["proxy"] == {"proxies": []}
     assert shown["access"] == {"access": []}
     assert shown["config"] == {"mesh_config": None, "settings": {"mesh": "m"}}
+
+
+def test_late_moments_are_shown(reading: Any) -> None:
+    """When, for how long, and what the wave was at."""
+    moment = {"at": "2026-01-02T03:04:05.000Z", "seconds": 0.042, "doing": "computing"}
+    assert debug.loop(reading) == {"late": [moment]}
 
 
 def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None:

@@ -16,6 +16,7 @@ PATHS += [
     "/debug/explain",
     "/debug/certs",
     "/debug/config",
+    "/debug/loop",
     "/debug/sources",
 ]
 

@@ -6,6 +6,8 @@ from typing import Any
 from admin.proxies import NAMED, proxies, proxy
 from admin.reading import ProxyStanding, ProxyState
 from admin.standing import Known
+from catalog.settings import EndpointAdmission
+from catalog.view import MeshSettings, View
 from xds.resource import LISTENER, ResourceName
 from xds.status import StreamStatus
 
@@ -53,3 +55,12 @@ def test_a_list_names_the_objects_behind_the_first_rejections(reading: Any, now:
     said = [each["why"] for each in proxies(reading, reading.ledger(), now)]
     named = "listener rejected: TrafficTarget shop/buyers (mesh.yaml:31 (document 5))"
     assert said == [named] * NAMED + ["listener rejected: in"] * 2
+
+
+def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now: Any) -> None:
+    """Connected, in step, and no caller is told of it before it has acknowledged its listeners."""
+    settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
+    reading.the_view = View.build(source.objects(), source.inventory(), settings)
+    (shown,) = proxies(reading, reading.ledger(), now)
+    waits = "not admitted yet: its sidecar has not acknowledged its first listeners"
+    assert (shown["admitted"], shown["why"]) == (False, waits)

@@ -13,7 +13,7 @@ from xds.snapshot import Snapshot
 
 
 def _secret(name: str) -> Resource:
-    return Resource(SECRET, ResourceName(name), Version("1"), b"SECRET")
+    return Resource(SECRET, ResourceName(name), Version("1"), b"SECRET", secret=True)
 
 
 def test_secrets_are_shown_by_what_their_certificates_say(

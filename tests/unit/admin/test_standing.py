@@ -59,6 +59,23 @@ def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: dat
     assert why(standing, Known(streams), now) == "held: nothing is published for it"
 
 
+def test_a_workload_that_gets_no_traffic_yet(entry: LedgerEntry, stream_of: StreamOf, now: datetime) -> None:
+    """It is said beside whatever else holds; of one that never came that says it all."""
+    here = _standing(ProxyState.CONNECTED, now)
+    for streams, first in (
+        ((stream_of(1, (SyncState.SYNCED, None)),), ""),
+        ((stream_of(1, (SyncState.PENDING, None)),), "cluster pending for 0 s; "),
+    ):
+        known = Known(streams, entry, waits_for="its sidecar has not done it")
+        assert why(here, known, now) == f"{first}not admitted yet: its sidecar has not done it"
+    known = Known(entry=entry, waits_for="x")
+    assert (
+        why(_standing(ProxyState.DISCONNECTED, now), known, now)
+        == "disconnected 0 s ago; not admitted yet: x"
+    )
+    assert why(_standing(ProxyState.EXPECTED, now), known, now) == "never connected"
+
+
 def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: datetime) -> None:
     """What it rejected with the objects behind it, its failed group, what it has not answered."""
     standing = _standing(ProxyState.CONNECTED, now)

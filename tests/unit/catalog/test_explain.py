@@ -31,13 +31,23 @@ from tests.unit.catalog.build import (
     workload,
 )
 
-TOPOLOGY = Manifests().apply("a.yaml", yaml.safe_dump_all(documents()))
+
+def text(*manifests: Document) -> str:
+    """Return manifests as a file."""
+    return yaml.dump_all(manifests, Dumper=yaml.CSafeDumper)
 
 
-def read(*policy: Document) -> View:
-    """Read a policy over the topology; the readers must not complain of it."""
-    found = TOPOLOGY.apply("b.yaml", yaml.safe_dump_all(policy))
-    return View.build(found.objects(), found.inventory(), MeshSettings())
+TOPOLOGY = Manifests().apply("a.yaml", text(*documents()))
+
+
+def read(*policy: Document) -> Manifests:
+    """Read a policy over the topology."""
+    return TOPOLOGY.apply("b.yaml", text(*policy))
+
+
+def seen(state: Manifests) -> View:
+    """Return the mesh that manifests describe."""
+    return View.build(state.objects(), state.inventory(), MeshSettings())
 
 
 def anybody(mesh: View, request: Request) -> bool:
@@ -53,7 +63,7 @@ def test_what_is_missing_makes_it_a_yes() -> None:
     mended = 0
     for seed in range(30):
         made = case(Random(seed), 8)  # noqa: S311 - test data
-        mesh = read(*made.documents)
+        mesh = seen(read(*made.documents))
         for request in (each.request for each in made.requests):
             missing = remedy(mesh, request)
             answer = decide(mesh, request).answer
@@ -61,10 +71,9 @@ def test_what_is_missing_makes_it_a_yes() -> None:
                 assert answer is Answer.ALLOWED or not anybody(mesh, request)
                 continue
             assert answer is not Answer.ALLOWED
-            state = TOPOLOGY.apply("b.yaml", yaml.safe_dump_all([*made.documents, *missing]))
+            state = read(*made.documents, *missing)
             assert [each for each in state.problems() if each.origin.document > len(made.documents)] == []
-            after = read(*made.documents, *missing)
-            assert decide(after, request).answer is Answer.ALLOWED, (seed, request)
+            assert decide(seen(state), request).answer is Answer.ALLOWED, (seed, request)
             mended += 1
     assert mended > 75
 

@@ -18,6 +18,8 @@ from tests.unit.catalog.build import (
     http,
     identity,
     match,
+    namespace,
+    narrowed,
     policy_key,
     port,
     route_group,
@@ -60,6 +62,9 @@ def test_nothing_is_said_of_what_is_right() -> None:
     assert said(GOOD) == []
 
 
+BUYER = "default/buyer"
+DATABASE = service("db", port(3306, 3306, Protocol.TCP))
+BANKER = replace(admits("u"), sources=(identity("buyer"), identity("buyer", "bank")))
 TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
 
 
@@ -73,9 +78,10 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             "spec.destination",
             "default/gone",
         ),
+        ([target("t", "buyer", "shop")], Code.NO_RULES, TARGET, "spec.rules", ""),
         ([admits("t", "gone")], Code.UNKNOWN_SOURCES, TARGET, "spec.sources", "default/gone"),
         (
-            [GOOD, replace(admits("u"), sources=(identity("buyer"), identity("buyer", "bank")))],
+            [BANKER],
             Code.SOURCE_NAMESPACE,
             "TrafficTarget default/u",
             "spec.sources[1]",
@@ -143,6 +149,35 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             "books",
         ),
         (
+            [tcp_route("gone", 9999), target("t", "buyer", "shop", tcp("gone"))],
+            Code.NO_PORT,
+            TARGET,
+            "spec.rules",
+            "",
+        ),
+        (
+            [target("t", "buyer", "db", http("books", "books")), DATABASE, workload("db", "10.0.0.5")],
+            Code.NO_PORT,
+            TARGET,
+            "spec.rules",
+            "",
+        ),
+        ([target("t", "buyer", "shop", tcp("any"), only=80)], Code.NO_PORT, TARGET, "spec.rules", ""),
+        (
+            [GOOD, admits("u", "buyer")],
+            Code.DUPLICATE_TARGET,
+            "TrafficTarget default/u",
+            "spec.sources",
+            BUYER,
+        ),
+        (
+            [admits("t", "buyer"), admits("a", "buyer", "v2")],
+            Code.DUPLICATE_TARGET,
+            TARGET,
+            "spec.sources",
+            BUYER,
+        ),
+        (
             [GOOD, split("s", "shop", ("shop", 1), ("v2", 1))],
             Code.BACKEND_NOT_ALLOWED,
             SPLIT,
@@ -169,8 +204,12 @@ def test_each_code(things: Sequence[object], code: Code, named: str, field: str,
         [admits("t", "buyer", "gone")],
         [target("t", "buyer", "shop", tcp("web"))],
         [target("t", "buyer", "shop", tcp("any"), http("books", "books"))],
-        [target("t", "buyer", "shop", tcp("any"), only=80)],
+        [target("t", "buyer", "shop", tcp("any"), only=8080)],
         [admits("t", "buyer", "v2")],
+        [GOOD, admits("u", "v2")],
+        [GOOD, target("u", "buyer", "shop", http("books", "other"))],
+        [GOOD, target("u", "buyer", "v2", http("books", "books"))],
+        [target("t", "buyer", "shop", tcp("web"), tcp("other")), tcp_route("other", 9999)],
         [target("t", "buyer", "shop", http("books", "get", "other"))],
         [GOOD, split("s", "shop", ("shop", 1), ("v2", 0))],
         [GOOD, split("s", "shop", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True)],
@@ -202,6 +241,22 @@ def test_a_name_in_another_namespace_is_pointed_out() -> None:
     assert found[Code.SOURCE_NAMESPACE] == "no workload has this identity; one has bank/cashier"
     key = ObjectKey("TrafficTarget", Namespace("default"), "t")
     assert {each.key for each in problems(mesh)} == {key}
+
+
+def test_a_narrowing_is_held_against_what_is_there() -> None:
+    """Each part that fits no Service, on whom it stands; where there is one of that name, it is named."""
+    field = "metadata.annotations.meshwright.dev/egress-services"
+    wide = namespace("default", egress=narrowed("*/*", "default/*", "*/v2", "default/shop"))
+    assert said(GOOD, wide, workload("w", "10.0.0.9", egress=())) == []
+    for thing, on in (
+        (namespace("n", egress=narrowed("bank/*", "*/gone", "bank/v2")), "Namespace n"),
+        (workload("w", "10.0.0.9", egress=narrowed("bank/*", "*/gone", "bank/v2")), "Workload default/w"),
+    ):
+        assert said(GOOD, thing) == [
+            (Code.UNKNOWN_EGRESS, on, field, each) for each in ("*/gone", "bank/*", "bank/v2")
+        ]
+        last = problems(view(*SHOP, GOOD, thing))[-1]
+        assert last.expected == "no Service is called so, but default/v2 is; this adds nothing until one is"
 
 
 def test_covering() -> None:

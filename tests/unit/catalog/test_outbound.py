@@ -14,7 +14,7 @@ from catalog.proxy import (
 from catalog.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
-from mesh.workload import WorkloadPort
+from mesh.workload import Transparent, WorkloadPort
 from tests.unit.catalog.build import (
     HTTP,
     TCP,
@@ -234,6 +234,28 @@ def test_a_split_says_who_answers_for_a_headless_service() -> None:
         [("nodes", False), ("spare", False)],
         [("nodes", True)],
     ]
+
+
+def test_services_are_called_at_ipv6_addresses_where_the_rules_capture_it() -> None:
+    """Whose rules lead IPv4 alone is offered no IPv6 address, and no service that has no other."""
+    mesh = view(
+        service("shop", address="fd00:96::1"),
+        service("nodes", port(7000, 7000, TCP), app="shop", headless=True),
+        workload("shop-1", "10.0.0.1", app="shop", account="shop"),
+        workload("shop-2", "fd00::2", app="shop", account="shop"),
+        workload("buyer", "10.0.0.8"),
+        workload("modern", "10.0.0.9", account="buyer", interception=Transparent(ipv6=True)),
+        target("t", "buyer", "shop", tcp("any")),
+        ANY,
+    )
+    offered = {
+        name: {
+            (each.service.name, address) for each in policy(mesh, name).outbound for address in each.addresses
+        }
+        for name in ("buyer", "modern")
+    }
+    old = {("nodes", "10.0.0.1")}
+    assert offered == {"buyer": old, "modern": old | {("nodes", "fd00::2"), ("shop", "fd00:96::1")}}
 
 
 def test_explicit_interception_offers_upstreams_that_policy_admits() -> None:

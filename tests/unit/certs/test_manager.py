@@ -18,6 +18,7 @@ from certs.errors import IssuerError, RequestError, StateError
 from certs.manager import CertificateManager, jittered
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from tests.unit.certs.leaf import LEAF
 
 DAY = timedelta(hours=24)
 BACK = timedelta(seconds=60)
@@ -53,21 +54,7 @@ def test_a_service_certificate_says_exactly_what_it_must(
     issuer = x509.load_pem_x509_certificate(authority.trust_bundle())
     root_identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     assert [(e.critical, e.value) for e in certificate.extensions] == [
-        (True, x509.BasicConstraints(ca=False, path_length=None)),
-        (
-            True,
-            x509.KeyUsage(
-                digital_signature=True,
-                content_commitment=False,
-                key_encipherment=False,
-                data_encipherment=False,
-                key_agreement=False,
-                key_cert_sign=False,
-                crl_sign=False,
-                encipher_only=False,
-                decipher_only=False,
-            ),
-        ),
+        *LEAF,
         (False, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])),
         (False, x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())),
         (False, x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(root_identifier)),

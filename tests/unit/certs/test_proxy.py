@@ -22,6 +22,7 @@ from certs.peer import PeerCertificate, authorize, read_peer
 from certs.proxy import VALIDITY, issue_proxy
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
+from tests.unit.certs.leaf import LEAF
 
 UUID = ProxyUuid("5d1a4f0e-1f0c-4f5e-9c1d-0a5b6c7d8e9f")
 LONG = ProxyName(UUID, ServiceName("s" * 63), Namespace("n" * 63))
@@ -38,21 +39,7 @@ def test_a_proxy_certificate_says_exactly_what_it_must(
     root_identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     assert [attribute.value for attribute in certificate.subject] == [f"{UUID}.{'s' * 63}.{'n' * 63}"]
     assert [(e.critical, e.value) for e in certificate.extensions] == [
-        (True, x509.BasicConstraints(ca=False, path_length=None)),
-        (
-            True,
-            x509.KeyUsage(
-                digital_signature=True,
-                content_commitment=False,
-                key_encipherment=False,
-                data_encipherment=False,
-                key_agreement=False,
-                key_cert_sign=False,
-                crl_sign=False,
-                encipher_only=False,
-                decipher_only=False,
-            ),
-        ),
+        *LEAF,
         (False, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])),
         (False, x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())),
         (False, x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(root_identifier)),

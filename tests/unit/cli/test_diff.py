@@ -1,8 +1,6 @@
 """`meshwright diff` against the pages of a server, and the comparison that it stands on."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +20,8 @@ from cli.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline import read
 from mesh.identity import ProxyName
 from sidecars.envoy.translate import resources
-from tests.unit.cli.test_explain import MESH, ROOT
+from tests.unit.cli.test_explain import MESH, Run
+from tests.unit.cli.typed import Done
 from xds.snapshot import Snapshot
 
 POLICY = """
@@ -39,7 +38,7 @@ spec:
   sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
   rules: [{kind: HTTPRouteGroup, name: routes}]
 """
-Diff = Callable[..., Awaitable[tuple[int | None, str, str]]]
+Diff = Callable[..., Awaitable[Done]]
 
 
 @dataclass
@@ -99,7 +98,7 @@ class Served:
 
 
 @pytest.fixture
-async def diff(tmp_path: Path) -> AsyncIterator[Diff]:
+async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
     """Serve a directory with a policy, and return a runner of the command against it."""
     served = tmp_path / "served"
     served.mkdir()
@@ -108,34 +107,26 @@ async def diff(tmp_path: Path) -> AsyncIterator[Diff]:
     app = web.Application()
     add_pages(app, pages(reading, lambda: datetime.now(UTC)))
 
-    async def run(manifests: str, *arguments: str) -> tuple[int | None, str, str]:
+    async def compared(manifests: str, *arguments: str) -> Done:
         wanted = tmp_path / "wanted"
         wanted.mkdir(exist_ok=True)
         (wanted / "mesh.yaml").write_text(manifests)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", "from cli.main import main; main()"),
-            *("diff", str(wanted), "--state", str(tmp_path), *arguments),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        out, err = await process.communicate()
-        return process.returncode, out.decode(), err.decode()
+        return await asyncio.to_thread(run, "diff", str(wanted), "--state", str(tmp_path), *arguments)
 
     async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
-        yield run
+        yield compared
 
 
 async def test_nothing_would_change(diff: Diff) -> None:
     """The same directory: status 0."""
-    assert await diff(MESH + "---" + POLICY) == (0, "0 proxies would change, 2 would not\n", "")
+    assert await diff(MESH + "---" + POLICY) == Done(0, "0 proxies would change, 2 would not\n", "")
 
 
 async def test_one_route_would_change(diff: Diff) -> None:
     """Another path of one match: one resource of the server's proxy, with the lines that differ."""
-    status, out, err = await diff(MESH + "---" + POLICY.replace("/books", "/shelves"))
-    lines = out.splitlines()
-    assert (status, err) == (3, "")
+    done = await diff(MESH + "---" + POLICY.replace("/books", "/shelves"))
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (3, "")
     assert lines[:4] == [
         "1 proxies would change, 1 would not",
         "",
@@ -149,15 +140,30 @@ async def test_one_route_would_change(diff: Diff) -> None:
 async def test_what_comes_and_goes(diff: Diff) -> None:
     """Without the policy the client's resources go; a workload more is a new proxy; errors are said."""
     other = MESH.replace("uuid: u1", "uuid: u3")
-    status, out, err = await diff(other + "---\nkind: Nonsense", "--names")
-    assert status == 3
-    assert err.startswith("meshwright: 1 errors in ")
-    assert out.splitlines()[:3] == [
+    done = await diff(other + "---\nkind: Nonsense", "--names")
+    assert done.returncode == 3
+    assert done.stderr.startswith("meshwright: 1 errors in ")
+    assert done.stdout.splitlines()[:3] == [
         "1 proxies would change, 0 would not",
         "new: u3.store.shop",
         "not known any more (it keeps what it has): u1.store.shop",
     ]
-    assert "  - cluster shop/store|8080" in out.splitlines()
+    assert "  - cluster shop/store|8080" in done.stdout.splitlines()
+
+
+async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
+    """By its document; one whose driver nobody knows keeps what it has, and that is no error of reading."""
+    named = "metadata: {name: store-1, namespace: shop, annotations: {meshwright.dev/sidecar-driver: %s},"
+    policy = "---" + POLICY
+    done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "document") + policy)
+    lines = done.stdout.splitlines()
+    assert (lines[0], done.stderr) == ("1 proxies would change, 1 would not", "")
+    assert "  + document document" in lines
+    assert "  - listener inbound-listener" in lines
+    done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "pipy") + policy)
+    unknown = "sidecar driver 'pipy' is unknown; known: document, envoy"
+    said = f"0 proxies would change, 1 would not\nkeeps what it has: u1.store.shop: {unknown}\n"
+    assert done == Done(0, said, "")
 
 
 def test_proxies_with_the_same_change_are_told_together() -> None:

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,9 +16,9 @@ from admin.pages import add_pages, pages
 from admin.serving import SOCKET_NAME, serving, unix_socket
 from catalog.view import View
 from cli.offline import read
+from tests.unit.cli.typed import ROOT, Done
 
-ROOT = Path(__file__).parents[3]
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
 MESH = """
 apiVersion: v1
@@ -47,20 +45,6 @@ def mesh(tmp_path: Path) -> Path:
     directory.mkdir()
     (directory / "mesh.yaml").write_text(MESH)
     return directory
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Return a runner of the command."""
-
-    def made(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
-        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    return made
 
 
 def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
@@ -97,27 +81,22 @@ class OneView:
         return self.shown
 
 
-async def test_the_running_server_is_asked(mesh: Path, tmp_path: Path) -> None:
+async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path) -> None:
     """Through its socket, with the same words as offline, and its refusals are said."""
     reading: Any = OneView(read(mesh).view)
-    command = [sys.executable, "-c", "from cli.main import main; main()", "explain"]
-
-    async def ask(*arguments: str) -> tuple[int | None, bytes, bytes]:
-        process = await asyncio.create_subprocess_exec(
-            *command, *arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        out, err = await process.communicate()
-        return process.returncode, out, err
-
     app = web.Application()
     add_pages(app, pages(reading, lambda: datetime.now(UTC)))
     async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
+
+        async def explain(*arguments: str) -> Done:
+            return await asyncio.to_thread(run, "explain", *arguments)
+
         header = ("--header", "a: b", "--header", "a: c")
-        from_server = await ask("--state", str(tmp_path), *header, *ASK)
-        assert from_server == await ask("--mesh", str(mesh), *header, *ASK)
-        assert from_server[0] == 3
-        refused = await ask("--state", str(tmp_path), "--from", "x", "--to", "y")
-        assert refused == (1, b"", b"meshwright: from is 'x': must be <namespace>/<service account>\n")
+        from_server = await explain("--state", str(tmp_path), *header, *ASK)
+        assert from_server == await explain("--mesh", str(mesh), *header, *ASK)
+        assert from_server.returncode == 3
+        refused = await explain("--state", str(tmp_path), "--from", "x", "--to", "y")
+        assert refused == Done(1, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
 
 
 @pytest.mark.parametrize(

@@ -8,28 +8,10 @@ from pathlib import Path
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from tests.unit.cli.typed import Done
+
+Run = Callable[..., Done]
 NAME = ("--uuid", "u", "--service", "s", "--namespace", "n")
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Return a runner of the command in a directory of the test's own."""
-
-    def made(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
-        root = str(Path(__file__).parents[3])
-        return subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": root, **environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-
-    return made
 
 
 def _issue(run: Run) -> str:

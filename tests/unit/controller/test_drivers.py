@@ -1,7 +1,8 @@
 """Which drivers run, where, for whom; and how those that run are watched and ended."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from controller.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.identity import ProxyName
 from sidecars.document.driver import DocumentDriver
-from sidecars.document.translate import DOCUMENT
+from sidecars.document.translate import DOCUMENT, NAME
 from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
 from sidecars.errors import UnknownDriverError
 from sidecars.health import HealthProbe, HealthProbes, ProbeScheme
 from tests.unit.sidecars.meshes import mesh_config, namespace, view, workload
+from xds.resource import ROUTE, ResourceName, TypeUrl
 
 BOTH: dict[str, SidecarDriver] = {"document": DocumentDriver(), "envoy": EnvoyDriver()}
 CLASS = "MESHWRIGHT_SIDECAR_CLASS"
@@ -64,6 +67,16 @@ def test_an_environment_that_chooses_nobody_is_an_error_at_once() -> None:
         MeshDrivers(BOTH, {CLASS: "pipy"})
     with pytest.raises(UnknownDriverError, match="driver_addresses: sidecar driver 'pipy' is unknown"):
         MeshDrivers(BOTH, {}).wanted(view(), ("pipy",))
+
+
+def test_what_stands_for_a_rejected_resource_is_its_driver_s_affair() -> None:
+    """A route is Envoy's and becomes one without routes; nothing stands for a document, or for a stranger."""
+    drivers = MeshDrivers(BOTH, {})
+    route = (ROUTE, ResourceName("r"))
+    assert drivers.empty(route) == empty(route)
+    assert empty(route) is not None
+    assert drivers.empty((DOCUMENT, NAME)) is None
+    assert drivers.empty((TypeUrl("type.example/thing"), ResourceName("r"))) is None
 
 
 def test_where_a_driver_listens(tmp_path: Path) -> None:
@@ -156,6 +169,28 @@ async def test_a_probe_is_carried_out() -> None:
         assert await probing.started(good, "127.0.0.1") == ""
         assert await probing.carry_out(bad, "127.0.0.1") == "status 503"
     assert await probing.carry_out(HealthProbe(port), "127.0.0.1") != ""
+
+
+async def test_a_connection_that_would_be_counted_is_announced() -> None:
+    """And only that; one that fails is taken back."""
+    seen: list[str] = []
+
+    @contextlib.contextmanager
+    def own() -> Iterator[None]:
+        seen.append("begun")
+        try:
+            yield
+        except OSError:
+            seen.append("failed")
+            raise
+
+    async with await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert await probing.carry_out(HealthProbe(port), "127.0.0.1", own) == ""
+        assert await probing.started(HealthProbe(port, counted=True), "127.0.0.1", own) == ""
+    assert seen == ["begun"]
+    assert await probing.carry_out(HealthProbe(port, counted=True), "127.0.0.1", own) != ""
+    assert seen == ["begun", "begun", "failed"]
 
 
 async def test_drivers_that_do_not_answer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def test_objects_are_counted_by_what_became_of_them() -> None:
         _problem("bad", Severity.ERROR),
         _problem("odd", Severity.WARNING),
     ]
-    assert Counts.of(objects, problems) == Counts(good=2, stale=1, refused=1)
+    assert Counts.of(objects, 1, problems) == Counts(good=2, stale=1, refused=1)
 
 
 def test_what_is_withheld_is_counted_by_the_words_for_types() -> None:

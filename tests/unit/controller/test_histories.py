@@ -81,6 +81,7 @@ KILLED_BY = {
     "services by addressing": 9,
     "services by called address": 71,
     "services by label": 42,
+    "services by name": 44,
     "services by namespace": 41,
     "settings": 5,
     "slices by address": 25,

@@ -24,7 +24,8 @@ A, B, C = (ResourceName(name) for name in "abc")
 
 def resource(name: str, version: str = "1", type_url: TypeUrl = ROUTE) -> Resource:
     """Return a resource whose body is its name and version."""
-    return Resource(type_url, ResourceName(name), Version(version), f"{name}{version}".encode())
+    body = f"{name}{version}".encode()
+    return Resource(type_url, ResourceName(name), Version(version), body, secret=type_url == SECRET)
 
 
 class Mesh:

@@ -1,5 +1,6 @@
 """What happens on the ADS server reaches registry and metrics."""
 
+import contextlib
 from datetime import UTC, datetime
 
 from admin.metrics import Metrics
@@ -48,6 +49,21 @@ def test_refusals_are_counted_by_reason_whenever_they_come() -> None:
     observer.opened(NODE, PEER, Variant.DELTA)
     observer.closed(NODE, PEER, Ending.REFUSED, "revoked")
     assert b'meshwright_xds_streams_refused_total{reason="revoked"} 2.0' in metrics.text()
+
+
+def test_own_connections_are_not_counted() -> None:
+    """Whichever is heard of first; one that came to nothing takes nobody's place."""
+    observer, _, metrics = _observer()
+    with observer.own_connection():
+        observer.handshake()
+    with observer.own_connection():
+        pass
+    with contextlib.suppress(OSError), observer.own_connection():
+        raise OSError
+    assert b"meshwright_xds_handshakes_total 0.0" in metrics.text()
+    for _ in range(3):
+        observer.handshake()
+    assert b"meshwright_xds_handshakes_total 2.0" in metrics.text()
 
 
 def test_responses_and_answers_are_counted_by_type() -> None:

@@ -1,5 +1,7 @@
 """Earlier versions of resources are kept within bounds."""
 
+from dataclasses import replace
+
 from controller.replaced import Replaced
 from xds.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 
@@ -22,5 +24,5 @@ def test_the_oldest_go_first() -> None:
 def test_a_secret_is_never_kept() -> None:
     """Its body holds a key."""
     kept = Replaced()
-    kept.keep(_resource("1", SECRET))
+    kept.keep(replace(_resource("1", SECRET), secret=True))
     assert kept.find(SECRET, NAME, Version("1")) is None

@@ -88,7 +88,7 @@ def _first_reads_for_ever(self: Graph, node: Derivation, reads: dict[Node, None]
     if not node.reads:
         node.reads = tuple(reads)
         for read in reads:
-            read.readers.add(node)
+            read.read_by(node)
 
 
 def _join_alone(self: Entries[Any, Any], entry: Any, key: Any) -> None:

@@ -1,9 +1,8 @@
 """A watched directory with real files."""
 
 import asyncio
-import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,33 +13,24 @@ from providers.contract import EndpointProvider
 from providers.directory import DirectorySource
 from providers.files import DirectoryError
 from tests.unit.providers.manifest_texts import account, account_key, workload, workload_key
-
-DEADLINE = 10.0
+from tests.unit.providers.watched import DEADLINE, WatchedSource, running
 
 
 def _clock() -> datetime:
     return datetime.now(UTC)
 
 
-class Watched:
+class Watched(WatchedSource[DirectorySource]):
     """A running source, and every set of names it published."""
 
     def __init__(self, source: DirectorySource) -> None:
-        self.source = source
+        super().__init__(source)
         self.published: list[list[str]] = []
-        self._changed = asyncio.Event()
 
     def changed(self) -> None:
         """Take note of a change."""
         self.published.append([key.name for key in self.source.objects()])
-        self._changed.set()
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for changes until the condition holds."""
-        async with asyncio.timeout(DEADLINE):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
+        super().changed()
 
     async def until_read_after(self, moment: datetime) -> None:
         """Wait until everything was read again, which is no change that is told."""
@@ -57,22 +47,15 @@ class Watched:
         await self.until(lambda: [key.name for key in self.source.objects()] == list(names))
 
 
-@contextlib.asynccontextmanager
-async def _running(source: DirectorySource) -> AsyncIterator[Watched]:
+def _running(source: DirectorySource) -> AbstractAsyncContextManager[Watched]:
     source.load()
-    watched = Watched(source)
-    task = asyncio.create_task(source.run(watched.changed))
-    try:
-        yield watched
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    return running(Watched(source))
 
 
 def _source(path: Path, settle: int = 300, *, polling: bool = False) -> DirectorySource:
     settled, hold = timedelta(milliseconds=settle), timedelta(0)  # holding back has tests of its own
-    return DirectorySource(path, _clock, settle=settled, hold=hold, polling=polling)
+    retry = timedelta(milliseconds=50)
+    return DirectorySource(path, _clock, settle=settled, hold=hold, retry=retry, polling=polling)
 
 
 def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:

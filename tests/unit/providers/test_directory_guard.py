@@ -1,9 +1,8 @@
 """A directory that suddenly holds nothing: held back, said, and believed in the end."""
 
-import asyncio
-import contextlib
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,21 +11,13 @@ import pytest
 from providers.contract import Counts
 from providers.directory import DirectorySource
 from tests.unit.providers.manifest_texts import account
+from tests.unit.providers.watched import WatchedSource, running
 
-DEADLINE = 20.0
 NEVER, AT_ONCE = timedelta(hours=1), timedelta(0)
 
 
-class Watched:
-    """A running source."""
-
-    def __init__(self, source: DirectorySource) -> None:
-        self.source = source
-        self._changed = asyncio.Event()
-
-    def changed(self) -> None:
-        """Take note of a change."""
-        self._changed.set()
+class Watched(WatchedSource[DirectorySource]):
+    """A running source, in few words."""
 
     def names(self) -> list[str]:
         """Return the names of the objects in force."""
@@ -36,27 +27,12 @@ class Watched:
         """Return the codes of what is wrong."""
         return [each.code for each in self.source.problems()]
 
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for changes until the condition holds."""
-        async with asyncio.timeout(DEADLINE):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
 
-
-@contextlib.asynccontextmanager
-async def _running(path: Path, hold: timedelta, reread: timedelta) -> AsyncIterator[Watched]:
+def _running(path: Path, hold: timedelta, reread: timedelta) -> AbstractAsyncContextManager[Watched]:
     settle = timedelta(milliseconds=20)
     source = DirectorySource(path, lambda: datetime.now(UTC), settle=settle, hold=hold, reread=reread)
     source.load()
-    watched = Watched(source)
-    task = asyncio.create_task(source.run(watched.changed))
-    try:
-        yield watched
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    return running(Watched(source))
 
 
 @pytest.fixture

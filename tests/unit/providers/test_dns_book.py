@@ -16,8 +16,10 @@ from providers.dns_records import Failed, Found, Question, RecordType, Target
 from providers.dns_schedule import Pacing
 from providers.dns_slices import Slices, counts, problems, settled
 from providers.guard import Guarded
+from providers.moments import Moment
 
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOW = timedelta(hours=3)
+DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PACING = Pacing(timedelta(seconds=5), timedelta(seconds=300))
 HOLD = timedelta(seconds=30)
 A, AAAA = Question("db.test", RecordType.A), Question("db.test", RecordType.AAAA)
@@ -31,7 +33,7 @@ def service(name: str, *names: DnsName) -> Service:
     return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (port,), dns_names=names)
 
 
-def after(seconds: float) -> datetime:
+def after(seconds: float) -> Moment:
     """Return a moment so many seconds later."""
     return NOW + timedelta(seconds=seconds)
 
@@ -48,18 +50,34 @@ def test_new_questions_are_due_at_once_and_answered_ones_in_their_time() -> None
     book = _book(service("db", DnsName("db.test")))
     assert (book.due(NOW, 1), book.due(NOW, 9), book.due(NOW, 9)) == ([A], [AAAA], [])
     assert (book.complete(), book.next_due(NOW, room=True)) == (False, None)
-    book.heard(A, FOUND, NOW)
-    book.heard(AAAA, Failed("SERVFAIL"), NOW)
+    book.heard(A, FOUND, NOW, DATE)
+    book.heard(AAAA, Failed("SERVFAIL"), NOW, DATE)
     book.settle(NOW)
     assert (book.complete(), book.next_due(NOW, room=True)) == (True, after(5))
     assert (book.due(after(4), 9), book.due(after(60), 9)) == ([], [AAAA, A])
+
+
+def test_many_services_are_taken_over_bit_by_bit() -> None:
+    """Not everything has been asked before all have been looked at."""
+    book = DnsBook(PACING, HOLD)
+    book.want([service(f"s{number}", DnsName(f"s{number}.test")) for number in range(3)])
+    seen = []
+    for _ in range(2):
+        book.settle(NOW, 2)
+        asked = book.due(NOW, 9)
+        seen.append((len(asked), book.behind, book.complete()))
+        for question in asked:
+            book.heard(question, FOUND, NOW, DATE)
+    assert seen == [(4, True, False), (2, True, False)]
+    book.settle(NOW)
+    assert (book.due(NOW, 9), book.behind, book.complete()) == ([], False, True)
 
 
 def test_a_question_that_was_given_back_is_due_as_before() -> None:
     """Whether it was ever answered or not."""
     book = _book(service("db", DnsName("db.test")))
     assert book.due(NOW, 9) == [A, AAAA]
-    book.heard(AAAA, FOUND, NOW)
+    book.heard(AAAA, FOUND, NOW, DATE)
     book.give_back(A)
     assert book.due(after(60), 9) == [A, AAAA]
     book.give_back(AAAA)
@@ -70,13 +88,13 @@ def test_what_nobody_needs_any_more_is_forgotten() -> None:
     """Questions, answers, slices and problems; an answer that comes late is nothing."""
     book = _book(service("db", DnsName("db.test")))
     taken = book.due(NOW, 9)
-    book.heard(A, FOUND, NOW)
+    book.heard(A, FOUND, NOW, DATE)
     book.settle(NOW)
     assert [each.addresses for each in book.inventory.slices.values()] == [("10.0.0.1",)]
     book.want([])
     book.settle(NOW)
     for question in taken:
-        book.heard(question, FOUND, NOW)
+        book.heard(question, FOUND, NOW, DATE)
         book.give_back(question)
     book.settle(NOW)
     assert (book.inventory, book.problems(), book.counts()) == (Inventory(), (), Counts())
@@ -87,8 +105,8 @@ def test_an_emptiness_that_is_held_back_is_due() -> None:
     """Also where there is no room for a question."""
     book = _book(service("db", DnsName("db.test")))
     for answer in (FOUND, Found(60)):
-        book.heard(A, answer, NOW)
-        book.heard(AAAA, Found(60), NOW)
+        book.heard(A, answer, NOW, DATE)
+        book.heard(AAAA, Found(60), NOW, DATE)
         book.settle(NOW)
     assert [str(each) for each in book.held()] == ["shop/db"]
     assert book.next_due(NOW, room=False) == after(30)
@@ -100,11 +118,11 @@ def test_an_emptiness_that_is_held_back_is_due() -> None:
 class _Deaf(DnsBook):
     """A book that does not look at the services that asked."""
 
-    def heard(self, question: Question, answer: Found | Failed, now: datetime) -> None:
+    def heard(self, question: Question, answer: Found | Failed, now: Moment, date: datetime) -> None:
         """Take over an answer, and touch one of its askers only."""
-        before = set(self._touched)
-        super().heard(question, answer, now)
-        self._touched = before | set(sorted(self._touched - before)[:1])
+        before = dict(self._touched)
+        super().heard(question, answer, now, date)
+        self._touched = before | dict.fromkeys(sorted(self._touched.keys() - before)[:1])
 
 
 def _names(random_: random.Random) -> tuple[DnsName, ...]:
@@ -136,8 +154,11 @@ def _differs(seed: int, book: DnsBook) -> bool:
             book.want(wanted.values())
         else:
             for question in book.due(now, random_.randrange(1, 3)):
-                book.heard(question, _answer(random_, question), now)
-        book.settle(now)
+                book.heard(question, _answer(random_, question), now, DATE)
+        few = random_.choice((None, 1, 2))
+        book.settle(now, few)
+        while book.behind:
+            book.settle(now, few)
         forced = {
             key: settled(each, book.known, forced.get(key, Guarded(())), now, HOLD)
             for key, each in wanted.items()
@@ -174,6 +195,6 @@ def test_an_answer_costs_the_services_that_asked(count: int, monkeypatch: pytest
 
     book = _book(*(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(count)))
     monkeypatch.setattr("providers.dns_book.settled", counted)
-    book.heard(Question("s1.test", RecordType.A), FOUND, NOW)
+    book.heard(Question("s1.test", RecordType.A), FOUND, NOW, DATE)
     book.settle(NOW)
     assert [str(key) for key in looked] == ["shop/s1"]

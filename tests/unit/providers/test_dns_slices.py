@@ -10,8 +10,10 @@ from providers.contract import Counts
 from providers.dns_records import Question, RecordType, Standing, Target
 from providers.dns_slices import counts, problems, settled, slices
 from providers.guard import Guarded
+from providers.moments import Moment
 
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOW = timedelta(hours=3)
+DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 WAIT = timedelta(seconds=30)
 KEY = ServiceKey(Namespace("shop"), ServiceName("db"))
 HTTP = ServicePort(Port(80), Port(8080), Protocol.HTTP, "http")
@@ -26,13 +28,13 @@ def service(*names: DnsName, ports: tuple[ServicePort, ...] = (HTTP,)) -> Servic
 
 def answered(*addresses: str) -> Standing:
     """Make an answer of addresses."""
-    return Standing(NOW, NOW, tuple(map(IpAddress, addresses)))
+    return Standing(NOW, DATE, tuple(map(IpAddress, addresses)))
 
 
 def failing(*addresses: str) -> Standing:
     """Make a question that fails, with its last good answer if addresses are given."""
-    good = NOW if addresses else None
-    return Standing(NOW, good, tuple(map(IpAddress, addresses)), (), 0, 1, "SERVFAIL", NOW)
+    good = DATE if addresses else None
+    return Standing(NOW, good, tuple(map(IpAddress, addresses)), (), 0, 1, "SERVFAIL", DATE)
 
 
 def both(name: str, *addresses: str) -> dict[Question, Standing]:
@@ -78,7 +80,7 @@ def _served(**addresses: str) -> tuple[EndpointSlice, ...]:
         Target(1, 90, Port(6), "more.test"),
         Target(2, 0, Port(7), "spare.test"),
     )
-    known: dict[Question, Standing] = {Question("_db._tcp.test", SRV): Standing(NOW, NOW, targets=targets)}
+    known: dict[Question, Standing] = {Question("_db._tcp.test", SRV): Standing(NOW, DATE, targets=targets)}
     for name, address in addresses.items():
         known |= both(f"{name}.test", address)
     return slices(service(DnsName("_db._tcp.test", srv=True)), known)
@@ -103,7 +105,7 @@ def test_the_order_of_what_is_known_does_not_matter() -> None:
 
 
 def _forced(
-    known: Mapping[Question, Standing], before: Guarded[Slices], now: datetime = NOW
+    known: Mapping[Question, Standing], before: Guarded[Slices], now: Moment = NOW
 ) -> Guarded[Slices]:
     return settled(service(DnsName("a.test")), known, before, now, WAIT)
 

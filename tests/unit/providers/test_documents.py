@@ -2,7 +2,9 @@
 
 import pytest
 
-from providers.documents import MAX_NODES, Document, Fault, documents
+from providers.documents import Document, documents
+from providers.faults import Fault
+from providers.yaml_value import MAX_NODES
 from smi.codes import Code
 
 

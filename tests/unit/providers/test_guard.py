@@ -1,12 +1,13 @@
 """When an empty answer is believed."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
 from providers.guard import Guarded, guard
+from providers.moments import Moment
 
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOW = timedelta(hours=3)
 WAIT = timedelta(seconds=30)
 SOON, LATE = NOW + WAIT - timedelta(seconds=1), NOW + WAIT
 HELD = Guarded("ab", NOW)
@@ -27,7 +28,7 @@ HELD = Guarded("ab", NOW)
     ],
 )
 def test_only_emptiness_waits(
-    before: Guarded[str], answer: str | None, now: datetime, after: Guarded[str]
+    before: Guarded[str], answer: str | None, now: Moment, after: Guarded[str]
 ) -> None:
     """Anything else is believed at once, an error never, and what comes back ends the waiting."""
     assert guard(before, answer, now, WAIT) == after

@@ -1,12 +1,13 @@
 """When a changed file is believed."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from providers.manifests import Content, Manifests
+from providers.file_form import Content
+from providers.manifests import Manifests
 from providers.settling import PATIENCE, Belief, settle
 from tests.unit.providers.manifest_texts import account, account_key
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = timedelta(hours=3)
 WAIT = timedelta(milliseconds=300)
 
 

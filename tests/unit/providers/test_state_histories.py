@@ -47,6 +47,8 @@ def test_manifests_come_to_what_their_files_hold(steps: list[dict[str, str | Non
         assert each.inventory() == state.inventory()
         assert each.problems() == state.problems()
         assert each.contested == state.contested
+        assert each.stale == sum(found.stale for found in each.objects().values())
+    assert state.stale == at_once.stale
 
 
 INVENTORIES = [

@@ -1,0 +1,67 @@
+"""What each proxy would be served if a directory of manifests were a running server's."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+from catalog.edits import Edits
+from catalog.groups import groups
+from catalog.policy import proxy_policy
+from catalog.settings import EndpointAdmission
+from catalog.view import MeshSettings
+from cli.offline import read
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from mesh.objects import Severity
+from sidecars.errors import DriverError
+from sidecars.lint import Installed
+from sidecars.registry import DriverRegistry
+from smi.codes import Code
+from xds.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Snapshots without secrets, by proxy.
+
+    `kept` are the proxies that keep what they have, with the reason: their driver cannot be chosen. `errors`
+    counts what cannot be read, and is left out here.
+    """
+
+    snapshots: Mapping[str, Snapshot]
+    kept: Mapping[str, str]
+    errors: int
+
+
+def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> Wanted:
+    """Compute it, with the server's settings (`/debug/config`); whom it has admitted is admitted here.
+
+    Raises OfflineError.
+    """
+    offline = read(directory, _settings(config["settings"]))
+    installed = Installed(DriverRegistry.discover().drivers, os.environ)
+    view, snapshots, kept = offline.view, dict[str, Snapshot](), dict[str, str]()
+    view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
+    for group, uuids in groups(view).items():
+        names = [str(view.workloads_by_uuid[uuid].proxy_name) for uuid in uuids]
+        try:
+            driver = installed.driver_of(view.config.sidecar, group.driver)
+        except DriverError as error:
+            kept |= dict.fromkeys(names, str(error))
+            continue
+        snapshots |= dict.fromkeys(names, Snapshot.of(driver.translate(proxy_policy(view, group))))
+    reading = {code.value for code in Code}
+    errors = sum(each.severity is Severity.ERROR and each.code in reading for each in offline.problems)
+    return Wanted(snapshots, kept, errors)
+
+
+def _settings(told: Mapping[str, Any]) -> MeshSettings:
+    return MeshSettings(
+        TrustDomain(told["trust_domain"]),
+        told["cluster_domain"],
+        IPv4Network(told["virtual_addresses"]),
+        EndpointAdmission(told["endpoint_admission"]),
+    )

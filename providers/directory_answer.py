@@ -1,0 +1,115 @@
+"""What a directory of manifests says at one moment, and how two moments differ: values, and their log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import structlog
+
+from mesh.endpoints import Inventory
+from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from providers.contract import Counts, Freshness
+from providers.files import Listing
+from providers.moments import Moment
+from providers.settling import Belief
+from smi.codes import Code
+
+_log = structlog.get_logger("providers.directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the source says; replaced as a whole, so that readers see one moment.
+
+    `read` is when everything was last read without error, `held_since` since when the directory holds no
+    manifest at all, and is not believed.
+    """
+
+    belief: Belief = field(default_factory=Belief)
+    listing: Listing | None = None
+    freshness: Freshness = field(default_factory=Freshness)
+    objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    inventory: Inventory = field(default_factory=Inventory)
+    counts: Counts = field(default_factory=Counts)
+    read: Moment | None = None
+    held_since: Moment | None = None
+
+    def after(
+        self,
+        belief: Belief,
+        listing: Listing,
+        freshness: Freshness,
+        read: Moment | None,
+        held_since: Moment | None = None,
+    ) -> "Answer":
+        """Return what the source says after it was looked at; nothing is computed where nothing is other."""
+        unlisted, state = listing.unlisted, belief.state
+        freshness = replace(freshness, held=("all manifests",) if held_since is not None else ())
+        same = self.belief.state is state and self.held_since == held_since
+        if same and self.listing is not None and self.listing.unlisted == unlisted:
+            return replace(self, belief=belief, listing=listing, freshness=freshness, read=read)
+        missing = (*map(_unlisted, unlisted), *([_HELD] if held_since is not None else []))
+        problems = (*missing, *state.problems())
+        objects = state.objects()
+        counts = Counts.of(objects, state.stale, problems)
+        return Answer(
+            belief, listing, freshness, objects, problems, state.inventory(), counts, read, held_since
+        )
+
+
+def differs(before: Answer, after: Answer) -> bool:
+    """Say whether anybody must be told."""
+    return (
+        before.belief.state is not after.belief.state
+        or before.problems != after.problems
+        or before.freshness.error != after.freshness.error
+    )
+
+
+def log_differences(before: Answer, after: Answer, directory: str) -> None:
+    """Log which problems have come and gone, and whether the directory can be read."""
+    if after.problems != before.problems:
+        _log_problems(before.problems, after.problems)
+    if after.freshness.error and not before.freshness.error:
+        _log.error("directory_unreadable", error=after.freshness.error)
+    if before.freshness.error and not after.freshness.error:
+        _log.info("directory_readable", directory=directory)
+
+
+def _unlisted(folder: str) -> Problem:
+    expected = "must be a folder that can be listed; what it held stays in force"
+    return Problem(str(Code.DIRECTORY_UNREADABLE), Severity.ERROR, Origin(folder), None, "", "", expected)
+
+
+_HELD: Final = Problem(
+    str(Code.EMPTY_HELD),
+    Severity.WARNING,
+    Origin("."),
+    None,
+    "",
+    "",
+    "the directory holds no manifest any more; all are kept for a while, in case that is a mistake",
+)
+
+
+def _log_problems(before: tuple[Problem, ...], after: tuple[Problem, ...]) -> None:
+    known, now = set(before), set(after)
+    for problem in after:
+        if problem not in known:
+            _log_problem(problem)
+    for problem in before:
+        if problem not in now:
+            key = str(problem.key) if problem.key else "document"
+            _log.info("problem_gone", code=problem.code, origin=str(problem.origin), key=key)
+
+
+def _log_problem(problem: Problem) -> None:
+    match problem.severity:
+        case Severity.ERROR:
+            log = _log.error
+        case Severity.WARNING:
+            log = _log.warning
+        case Severity.INFO:
+            log = _log.info
+    log("manifest_problem", code=problem.code, problem=str(problem))

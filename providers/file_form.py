@@ -1,0 +1,128 @@
+"""What one file holds: its objects in force and its problems, given what it held before."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from providers.claims import claim_of, duplicate
+from providers.documents import Document, documents
+from smi.codes import Code
+from smi.manifest import key_of
+from smi.reader import Reading, read
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that is there and whose text cannot be had; what it held stays in force."""
+
+    code: Code
+    expected: str
+
+
+Content = str | Unreadable | None
+"""A file's text, why it cannot be had, or None if the file is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """What one file holds: its objects in force in document order, and its own problems.
+
+    `digest` tells its text from others; it is empty where there is none.
+    """
+
+    digest: str
+    objects: tuple[Sourced, ...]
+    problems: tuple[Problem, ...]
+
+    def by_claim(self) -> dict[ObjectKey, Sourced]:
+        """Return its objects by the keys under which a source knows them."""
+        return {claim_of(sourced.key): sourced for sourced in self.objects}
+
+
+def read_file(file: str, content: str | Unreadable, before: FileForm | None) -> FileForm:
+    """Read a file's content, given what it held before."""
+    held = before.objects if before else ()
+    if isinstance(content, Unreadable):
+        problem = _file_problem(file, content.code, content.expected)
+        return FileForm("", _stale(held), (problem,))
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    if before is not None and before.digest == digest:
+        return before
+    found = documents(content, as_json=file.endswith(".json"))
+    readings = [_read(file, document) for document in found]
+    good, problems = _distinct(file, found, readings)
+    return _with_last_good(FileForm(digest, good, problems), held, readings)
+
+
+def _file_problem(file: str, code: Code, expected: str) -> Problem:
+    return Problem(str(code), Severity.ERROR, Origin(file), None, "", "", expected)
+
+
+def _read(file: str, document: Document) -> Reading:
+    """Read one document; with faults it only says which object it means, if it can be told.
+
+    Two documents that ran into one, because the line between them was lost, show as a fault as well:
+    therefore a document with faults may always stand for more than it names.
+    """
+    if not document.faults:
+        return read(document.value, Origin(file, document.number, document.line))
+    key = key_of(document.value) if isinstance(document.value, dict) else None
+    problems = tuple(
+        Problem(
+            str(fault.code),
+            Severity.ERROR,
+            Origin(file, document.number, fault.line),
+            key,
+            "",
+            "",
+            fault.expected,
+        )
+        for fault in document.faults
+    )
+    return Reading((), problems, key, (key,) if key else (), unnamed=True)
+
+
+def _distinct(
+    file: str, found: Sequence[Document], readings: Sequence[Reading]
+) -> tuple[tuple[Sourced, ...], tuple[Problem, ...]]:
+    """Collect a file's good objects, of equal keys the first, and its problems."""
+    good: dict[ObjectKey, Sourced] = {}
+    problems = [problem for reading in readings for problem in reading.problems]
+    for document, reading in zip(found, readings, strict=True):
+        origin = Origin(file, document.number, document.line)
+        for key, value in reading.objects:
+            sourced = Sourced(key, value, origin)
+            first = good.setdefault(claim_of(key), sourced)
+            if first is not sourced:
+                problems.append(duplicate(sourced, first.key, first.origin))
+    return tuple(good.values()), tuple(problems)
+
+
+def _with_last_good(form: FileForm, held: Sequence[Sourced], readings: Sequence[Reading]) -> FileForm:
+    """Add the last good forms of what is meant to be there and could not be read."""
+    refused = {claim_of(key) for reading in readings for key in reading.refused}
+    unnamed = any(reading.unnamed for reading in readings)
+    here = {claim_of(sourced.key) for sourced in form.objects}
+    named = {claim_of(reading.key) for reading in readings if reading.key}
+    kept, problems = [], list(form.problems)
+    for sourced in held:
+        claim = claim_of(sourced.key)
+        if claim in here:
+            continue
+        if claim in refused:
+            kept.append(replace(sourced, stale=True))
+        elif unnamed and claim not in named:
+            kept.append(replace(sourced, stale=True))
+            problems.append(_held(sourced))
+    objects = sorted((*form.objects, *kept), key=lambda sourced: sourced.origin)
+    return FileForm(form.digest, tuple(objects), tuple(problems))
+
+
+def _held(sourced: Sourced) -> Problem:
+    expected = "is kept as it was: a document of its file cannot be read; mend or remove that document"
+    return Problem(str(Code.HELD), Severity.WARNING, sourced.origin, sourced.key, "", "", expected)
+
+
+def _stale(objects: Sequence[Sourced]) -> tuple[Sourced, ...]:
+    return tuple(replace(sourced, stale=True) for sourced in objects)

@@ -1,0 +1,41 @@
+"""What a YAML scalar means: as in JSON and YAML 1.2, and yes, no, on and off as Kubernetes reads them.
+
+What looks like a date or `12:30` stays text.
+"""
+
+import re
+
+import yaml
+
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,99})")
+_OCTAL = re.compile(r"0o[0-7]{1,99}")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,99}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]{1,4})?")
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset(word for low in ("true", "yes", "on") for word in (low, low.title(), low.upper()))
+_FALSE = frozenset(word for low in ("false", "no", "off") for word in (low, low.title(), low.upper()))
+_TEXT_TAGS = frozenset({"tag:yaml.org,2002:str", "!"})
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "float", "int", "null"))
+
+
+def resolve(event: yaml.ScalarEvent) -> object:
+    """Give a scalar its type; raise ValueError with a sentence where it has none."""
+    if event.tag is None:
+        return _plain(event.value) if event.implicit[0] else event.value
+    if event.tag in _TEXT_TAGS:
+        return event.value
+    if event.tag in _PLAIN_TAGS:
+        return _plain(event.value)
+    raise ValueError("must do without tags of its own (!name)")
+
+
+def _plain(text: str) -> object:
+    if text in _NULLS:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _OCTAL.fullmatch(text) or _HEXADECIMAL.fullmatch(text):
+        return int(text, 0)
+    return float(text) if len(text) <= 400 and _FLOAT.fullmatch(text) else text

@@ -1,0 +1,58 @@
+"""Annotations and labels under our own prefix: one that nobody reads is a slip, and has to be said.
+
+Other prefixes are other people's, and nobody's business here.
+"""
+
+import difflib
+from collections.abc import Mapping
+from typing import Final
+
+from mesh.workload import DRIVER_ANNOTATION
+from smi.annotations import EGRESS_SERVICES, PERMISSIVE
+from smi.codes import Code
+from smi.dns import DNS_ANNOTATION, SRV_ANNOTATION
+from smi.endpoints import SERVICE_ANNOTATION, UUID_LABELS
+from smi.manifest import Manifest
+
+PREFIX: Final = "meshwright.dev/"
+
+INJECTED: Final = frozenset(
+    PREFIX + name for name in ("mesh", "injected-driver", "probes", "original-probes")
+)
+"""Annotations that a patched pod has; nobody writes them."""
+
+ANNOTATIONS: Final[Mapping[str, frozenset[str]]] = {
+    "Namespace": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE}),
+    "Pod": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION}) | INJECTED,
+    "Service": frozenset({DNS_ANNOTATION, SRV_ANNOTATION}),
+    "Workload": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
+}
+LABELS: Final[Mapping[str, frozenset[str]]] = {"Pod": frozenset(UUID_LABELS)}
+
+
+def check_own_names(manifest: Manifest) -> None:
+    """Warn of each name under our prefix that says nothing where it stands."""
+    for section, known in (("annotations", ANNOTATIONS), ("labels", LABELS)):
+        fields = manifest.metadata.section(section)
+        here = known.get(manifest.key.kind, frozenset())
+        for name in sorted(fields.names()):
+            if name.startswith(PREFIX) and name not in here:
+                path = f"{fields.path}[{name:.80}]"
+                expected = f"says nothing here; {_meant(manifest.key.kind, section, name)}"
+                manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
+
+
+def _meant(kind: str, section: str, name: str) -> str:
+    """Say what may have been meant: the same elsewhere, the nearest that is read here, or which are read."""
+    if section == "labels" and name in ANNOTATIONS.get(kind, ()):
+        return "it is an annotation"
+    kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED)
+    if kinds:
+        return f"it is an annotation of {' and '.join(kinds)}"
+    here = sorted((ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED)
+    bare = [each.removeprefix(PREFIX) for each in here]
+    if near := difflib.get_close_matches(name.removeprefix(PREFIX)[:60], bare, n=1):
+        return f"did you mean {PREFIX}{near[0]}?"
+    return (
+        f"known on a {kind} are {', '.join(here)}" if here else f"no {section} of ours are read on a {kind}"
+    )

@@ -1,0 +1,87 @@
+"""A date that is set back again and again delays nothing: sources wait by a clock that only goes forward."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mesh.names import Namespace, Port, ServiceName
+from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
+from providers.directory import DirectorySource
+from providers.dns import DnsSource
+from providers.dns_asking import Resolver
+from providers.dns_records import Found, Question
+from providers.dns_schedule import Pacing
+from providers.moments import Moment, monotonic
+from tests.unit.providers.manifest_texts import account
+from tests.unit.providers.watched import WatchedSource, running
+
+START = datetime(2026, 1, 2, tzinfo=UTC)
+SERVICE = Service(
+    ServiceKey(Namespace("shop"), ServiceName("db")),
+    (ServicePort(Port(80), Port(8080), Protocol.HTTP, "http"),),
+    dns_names=(DnsName("db.test"),),
+)
+
+
+def set_back() -> Callable[[], datetime]:
+    """Return a clock that is a day earlier each time it is looked at."""
+    days = itertools.count()
+    return lambda: START - timedelta(days=next(days))
+
+
+def as_moments(clock: Callable[[], datetime]) -> Callable[[], Moment]:
+    """Return a date as if it were a clock that only goes forward."""
+    return lambda: clock() - START
+
+
+class Asked(Resolver):
+    """Finds nothing, at once, and counts how often it is asked; `often` is set in the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self.often = asyncio.Event()
+
+    async def ask(self, question: Question) -> Found:
+        """Say that there is no such name."""
+        self.count += question.record == "A"
+        if self.count == 3:
+            self.often.set()
+        return Found(0)
+
+
+async def _asked_often(monotonic: Callable[[], Moment], seconds: float) -> None:
+    resolver = Asked()
+    pacing = Pacing(timedelta(milliseconds=1), timedelta(milliseconds=1))
+    source = DnsSource(resolver, set_back(), pacing=pacing, monotonic=monotonic)
+    source.want([SERVICE])
+    async with running(WatchedSource(source)), asyncio.timeout(seconds):
+        await resolver.often.wait()
+
+
+async def test_names_are_asked_for_in_their_time() -> None:
+    """By a clock that goes back they would not be: the negative control."""
+    await _asked_often(monotonic, 10)
+    with pytest.raises(TimeoutError):
+        await _asked_often(as_moments(set_back()), 0.2)
+
+
+async def _believed(path: Path, monotonic: Callable[[], Moment], seconds: float) -> None:
+    for name in ("a", "b"):
+        (path / f"{name}.yaml").write_text(account(name))
+    source = DirectorySource(path, set_back(), settle=timedelta(milliseconds=1), monotonic=monotonic)
+    source.load()
+    async with running(WatchedSource(source)) as watched, asyncio.timeout(seconds):
+        (path / "a.yaml").unlink()
+        await watched.until(lambda: len(source.objects()) == 1)
+
+
+async def test_a_removed_file_is_believed_in_its_time(tmp_path: Path) -> None:
+    """So is what waits for its doubt to settle; the same control."""
+    await _believed(tmp_path, monotonic, 10)
+    with pytest.raises(TimeoutError):
+        await _believed(tmp_path, as_moments(set_back()), 0.3)
