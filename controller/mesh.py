@@ -38,9 +38,6 @@ from xds.wire import Rejection, Response
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
-LINT_SECONDS: Final = 0.2
-"""How long after a wave problems are looked for: proxies come first, and a burst is looked at once."""
-
 _log = structlog.get_logger("controller.mesh")
 
 
@@ -226,7 +223,6 @@ class MeshLoop:
                 self._unlinted.set()
             while True:
                 await self._unlinted.wait()
-                await asyncio.sleep(LINT_SECONDS)
                 self._unlinted.clear()
                 await self._lint()
         finally:

@@ -33,12 +33,13 @@ CONTROL_PLANE = "meshwright serve"
 
 @asynccontextmanager
 async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> AsyncIterator[Bookstore]:
-    """Run the bookstore with all sales of v1."""
+    """Run the bookstore with all sales of v1, everybody connected and admitted."""
     try:
         async with Supervisor(state) as supervisor:
             bookstore = await Bookstore.create(state, supervisor, mode, hot_restart=hot_restart)
             await bookstore.start(WANTED["F"])
             await supervisor.until("the first sale", lambda: _sold_by(bookstore, STORE_V1.name))
+            await supervisor.until("all connected", lambda: all_connected(bookstore))
             yield bookstore
     finally:
         leftovers.remove(state)
@@ -58,12 +59,12 @@ async def _sold_by(bookstore: Bookstore, *names: str) -> bool:
 
 
 async def all_connected(bookstore: Bookstore) -> bool:
-    """Say whether every sidecar is connected, and has accepted what it was sent."""
+    """Say whether every sidecar is connected and admitted, and has accepted what it was sent."""
     proxies = (await bookstore.plane.ask("/debug/proxy"))["proxies"]
     streams = (await bookstore.plane.ask("/debug/xds"))["streams"]
     assert isinstance(proxies, list)
     assert isinstance(streams, list)
-    connected = [proxy for proxy in proxies if proxy["state"] == "connected"]
+    connected = [proxy for proxy in proxies if proxy["state"] == "connected" and proxy["admitted"]]
     states = {kind["state"] for stream in streams for kind in stream["types"].values()}
     types = min((len(stream["types"]) for stream in streams), default=0)
     return len(connected) == len(PLACES) and types >= 2 and states == {"synced"}
