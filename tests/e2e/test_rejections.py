@@ -17,6 +17,7 @@ from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import names, routes
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from tests.feature.identity.conftest import Server, serve
+from tests.feature.rejection.permissive_shop import BASE, service
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 from xds.resource import Resource, encode
 
@@ -28,22 +29,6 @@ Serve = Callable[..., Awaitable[Server]]
 ADDRESS = "127.0.91.1"
 SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"
 POISON = "poison"
-
-BASE = """
-apiVersion: config.openservicemesh.io/v1alpha2
-kind: MeshConfig
-metadata: {name: osm-mesh-config, namespace: osm-system}
-spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
-"""
-
-
-def _service(name: str) -> str:
-    return f"""
-apiVersion: v1
-kind: Service
-metadata: {{name: {name}, namespace: shop}}
-spec: {{selector: {{app: {name}}}, ports: [{{name: http, port: 80, targetPort: 18080}}]}}
-"""
 
 
 def _server(name: str, address: str) -> str:
@@ -79,7 +64,7 @@ spec: {{service: {apex}, backends: [{{service: v1, weight: 1}}]}}
 """
 
 
-DOCUMENTS = (BASE, *map(_service, ("buyer", "shop", "bank", "v1")), _server("v1", "127.0.91.2"))
+DOCUMENTS = (BASE, *map(service, ("buyer", "shop", "bank", "v1")), _server("v1", "127.0.91.2"))
 
 
 class Envoy:

@@ -8,27 +8,12 @@ import pytest
 
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join, Sidecar
+from tests.feature.rejection.permissive_shop import BASE, service
 from xds.resource import CLUSTER, ROUTE, SECRET, ResourceName
 from xds.status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
 SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"
-
-BASE = """
-apiVersion: config.openservicemesh.io/v1alpha2
-kind: MeshConfig
-metadata: {name: osm-mesh-config, namespace: osm-system}
-spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
-"""
-
-
-def _service(name: str) -> str:
-    return f"""
-apiVersion: v1
-kind: Service
-metadata: {{name: {name}, namespace: shop}}
-spec: {{selector: {{app: {name}}}, ports: [{{name: http, port: 80, targetPort: 18080}}]}}
-"""
 
 
 def _workload(name: str, app: str, address: str) -> str:
@@ -51,7 +36,7 @@ spec: {{service: {apex}, backends: [{{service: {backend or apex}-v1, weight: 1}}
 
 DOCUMENTS = (
     BASE,
-    *map(_service, ("buyer", "shop", "shop-v1", "bank", "bank-v1")),
+    *map(service, ("buyer", "shop", "shop-v1", "bank", "bank-v1")),
     _workload("one", "buyer", "10.0.0.1"),
     _workload("two", "buyer", "10.0.0.2"),
     _workload("v1", "shop-v1", "10.0.0.3"),
@@ -125,7 +110,7 @@ async def test_a_route_that_was_never_good_costs_its_neighbours_nothing(
 ) -> None:
     """A sidecar that begins is sent all routes together, and does not say which is bad: it is found."""
     services = [f"s{number}" for number in range(5)]
-    others = (*map(_service, services), _split("poison"))
+    others = (*map(service, services), _split("poison"))
     server = await serve(*DOCUMENTS, *others, verify=True)
     picky = join(server, "one.buyer.shop", variant, _poisoned)
     names = [f"rds-outbound.shop/{name}|80" for name in (*services, "bank")]
