@@ -15,7 +15,8 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.processes import cpu_seconds
-from benchmarks.programs import HERE, BenchmarkError, free_ports
+from benchmarks.programs import HERE, BenchmarkError
+from demo.ports import free_port
 
 PATIENCE: Final = 120.0
 """Seconds that a control plane may take to serve a mesh."""
@@ -114,7 +115,7 @@ def control_plane(
 
     With `profile`, a folder, it samples itself when it is asked to.
     """
-    ads, http, debug = free_ports(3)
+    ads, http, debug = (free_port("127.0.0.1") for _ in range(3))
     log = state.with_suffix(".log")
     command = [
         *((*PROFILED, str(profile)) if profile else COMMAND),

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.processes import cpu_seconds, memory
+from demo.ports import free_port
 
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 30.0
@@ -38,15 +38,6 @@ def build(source: str) -> Path:
 def ours() -> tuple[str, ...]:
     """Return the command of our synthetic server."""
     return (sys.executable, "-m", "benchmarks.synthetic_server")
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on at the moment."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ class Server:
 @contextlib.contextmanager
 def serving(command: Sequence[str | Path], tls: Path, ports: Sequence[int] = ()) -> Iterator[Server]:
     """Start a server, wait until it answers, and stop it in the end."""
-    port, control = ports or free_ports(2)
+    port, control = ports or (free_port("127.0.0.1"), free_port("127.0.0.1"))
     more = ["--port", str(port), "--control-port", str(control), "--tls-dir", str(tls)]
     process = subprocess.Popen([*command, *more], cwd=HERE.parent)
     server = Server(process, port, f"http://127.0.0.1:{control}")

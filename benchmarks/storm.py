@@ -19,7 +19,8 @@ from rich.table import Table
 
 from benchmarks.credentials import issue
 from benchmarks.fanout import PROTOCOLS, machine
-from benchmarks.programs import HERE, Load, LoadGenerator, Server, build, free_ports, loading, ours, serving
+from benchmarks.programs import HERE, Load, LoadGenerator, Server, build, loading, ours, serving
+from demo.ports import free_port
 
 SERVICES: Final = 300
 ENDPOINTS: Final = 5
@@ -76,7 +77,7 @@ def storms(protocol: str, proxies: int, generator: Path, tls: Path) -> list[Stor
     """Run the three cases of one variant of the protocol."""
     options = ("-protocol", protocol, "-types", "mesh", "-names", str(SERVICES), "-parallel", "0")
     fleet = (*options, "-proxies", str(proxies))
-    ports = free_ports(2)
+    ports = free_port("127.0.0.1"), free_port("127.0.0.1")
     found = []
     with serving(command(), tls, ports) as server, loading(generator, server, tls, *fleet) as load:
         found.append(connect(protocol, "first start", server, load, QUIET))

@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final, Protocol
 
+from demo.ports import can_bind
 from demo.supervisor import DemoError
 from demo.topology import Addresses, Mode, Place
 
@@ -130,26 +131,7 @@ def free_loopback(take: Callable[[str], bool]) -> str:
     for octet in range(20, 60):
         base = f"127.{octet}"
         if take(base) and all(
-            _can_bind(f"{base}.{index}.{last}", 14001) for index in range(1, 7) for last in (1, 2, 10)
+            can_bind(f"{base}.{index}.{last}", 14001) for index in range(1, 7) for last in (1, 2, 10)
         ):
             return base
     raise DemoError("no loopback addresses are free from 127.20 to 127.59: is another demo running?")
-
-
-def free_port(host: str, preferred: int) -> int:
-    """Return `preferred` if it can be listened at, otherwise (or for 0) a port that the system chooses."""
-    if preferred and _can_bind(host, preferred):
-        return preferred
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
-
-
-def _can_bind(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True

@@ -11,7 +11,7 @@ from typing import Final
 
 import aiohttp
 
-from demo.interception import free_port
+from demo.ports import free_port
 from demo.supervisor import DemoError, Supervisor, run
 from demo.topology import Place
 
@@ -53,7 +53,7 @@ class PlaneAddresses:
     def others(self) -> "PlaneAddresses":
         """Return the same hosts with ports that the system chooses."""
         hosts = (address.rpartition(":")[0] for address in (self.ads, self.http, self.debug))
-        return PlaneAddresses(*(f"{host}:{free_port(host, 0)}" for host in hosts))
+        return PlaneAddresses(*(f"{host}:{free_port(host)}" for host in hosts))
 
 
 class ControlPlane:

@@ -1,6 +1,5 @@
 """One front Envoy of each version and variant against our server, and upstreams for it."""
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.ports import free_port
 from tests.conformance.control import ControlPlane, Keys
 from tests.conformance.envoys import Envoy, programs
 from tests.conformance.resources import listener, route, upstream
@@ -58,13 +58,6 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     return Keys.make(tmp_path_factory.mktemp("keys"))
 
 
-@pytest.fixture
-def free_port() -> int:
-    """Return a port of this machine that nobody has just now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @pytest.fixture(params=list(Variant), ids=str)
 def variant(request: pytest.FixtureRequest) -> Variant:
     """Give both variants."""
@@ -81,10 +74,8 @@ def program(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def bench(
-    keys: Keys, ends: AsyncExitStack, program: str, variant: Variant, tmp_path: Path, free_port: int
-) -> Bench:
+async def bench(keys: Keys, ends: AsyncExitStack, program: str, variant: Variant, tmp_path: Path) -> Bench:
     """Start control plane and upstreams."""
     plane = await ControlPlane.begin(keys, ends)
     one, two = await serve("one", ends), await serve("two", ends)
-    return Bench(plane, program, variant, tmp_path, ends, free_port, one, two)
+    return Bench(plane, program, variant, tmp_path, ends, free_port("127.0.0.1"), one, two)

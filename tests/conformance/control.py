@@ -12,6 +12,7 @@ from certs.authority import CertificateAuthority
 from certs.ledger import Ledger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from demo.ports import free_port
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from xds.access import AnyNode
@@ -73,7 +74,7 @@ class ControlPlane:
     """Our server; stopped, it keeps its port and what it is to serve when it comes back."""
 
     keys: Keys
-    port: int = 0
+    port: int
     resources: tuple[Resource, ...] = ()
     cache: SnapshotCache = field(default_factory=SnapshotCache)
     server: AdsServer | None = None
@@ -81,7 +82,7 @@ class ControlPlane:
     @classmethod
     async def begin(cls, keys: Keys, ends: AsyncExitStack) -> Self:
         """Start one that ends with the exit stack."""
-        plane = cls(keys)
+        plane = cls(keys, free_port("127.0.0.1"))
         ends.push_async_callback(plane.stop)
         await plane.start()
         return plane
@@ -92,7 +93,7 @@ class ControlPlane:
         self.server = AdsServer(self.cache, AnyNode(NODE), lambda: self.keys.tls, limits=Limits())
         if self.resources:
             self.publish(*self.resources)
-        self.port = await self.server.start(f"127.0.0.1:{self.port}")
+        await self.server.start(f"127.0.0.1:{self.port}")
 
     async def stop(self) -> None:
         """Stop the server, if there is one."""

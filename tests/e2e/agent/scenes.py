@@ -12,7 +12,7 @@ from typing import Protocol
 import aiohttp
 
 from certs.proxy import issue_proxy
-from demo.interception import free_port
+from demo.ports import free_port
 from tests.golden.envoys import HERE, Place
 from tests.golden.live import LiveMesh, until
 
@@ -123,7 +123,7 @@ class Scene:
         folder = self.mesh.state / uuid
         (folder / "credentials").mkdir(parents=True)
         self.issue(uuid, folder / "credentials")
-        admin, status = (f"{NET}.9:{free_port(f'{NET}.9', 0)}" for _ in range(2))
+        admin, status = (f"{NET}.9:{free_port(f'{NET}.9')}" for _ in range(2))
         command = [self._meshwright, "agent", "--credentials", str(folder / "credentials")]
         command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
         command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]

@@ -3,7 +3,6 @@
 import contextlib
 import getpass
 import os
-import random
 import shutil
 import signal
 import socket
@@ -13,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+from demo.ports import free_port
 
 PROGRAM = shutil.which("dnsmasq", path=os.environ.get("PATH", "") + ":/usr/sbin")
 DEADLINE = 30.0
@@ -34,7 +35,7 @@ class Dnsmasq:
         self._ttl = ttl
         self._process: subprocess.Popen[bytes] | None = None
         self.records: Sequence[str] = ()
-        self.port = _free_port()
+        self.port = free_port("127.0.0.1")
 
     @property
     def nameserver(self) -> str:
@@ -101,17 +102,3 @@ def running(folder: Path, ttl: int = 0) -> Iterator[Dnsmasq]:
         yield server
     finally:
         server.stop()
-
-
-def _free_port() -> int:
-    """Return a port that is free for UDP and TCP, below those that the system gives to others."""
-    for port in random.SystemRandom().sample(range(20_000, 32_000), 100):
-        with (
-            contextlib.suppress(OSError),
-            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
-            socket.socket(socket.AF_INET, socket.SOCK_STREAM) as streams,
-        ):
-            datagrams.bind(("127.0.0.1", port))
-            streams.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")

@@ -15,7 +15,7 @@ from demo.apps.control import AppClient
 from demo.apps.counters import Counters
 from demo.apps.probe import Outcomes, Probe
 from demo.apps.settings import AppSettings
-from demo.interception import free_port
+from demo.ports import free_port
 
 HOST = "127.0.0.1"
 Shop = dict[str, tuple[AppClient, int]]
@@ -40,7 +40,7 @@ async def program(role: str, settings: AppSettings) -> AsyncIterator[AppClient]:
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
     """A store, a warehouse and a database, joined directly."""
-    store, warehouse, database = (free_port(HOST, 0) for _ in range(3))
+    store, warehouse, database = (free_port(HOST) for _ in range(3))
     async with contextlib.AsyncExitStack() as stack:
 
         async def start(role: str, port: int, **settings: object) -> tuple[AppClient, int]:
@@ -112,8 +112,8 @@ async def test_the_database_speaks_first_and_refuses_what_it_does_not_know(shop:
 
 async def test_a_warehouse_without_database_says_so(tmp_path: Path) -> None:
     """A restock that could not be stored is a 502, which is neither served nor denied."""
-    port = free_port(HOST, 0)
-    settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, free_port(HOST, 0)))
+    port = free_port(HOST)
+    settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, free_port(HOST)))
     async with program("warehouse", settings) as warehouse:
         found = await warehouse.probe(Probe(HOST, port, "t3", 1, "POST", names.RESTOCK_BOOKS))
         assert found.results == Counter({"502": 1})
@@ -124,7 +124,7 @@ async def test_a_warehouse_without_database_says_so(tmp_path: Path) -> None:
 
 async def test_the_warehouse_opens_a_new_connection_when_the_kept_one_breaks(tmp_path: Path) -> None:
     """A database that restarted is found again by the next order."""
-    port, database_port = free_port(HOST, 0), free_port(HOST, 0)
+    port, database_port = free_port(HOST), free_port(HOST)
     settings = AppSettings("w", tmp_path / "w.sock", (HOST, port), database=(HOST, database_port))
     restock = Probe(HOST, port, "t4", 1, "POST", names.RESTOCK_BOOKS)
     async with program("warehouse", settings) as warehouse:
@@ -154,14 +154,14 @@ async def test_failures_have_names(tmp_path: Path) -> None:
     site = web.TCPSite(runner, HOST, 0)
     await site.start()
     denied_port = runner.addresses[0][1]
-    settings = AppSettings("d", tmp_path / "d.sock", (HOST, free_port(HOST, 0)))
+    settings = AppSettings("d", tmp_path / "d.sock", (HOST, free_port(HOST)))
     async with program("database", settings) as asker:
 
         async def outcome(host: str, port: int) -> str:
             (found,) = (await asker.probe(Probe(host, port, "t", 1, "GET"))).results
             return found
 
-        assert await outcome(HOST, free_port(HOST, 0)) == outcomes.REFUSED
+        assert await outcome(HOST, free_port(HOST)) == outcomes.REFUSED
         assert await outcome(HOST, closed_port) in (outcomes.CLOSED, outcomes.RESET)
         assert await outcome(HOST, denied_port) == "403"
         assert await outcome("no-such-name.invalid", 80) == outcomes.UNRESOLVED
