@@ -7,8 +7,8 @@ from datetime import datetime
 from admin.debug import counted
 from admin.labels import short_type
 from admin.moment_metrics import Gauges
-from controller.following import in_slices
-from controller.mesh import MeshState
+from controller.waves.following import in_slices
+from controller.waves.mesh import MeshState
 from providers.contract import Counts, EndpointProvider
 from xds.cache import GroupKey
 from xds.resource import ResourceName, TypeUrl, Version

@@ -11,7 +11,7 @@ import structlog
 from admin.labels import short_type
 from admin.metrics import Metrics
 from controller.admission import Admissions
-from controller.history import Delays, PushHistory
+from controller.pushes.history import Delays, PushHistory
 from controller.registry import ProxyRegistry
 from xds.access import Ending, Peer
 from xds.cache import NodeKey

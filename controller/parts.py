@@ -11,20 +11,20 @@ from catalog.view import MeshSettings
 from certs.issuer import Issuer
 from certs.ledger import Ledger
 from controller.admission import Admissions
-from controller.debounce import Pace
 from controller.drivers import DriverPages, MeshDrivers
-from controller.history import PushHistory
-from controller.issuing import CertificateKeeper
-from controller.mesh import MeshLoop, MeshState
 from controller.observer import MeshObserver
 from controller.proxies import ProxyIssuing
+from controller.pushes.history import PushHistory
 from controller.reading import ServerReading
 from controller.registry import ProxyRegistry
 from controller.server_tls import ServerTls
 from controller.settings import Settings
+from controller.snapshots.translation import translation
 from controller.sources import Sources
-from controller.translation import translation
 from controller.watchdog import Watchdog
+from controller.waves.debounce import Pace
+from controller.waves.issuing import CertificateKeeper
+from controller.waves.mesh import MeshLoop, MeshState
 from mesh.names import TrustDomain
 from sidecars.events import Broker
 from xds.cache import SnapshotCache

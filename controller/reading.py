@@ -13,13 +13,13 @@ from catalog.view import View
 from certs.issuer import Issuer
 from certs.ledger import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
-from controller.events import Specification
-from controller.history import PushHistory
-from controller.issuing import CertificateKeeper
-from controller.mesh import MeshState
+from controller.pushes.history import PushHistory
 from controller.registry import ProxyRegistry
-from controller.serving import group_name
 from controller.settings import Settings
+from controller.snapshots.serving import group_name
+from controller.waves.events import Specification
+from controller.waves.issuing import CertificateKeeper
+from controller.waves.mesh import MeshState
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
 from providers.contract import Counts, EndpointProvider, Freshness

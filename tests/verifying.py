@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller.mesh import MeshLoop
+from controller.waves.mesh import MeshLoop
 
 
 class Verified:

@@ -11,11 +11,11 @@ from catalog.problems import Problems, problems
 from catalog.settings import EndpointAdmission
 from catalog.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
-from controller.published import Published, Step
-from controller.serving import Serving
-from controller.translation import translation
-from controller.verifying import verify
-from controller.withholding import Withholding
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Published, Step
+from controller.snapshots.serving import Serving
+from controller.snapshots.translation import translation
+from controller.waves.verifying import verify
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity

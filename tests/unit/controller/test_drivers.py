@@ -12,10 +12,10 @@ from controller import probing
 from controller.drivers import DriverPages, MeshDrivers
 from controller.driving import DriverTasks
 from controller.errors import SettingsError
-from controller.serving import Need
 from controller.settings import Address, Settings, load
+from controller.snapshots.serving import Need
+from controller.snapshots.translation import CertificateMissing, translation
 from controller.tasks import TaskEnded
-from controller.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.identity import ProxyName
 from sidecars.document.driver import DocumentDriver

@@ -8,12 +8,12 @@ import pytest
 import catalog.groups
 from catalog.problems import Problems, problems
 from catalog.view import MeshSettings, View
-from controller.published import Published
-from controller.serving import Serving
-from controller.translation import translation
-from controller.verifying import verify
-from controller.withheld import Refusals
-from controller.withholding import Withholding
+from controller.rejection.withheld import Refusals
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Published
+from controller.snapshots.serving import Serving
+from controller.snapshots.translation import translation
+from controller.waves.verifying import verify
 from mesh.config import MeshConfig
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey, Problem

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from catalog.outbound import visible
 from catalog.problems import Problems
 from catalog.problems import problems as found_from_nothing
-from controller.published import Step
-from controller.withholding import Withholding
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Step
 from incremental.derived import Pin
 from incremental.graph import Graph
 from incremental.node import Derivation

@@ -14,11 +14,11 @@ import catalog.groups
 from admin.metrics import Metrics
 from catalog.view import MeshSettings
 from certs.authority import CertificateAuthority
-from controller.debounce import Pace
-from controller.issuing import CertificateKeeper
-from controller.mesh import MeshLoop, MeshState
-from controller.serving import Need, Translate
-from controller.translation import translation
+from controller.snapshots.serving import Need, Translate
+from controller.snapshots.translation import translation
+from controller.waves.debounce import Pace
+from controller.waves.issuing import CertificateKeeper
+from controller.waves.mesh import MeshLoop, MeshState
 from incremental.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory import DirectorySource

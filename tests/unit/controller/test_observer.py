@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from admin.metrics import Metrics
 from catalog.settings import EndpointAdmission
 from controller.admission import Admissions
-from controller.history import PushHistory
 from controller.observer import MeshObserver
+from controller.pushes.history import PushHistory
 from controller.registry import ProxyRegistry
 from xds.access import Ending, Peer
 from xds.cache import NodeKey, SnapshotCache

@@ -8,9 +8,9 @@ from catalog import groups
 from catalog.provenance import ISSUER, KINDS, MadeFrom
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.published import Published
-from controller.serving import Need, Serving, resources
-from controller.translation import translation
+from controller.snapshots.published import Published
+from controller.snapshots.serving import Need, Serving, resources
+from controller.snapshots.translation import translation
 from incremental.table import Table
 from mesh.config import MeshConfig
 from mesh.names import Namespace, ServiceAccountName

@@ -1,11 +1,11 @@
 """Rejections in words: held against the likeliest object, with all others behind the resource."""
 
 from catalog.provenance import MadeFrom
-from controller.published import Published
-from controller.rejections import PROBLEMS, Rejections, problem
-from controller.serving import Serving
-from controller.translation import translation
-from controller.withholding import Rejected
+from controller.rejection.rejections import PROBLEMS, Rejections, problem
+from controller.rejection.withholding import Rejected
+from controller.snapshots.published import Published
+from controller.snapshots.serving import Serving
+from controller.snapshots.translation import translation
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from sidecars.envoy.driver import EnvoyDriver

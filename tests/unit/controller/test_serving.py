@@ -6,9 +6,9 @@ import pytest
 
 from catalog.groups import groups
 from catalog.view import View
-from controller.consistency import InconsistentSnapshot, consistent
-from controller.published import Failure, Published
-from controller.serving import Need, Serving, Translate, group_name
+from controller.snapshots.consistency import InconsistentSnapshot, consistent
+from controller.snapshots.published import Failure, Published
+from controller.snapshots.serving import Need, Serving, Translate, group_name
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, Version

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from controller.published import Published, Step
-from controller.withholding import Rejected, Withholding
+from controller.rejection.withholding import Rejected, Withholding
+from controller.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot

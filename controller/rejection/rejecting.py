@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from controller.withheld import Refusal
+from controller.rejection.withheld import Refusal
 from xds.cache import GroupKey
 from xds.resource import Reference, Resource, TypeUrl, Version
 from xds.snapshot import Snapshot

@@ -5,8 +5,8 @@ from typing import Final
 
 from admin.labels import short_type
 from catalog.provenance import MadeFrom
-from controller.serving import Serving
-from controller.withholding import Rejected
+from controller.rejection.withholding import Rejected
+from controller.snapshots.serving import Serving
 from mesh.objects import Origin, Problem, Severity
 from xds.cache import NodeKey
 from xds.resource import ResourceName, TypeUrl, Version

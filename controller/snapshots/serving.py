@@ -11,8 +11,8 @@ from catalog.provenance import MadeFrom, Whole, made_from
 from catalog.proxy import ProxyPolicy
 from catalog.view import View
 from certs.material import ServiceCertificate
-from controller.consistency import consistent
-from controller.published import Published, Result, Step
+from controller.snapshots.consistency import consistent
+from controller.snapshots.published import Published, Result, Step
 from incremental.derived import Pins, derived
 from incremental.table import Table
 from mesh.config import SidecarSettings

@@ -13,20 +13,20 @@ from admin.metrics import Metrics
 from catalog.problems import nothing
 from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
-from controller.debounce import Debounce, Matter, Pace
-from controller.events import Counts, Events, Specification, matter
-from controller.following import Following, in_slices
-from controller.inputs import Inputs, read_inputs
-from controller.issuing import CertificateKeeper
-from controller.problems import AllProblems, failed_wave, failure_problem, log_new
-from controller.published import Published
-from controller.publishing import OnPublished, Publishing, nobody
-from controller.rejections import Rejections
-from controller.serving import Translate
-from controller.verifying import verify
-from controller.wave import Wave, rejection_cause
-from controller.withheld import Empty
-from controller.withholding import Withholding
+from controller.rejection.rejections import Rejections
+from controller.rejection.withheld import Empty
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Published
+from controller.snapshots.serving import Translate
+from controller.waves.debounce import Debounce, Matter, Pace
+from controller.waves.events import Counts, Events, Specification, matter
+from controller.waves.following import Following, in_slices
+from controller.waves.inputs import Inputs, read_inputs
+from controller.waves.issuing import CertificateKeeper
+from controller.waves.problems import AllProblems, failed_wave, failure_problem, log_new
+from controller.waves.publishing import OnPublished, Publishing, nobody
+from controller.waves.verifying import verify
+from controller.waves.wave import Wave, rejection_cause
 from mesh.identity import ProxyName
 from mesh.objects import Problem
 from mesh.picture import Picture
@@ -38,7 +38,7 @@ from xds.wire import Rejection, Response
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
-_log = structlog.get_logger("controller.mesh")
+_log = structlog.get_logger("controller.waves.mesh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class MeshLoop:
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
     `endpoint_pace`, at the general one without.
 
-    `on_published` is told of each wave that published something (see controller.publishing.Publishing).
+    `on_published` is told of each wave that published something (see controller.waves.publishing.Publishing).
     """
 
     def __init__(

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from admin.pushes import Answer, Push, Trigger
-from controller.held import Content, Held, Move
-from controller.triggers import Touch
-from controller.wave import Wave
+from controller.pushes.held import Content, Held, Move
+from controller.pushes.triggers import Touch
+from controller.waves.wave import Wave
 from xds.resource import TypeUrl, Version
 from xds.status import Variant
 from xds.wire import Nonce, Rejection, Response

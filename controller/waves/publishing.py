@@ -7,14 +7,14 @@ from typing import Final
 import structlog
 
 from admin.metrics import Metrics
-from controller.published import Failure, Step
-from controller.wave import Wave
-from controller.withholding import Withholding
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Failure, Step
+from controller.waves.wave import Wave
 from xds.cache import GroupKey, SnapshotCache
 
 CAUSES_LOGGED: Final = 4
 
-_log = structlog.get_logger("controller.mesh")
+_log = structlog.get_logger("controller.waves.mesh")
 
 OnPublished = Callable[[Wave, Step], None]
 

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from admin.pushes import Answer, Push, Trigger
-from controller.held import NOTHING_HELD, Content, Contents, Move, Versions
-from controller.published import Step
-from controller.remembered import (
+from controller.pushes.held import NOTHING_HELD, Content, Contents, Move, Versions
+from controller.pushes.remembered import (
     Early,
     Known,
     Record,
@@ -21,9 +20,10 @@ from controller.remembered import (
     since,
     taken,
 )
-from controller.replaced import Replaced
-from controller.triggers import TOUCHES, Touch, Triggers, causing
-from controller.wave import Wave
+from controller.pushes.replaced import Replaced
+from controller.pushes.triggers import TOUCHES, Touch, Triggers, causing
+from controller.snapshots.published import Step
+from controller.waves.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import TypeUrl
 from xds.status import Variant

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from catalog.edits import Known
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.published import Published
-from controller.serving import Serving, Translate
-from controller.withheld import Refusals
+from controller.rejection.withheld import Refusals
+from controller.snapshots.published import Published
+from controller.snapshots.serving import Serving, Translate
 from mesh.identity import ServiceIdentity
 from xds.snapshot import Snapshot
 

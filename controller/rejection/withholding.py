@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from controller.accepted import Accepted
-from controller.published import Published, Step
-from controller.rejecting import Rejecting
-from controller.withheld import Empty, Refusals, Withheld, withheld
+from controller.rejection.accepted import Accepted
+from controller.rejection.rejecting import Rejecting
+from controller.rejection.withheld import Empty, Refusals, Withheld, withheld
+from controller.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey
 from xds.channel import blamed
 from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version

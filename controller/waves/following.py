@@ -13,10 +13,10 @@ from catalog.problems import Problems, nothing
 from catalog.saying import ELSEWHERE, workload_object
 from catalog.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.inputs import Inputs
-from controller.issuing import Update
-from controller.serving import Serving, Translate
-from controller.wave import Causes, causes, certificate_causes, trust_bundle_cause
+from controller.snapshots.serving import Serving, Translate
+from controller.waves.inputs import Inputs
+from controller.waves.issuing import Update
+from controller.waves.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from incremental.derived import Pins
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import Problem, Severity

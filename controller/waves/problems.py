@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import structlog
 
-from controller.published import Failure
+from controller.snapshots.published import Failure
 from mesh.objects import Origin, Problem, Severity
 
-_log = structlog.get_logger("controller.problems")
+_log = structlog.get_logger("controller.waves.problems")
 
 Said = tuple[Problem, ...]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controller.held import Content
-from controller.published import Step
-from controller.wave import Wave
+from controller.pushes.held import Content
+from controller.snapshots.published import Step
+from controller.waves.wave import Wave
 from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
 from xds.snapshot import Snapshot
