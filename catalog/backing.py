@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from catalog.index import sliced_services, telling_label
 from incremental.derived import derived
+from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress
 from mesh.service import Service, ServiceKey
 from mesh.workload import Workload, WorkloadKey
@@ -45,6 +46,13 @@ def services_of(view: "View", key: WorkloadKey) -> tuple[ServiceKey, ...]:
     for each in view.slices_by_address.get((key.namespace, workload.address), ()):
         found.update(service for service in sliced_services(each, each) if service in view.services)
     return tuple(sorted(found))
+
+
+@derived
+def services_of_identity(view: "View", identity: ServiceIdentity) -> tuple[ServiceKey, ...]:
+    """Return the services that some workload of an identity stands behind, sorted."""
+    workloads = view.by_identity.get(identity, ())
+    return tuple(sorted({service for key in workloads for service in view.services_of.get(key, ())}))
 
 
 def _chosen(workload: Workload, service: Service) -> bool:

@@ -21,6 +21,9 @@ class Grouped(Mapping[E, tuple[V, ...]], Generic[E, K, V]):
     def __getitem__(self, entry: E) -> tuple[V, ...]:
         return tuple(self._table[key] for key in self._entries[entry])
 
+    def __contains__(self, entry: object) -> bool:
+        return entry in self._entries  # whoever asks only this does not read the values
+
     def __iter__(self) -> Iterator[E]:
         return iter(sorted(self._entries))  # type: ignore[type-var]  # what a view is indexed by is sortable
 
@@ -37,6 +40,9 @@ class First(Mapping[E, V], Generic[E, K, V]):
 
     def __getitem__(self, entry: E) -> V:
         return self._table[self._entries[entry][0]]
+
+    def __contains__(self, entry: object) -> bool:
+        return entry in self._entries
 
     def __iter__(self) -> Iterator[E]:
         return iter(sorted(self._entries))  # type: ignore[type-var]  # what a view is indexed by is sortable

@@ -6,25 +6,17 @@ namespace; a narrowing leaves out of that what it does not name. The server's si
 by request.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from catalog import splits
 from catalog.access import in_force, may_call
-from catalog.admission import takes_traffic
+from catalog.backing import services_of_identity
 from catalog.endpoints import endpoints
 from catalog.groups import GroupKey
 from catalog.narrowing import in_sight, narrowing
 from catalog.openness import open_services
 from catalog.ports import spoken
-from catalog.proxy import (
-    Destination,
-    DestinationEndpoint,
-    OutboundRoute,
-    OutboundService,
-    SocketAddress,
-    WeightedBackend,
-)
+from catalog.proxy import OutboundRoute, OutboundService, SocketAddress, WeightedBackend
 from catalog.view import View
 from incremental.derived import derived
 from mesh.identity import ServiceIdentity
@@ -49,8 +41,7 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
         service
         for target in view.targets_by_source.get(client, ())
         if in_force(target)
-        for workload in view.workloads_by_identity.get(target.destination, ())
-        for service in view.services_of.get(workload.key, ())
+        for service in services_of_identity(view, target.destination)
     }
     apexes = {split.apex for service in direct for split in view.splits_by_backend.get(service, ())}
     seen = direct.union((apex for apex in apexes if apex in view.services), open_services(view))
@@ -58,6 +49,26 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
 
 
 @derived
+def answering(
+    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+) -> tuple[ServiceIdentity, ...]:
+    """Return those behind a service's port that a client may call, sorted; at which addresses is not said."""
+    protocol = protocol_of(view, key, port)
+    found = {
+        identity
+        for identity, number in _behind(view, key, port)
+        if may_call(view, client, identity, number, protocol)
+    }
+    return tuple(sorted(found))
+
+
+@derived
+def _behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
+    """Return who is behind a service's port in the mesh, and at which port of the workload, sorted."""
+    found = {(each.identity, each.port) for each in endpoints(view, key, port) if each.identity is not None}
+    return tuple(sorted(found))
+
+
 def allowed_endpoints(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
@@ -88,56 +99,6 @@ def routes(
     if not found or found[-1].matches is not None:
         found.append(OutboundRoute(None, _itself(view, client, key, port)))
     return tuple(found) if any(route.backends for route in found) else ()
-
-
-def destinations(
-    view: View, client: ServiceIdentity, services: Iterable[OutboundService]
-) -> tuple[Destination, ...]:
-    """Return the destinations that the routes of these services name, sorted."""
-    named: dict[tuple[ServiceKey, str, bool], bool] = {}
-    for service in services:
-        for route in service.routes:
-            for backend in route.backends:
-                place = (backend.service, backend.target_port, backend.as_called)
-                named[place] = named.get(place, False) or service.protocol.is_http
-    return tuple(
-        replace(found, endpoints=(), as_called=True) if as_called else found
-        for (key, target_port, as_called), is_http in sorted(named.items())
-        for found in (destination(view, client, key, target_port, is_http),)
-    )
-
-
-@derived
-def destination(
-    view: View, client: ServiceIdentity, key: ServiceKey, target_port: str, is_http: bool
-) -> Destination:
-    """Return a service's target port with the endpoints and identities that a client may call there.
-
-    Endpoints are there once they are admitted; identities from the start, so that admission changes no
-    cluster.
-    """
-    found = [
-        endpoint
-        for port in view.services[key].ports
-        if str(port.target_port) == target_port
-        for endpoint in allowed_endpoints(view, client, key, port)
-    ]
-    return Destination(
-        service=key,
-        target_port=target_port,
-        is_http=is_http,
-        server_name=key.fqdn(view.settings.cluster_domain),
-        identities=tuple(sorted({each.identity for each in found if each.identity is not None})),
-        endpoints=tuple(
-            sorted(
-                {
-                    DestinationEndpoint(each.address, each.port, each.locality, each.weight)
-                    for each in found
-                    if takes_traffic(view, each)
-                }
-            )
-        ),
-    )
 
 
 def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
@@ -235,4 +196,4 @@ def _shares(
 
 
 def _reaches(view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort) -> bool:
-    return bool(allowed_endpoints(view, client, key, port))
+    return bool(answering(view, client, key, port))

@@ -1,19 +1,35 @@
 """The policy of one group of proxies: inbound and outbound put together."""
 
+from dataclasses import replace
+
+from catalog.destinations import destinations, with_endpoints
 from catalog.groups import GroupKey
 from catalog.inbound import inbound_ports
-from catalog.outbound import destinations, outbound_services
+from catalog.outbound import outbound_services
 from catalog.proxy import InterceptionKind, ProxyPolicy, TlsRange
 from catalog.view import View
 from incremental.derived import derived
 from mesh.workload import Explicit, Transparent
 
-__all__ = ["ProxyPolicy", "proxy_policy"]
+__all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 
 
 @derived
 def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
     """Return what a group of proxies needs."""
+    found = outline(view, group)
+    return replace(
+        found,
+        destinations=tuple(with_endpoints(view, group.identity, each) for each in found.destinations),
+    )
+
+
+@derived
+def outline(view: View, group: GroupKey) -> ProxyPolicy:
+    """Return what a group of proxies needs, but for the endpoints: destinations have none.
+
+    Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
+    """
     outbound = outbound_services(view, group)
     kind = interception_kind(group)
     return ProxyPolicy(

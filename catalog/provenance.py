@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.destinations import destination_endpoints
 from catalog.groups import GroupKey
 from catalog.identities import dns_names
 from catalog.inbound import access, inbound_ports
 from catalog.index import config_order
-from catalog.outbound import destination, outbound_services, protocol_of, routes
+from catalog.outbound import outbound_services, protocol_of, routes
 from catalog.policy import proxy_policy
 from catalog.saying import ELSEWHERE, workload_object
 from catalog.view import View
@@ -105,7 +106,6 @@ class Reached:
 
     service: ServiceKey
     target_port: str
-    is_http: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +178,8 @@ def _nodes(view: View, group: GroupKey, part: Part) -> Iterator[Derivation]:
             for port in _ports(view, called, number):
                 yield routes.node(view, identity, called, port)
                 yield protocol_of.node(view, called, port)
-        case Reached(key, target_port, is_http):
-            yield destination.node(view, identity, key, target_port, is_http)
+        case Reached(key, target_port):
+            yield destination_endpoints.node(view, identity, key, target_port)
         case Certified(certified):
             yield dns_names.node(view, certified)
         case Application() | MeshWide() | Roots():

@@ -85,9 +85,9 @@ class View:
             graph, "sidecars by identity", self.workloads, index.identities_with_sidecar
         )
         by_uuid = Index(graph, "workloads by UUID", self.workloads, index.uuids)
-        by_identity = Index(graph, "workloads by identity", self.workloads, index.identities)
+        self.by_identity = Index(graph, "workloads by identity", self.workloads, index.identities)
         self.workloads_by_uuid = First(by_uuid, self.workloads)
-        self.workloads_by_identity = Grouped(by_identity, self.workloads)
+        self.workloads_by_identity = Grouped(self.by_identity, self.workloads)
         self.workloads_by_address = Grouped(self.by_address, self.workloads)
         self.backing = Found(self.services, lambda key: backing.backing(self, key))
         self.services_of = Found(self.workloads, lambda key: backing.services_of(self, key))

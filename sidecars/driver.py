@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from catalog.provenance import Part, Whole
-from catalog.proxy import ProxyPolicy
+from catalog.proxy import Destination, ProxyPolicy
 from certs.material import ServiceCertificate
 from mesh.names import TrustDomain
 from sidecars.contexts import ControllerContext
@@ -38,16 +38,18 @@ class Piece:
 
     What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
     a policy had before, is made once. Arguments are hashable; what the function does not look at should not
-    be in them. `about` is the part of the policy that they are taken from.
+    be in them. `about` is the part of the policy that they are taken from. `destinations` are further
+    arguments, those whose endpoints the function looks at: they are filled in when it is made.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
     arguments: tuple[Any, ...] = ()
     about: Part = field(default=Whole(), compare=False)
+    destinations: tuple[Destination, ...] = ()
 
     def resources(self) -> tuple[Resource, ...]:
         """Make the resources."""
-        made = self.make(*self.arguments)
+        made = self.make(*self.arguments, *self.destinations)
         return made if isinstance(made, tuple) else (made,)
 
 
@@ -99,7 +101,10 @@ class SidecarDriver(Protocol):
         ...
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Return the same in pieces; their resources taken together are those of `translate`."""
+        """Return the same in pieces; their resources taken together are those of `translate`.
+
+        The policy may come without endpoints: a piece gets those of its `destinations`, and no others.
+        """
         ...
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:

@@ -32,7 +32,11 @@ def _after(before: Snapshot, found: tuple[Resource, ...]) -> Snapshot:
     names = {(each.type_url, each.name) for each in found}
     if len(names) != len(found):
         return Snapshot.of(found)  # which names the one that is there twice
-    put = [each for each in found if before.resources(each.type_url).get(each.name) != each]
+    put = [
+        each
+        for each in found
+        if (old := before.resources(each.type_url).get(each.name)) is not each and old != each
+    ]
     removed = [
         (type_url, name)
         for type_url in before.types()

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import catalog.groups
-from catalog.policy import proxy_policy
+from catalog.destinations import with_endpoints
+from catalog.policy import outline
 from catalog.provenance import MadeFrom, Whole, made_from
 from catalog.proxy import ProxyPolicy
 from catalog.view import View
@@ -26,7 +27,10 @@ _ROOTS: Final = "roots"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """All that a group's snapshot is made from; equal needs make equal snapshots."""
+    """All that a group's snapshot is made from, but for endpoints (see Piece.destinations).
+
+    Equal needs, with equal endpoints, make equal snapshots.
+    """
 
     policy: ProxyPolicy
     certificate: ServiceCertificate | None
@@ -105,7 +109,7 @@ class Serving:
             part = next(
                 each.about
                 for each in pieces
-                for resource in made(self, each)
+                for resource in made(self, complete(self, group, each))
                 if (resource.type_url, resource.name) == (type_url, name)
             )
         except StopIteration:
@@ -161,13 +165,36 @@ def nodes_of(serving: Serving, group: catalog.groups.GroupKey) -> tuple[NodeKey,
 @derived
 def resources(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Resource, ...]:
     """Return all that the proxies of a group are sent."""
-    return tuple(each for piece in serving.translate(need(serving, group)) for each in made(serving, piece))
+    lasting, wanting = translated(serving, group)
+    found = (each for piece in wanting for each in made(serving, complete(serving, group, piece)))
+    return (*lasting, *found)
+
+
+@derived
+def translated(
+    serving: Serving, group: catalog.groups.GroupKey
+) -> tuple[tuple[Resource, ...], tuple[Piece, ...]]:
+    """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
+
+    It reads none, so that a group where nothing but endpoints changed is not translated again.
+    """
+    pieces = tuple(serving.translate(need(serving, group)))
+    lasting = (each for piece in pieces if not piece.destinations for each in made(serving, piece))
+    return tuple(lasting), tuple(piece for piece in pieces if piece.destinations)
+
+
+def complete(serving: Serving, group: catalog.groups.GroupKey, piece: Piece) -> Piece:
+    """Return a piece with the endpoints of its destinations, as the proxies of a group may call them."""
+    if not piece.destinations:
+        return piece
+    found = (with_endpoints(serving.view, group.identity, each) for each in piece.destinations)
+    return replace(piece, destinations=tuple(found))
 
 
 def need(serving: Serving, group: catalog.groups.GroupKey) -> Need:
-    """Return all that a group's resources are made from."""
+    """Return all that a group's resources are made from, but for endpoints."""
     return Need(
-        proxy_policy(serving.view, group),
+        outline(serving.view, group),
         serving.certificates.get(group.identity),
         serving.roots.get(_ROOTS, b""),
         group.driver,

@@ -1,11 +1,12 @@
 """The document driver, as the mesh knows it."""
 
+from dataclasses import replace
 from typing import Final
 
 from catalog.provenance import Certified
 from catalog.proxy import ProxyPolicy
 from sidecars.contexts import ControllerContext
-from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document
+from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document, document_of
 from sidecars.driver import Capability, Credentials, Piece
 from sidecars.health import HealthProbes
 from sidecars.injection import names, patching
@@ -49,8 +50,9 @@ class DocumentDriver:
         return (document(policy),)
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Return the document as the one piece."""
-        return (Piece(document, (policy,)),)
+        """Return the document as the one piece; all endpoints are in it."""
+        rest = replace(policy, destinations=())
+        return (Piece(document_of, (rest,), destinations=policy.destinations),)
 
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
         """Return the certificate, key and roots as one piece."""

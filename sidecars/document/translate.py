@@ -42,6 +42,11 @@ def document(policy: ProxyPolicy) -> Resource:
     return _resource(DOCUMENT, said)
 
 
+def document_of(policy: ProxyPolicy, *destinations: Destination) -> Resource:
+    """Return the document of a policy with these destinations."""
+    return document(replace(policy, destinations=destinations))
+
+
 def credentials(held: Credentials) -> Resource:
     """Return the workload's certificate with its key, and the roots, as PEM."""
     said = {

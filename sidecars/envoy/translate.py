@@ -1,7 +1,8 @@
 """ProxyPolicy in, everything that its proxies are sent out (but secrets, which certificates make).
 
 It is made in pieces. Each piece gets the policy without what it does not look at, so that whatever changes
-there does not make it anew: endpoints touch load assignments only, rules and splits route configurations.
+there does not make it anew: endpoints are given to load assignments alone, rules and splits touch route
+configurations.
 """
 
 from collections.abc import Iterator
@@ -51,13 +52,13 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
             calls = Calls(service.service, service.port)
             yield Piece(routes.outbound, (replace(service, addresses=(), listen=()),), calls)
     for destination in policy.destinations:
-        reached = Reached(destination.service, destination.target_port, destination.is_http)
+        reached = Reached(destination.service, destination.target_port)
         yield Piece(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
         if destination.as_called:
             continue
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         bare = replace(destination, is_http=False, server_name="", identities=())
-        yield Piece(endpoints.assignment, (bare,), reached)
+        yield Piece(endpoints.assignment, about=reached, destinations=(bare,))
     if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
         yield Piece(clusters.passthrough, about=MeshWide())
         yield Piece(clusters.blackhole, about=MeshWide())

@@ -1,10 +1,12 @@
 """Pieces leave out of a policy what they do not look at, and nothing else."""
 
+import contextlib
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from catalog.groups import groups
-from catalog.policy import proxy_policy
+from catalog.policy import outline, proxy_policy
 from catalog.proxy import InterceptionKind, ProxyPolicy
 from catalog.view import View
 from sidecars.envoy import clusters, endpoints, listeners, routes
@@ -33,19 +35,33 @@ def _told(resource: Resource) -> tuple[object, ...]:
     return (resource.type_url, resource.name, resource.body, sorted(resource.references))
 
 
-def test_pieces_make_what_the_whole_policy_makes() -> None:
-    """Byte for byte, over random meshes: a function that looked at what its piece leaves out would show."""
-    compared = 0
+def _random_policies() -> Iterator[tuple[ProxyPolicy, ProxyPolicy]]:
+    """Yield policies of random meshes, each without endpoints and whole."""
     for seed in range(60):
         mesh = random_mesh(random.Random(seed))  # noqa: S311 - dice
         view = View(mesh.settings)
         view.apply(view.edits_to(mesh.known()))
         for group in groups(view):
-            try:
-                policy = proxy_policy(view, group)
-            except ValueError:  # the range of virtual addresses is too small in some of them
-                continue
-            made = [_told(each) for piece in pieces(policy) for each in piece.resources()]
-            assert sorted(made, key=str) == sorted(map(_told, _from_the_whole(policy)), key=str)
-            compared += 1
+            with contextlib.suppress(ValueError):  # the range of virtual addresses is too small in some
+                yield outline(view, group), proxy_policy(view, group)
+
+
+def test_pieces_make_what_the_whole_policy_makes() -> None:
+    """Byte for byte, over random meshes: a function that looked at what its piece leaves out would show."""
+    compared = 0
+    for _, policy in _random_policies():
+        made = [_told(each) for piece in pieces(policy) for each in piece.resources()]
+        assert sorted(made, key=str) == sorted(map(_told, _from_the_whole(policy)), key=str)
+        compared += 1
     assert compared > 60
+
+
+def test_endpoints_are_in_load_assignments_alone() -> None:
+    """Without endpoints the pieces are the same, but for what the destinations of these lack."""
+    different: set[object] = set()
+    for without, policy in _random_policies():
+        for bare, whole in zip(pieces(without), pieces(policy), strict=True):
+            places = tuple(replace(each, endpoints=()) for each in whole.destinations)
+            assert bare == replace(whole, destinations=places)
+            different.update(() if bare == whole else (whole.make,))
+    assert different == {endpoints.assignment}
