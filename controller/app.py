@@ -28,7 +28,7 @@ from controller.driving import Running, driving
 from controller.errors import StartupError
 from controller.gauges import Gauging, withheld_counts
 from controller.listening import Sockets, bound
-from controller.memory import built_to_stay, tended, tending
+from controller.memory import built_to_stay, estimated, tended, tending
 from controller.parts import Parts, join
 from controller.probing import probing
 from controller.proxies import LEDGER_FILE
@@ -187,7 +187,7 @@ class _Server:
         yield "renewals", parts.loop.renewing()
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "measurements", self._measure()
-        yield "memory", tending()
+        yield "memory", tending(self._held)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
         yield "driver probes", probing(asked, self._are_unwell, parts.observer.own_connection)
 
@@ -207,6 +207,11 @@ class _Server:
 
     def _are_unwell(self, names: tuple[str, ...]) -> None:
         self._unwell = tuple(f"sidecar driver {name}" for name in names)
+
+    def _held(self) -> int:
+        view = self._parts.loop.state.view
+        values = 0 if view is None else view.graph.size()
+        return estimated(values, sum(self._parts.observer.streams.values()))
 
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()

@@ -7,8 +7,8 @@ from datetime import datetime
 from admin.debug import counted
 from admin.labels import short_type
 from admin.moment_metrics import Gauges
-from controller.waves.following import in_slices
 from controller.waves.mesh import MeshState
+from controller.waves.slices import Slices
 from providers.contract import Counts, EndpointProvider
 from xds.cache import GroupKey
 from xds.resource import ResourceName, TypeUrl, Version
@@ -70,7 +70,7 @@ class Gauging:
 
     async def count(self, snapshots: Mapping[GroupKey, Snapshot]) -> None:
         """Count resources, in slices: what `gauges` then finds to count is what has changed meanwhile."""
-        await in_slices(self._resources.steps(snapshots))
+        await Slices().result(self._resources.steps(snapshots))
 
     def gauges(
         self,

@@ -2,18 +2,26 @@
 
 A mesh of a thousand services with its proxies is more than a million objects that stay. Looking through all
 of them takes the collector up to a second, and finds nothing: what the server lets go of has no cycles, or
-few. So each object is looked at three times at most. The oldest generation is collected as soon as something
-has come to it, and what is alive then is frozen: never looked at again, freed like anything else when its
-last reference goes. A collection takes as long as what is new since the one before.
+few. So each object is looked at twice at most: when it is young, and once more when many have stayed; what is
+alive then is frozen: never looked at again, freed like anything else when its last reference goes.
+
+The collector counts what is allocated less what is freed. A wave that puts new values in the place of old
+ones makes hundreds of thousands of objects between two collections, and the next one takes as long as all of
+them. So it is called many times a second, and finds little each time; its own count is for computations that
+do not let it be called. How many objects there are it does not say (a list of them would hold them, which
+breaks what other threads are just making): what the young took is the measure of those that stayed.
 
 A cycle that comes loose after it was frozen is found in the end: when twice as much is frozen as was alive
-when all was looked through last, all is looked through again. Memory stays within that.
+when all was looked through last, and what the server has come to remember since then, all is looked through
+again. Memory stays within that.
 """
 
 import asyncio
 import contextlib
 import gc
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import structlog
@@ -21,13 +29,27 @@ import structlog
 THRESHOLDS: Final = (10_000, 5, 1)
 """Allocations before the youngest generation is looked through; how much more seldom older ones are."""
 
+YOUNG_SECONDS: Final = 0.05
+"""How often the young objects are looked through."""
+
+FEW_SECONDS: Final = 0.0001
+"""CPU that a look at few young objects takes: an idle server's, which stay where they are."""
+
+STAYED_SECONDS: Final = 0.003
+"""CPU for many young objects after which those that stayed are looked through, and frozen: it takes less."""
+
 THOROUGH_SECONDS: Final = 600.0
 """How often it is looked whether so much is frozen that all must be looked through."""
 
 LEAST: Final = 500_000
 """So many frozen objects are never too many."""
 
-_OLDEST: Final = 2
+_PER_VALUE: Final = 8
+_PER_STREAM: Final = 250
+"""Objects of a derived value, and of a stream; rather too few, or garbage would be taken for them."""
+
+_YOUNGEST: Final = 0
+_MIDDLE: Final = 1
 
 _log = structlog.get_logger("controller.memory")
 
@@ -57,28 +79,72 @@ def built_to_stay() -> Iterator[None]:
         gc.enable()
 
 
-async def tending() -> None:
-    """Look through all that is frozen when it has doubled, until cancelled."""
-    alive = gc.get_freeze_count()
+def estimated(values: int, streams: int) -> int:
+    """Return how many objects so many derived values and open streams are made of at least."""
+    return _PER_VALUE * values + _PER_STREAM * streams
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How many objects were alive when all were looked through, and how many were `estimated` then."""
+
+    alive: int
+    held: int
+
+
+async def tending(held: Callable[[], int]) -> None:
+    """Look through what is young often, and through all when there is reason to, until cancelled.
+
+    `held` is `estimated` of this moment.
+    """
+    last = Look(gc.get_freeze_count(), held())
+    rounds, young = round(THOROUGH_SECONDS / YOUNG_SECONDS), Young()
     while True:
-        await asyncio.sleep(THOROUGH_SECONDS)
-        alive = thorough(alive)
+        for _ in range(rounds):
+            await asyncio.sleep(YOUNG_SECONDS)
+            young.look()
+        last = thorough(last, held())
 
 
-def thorough(alive: int) -> int:
-    """Look through everything if twice as much is frozen as was `alive`; return how much was alive last."""
+class Young:
+    """Looks through young objects, and through those that have stayed when they may be many.
+
+    `clock` is the CPU of the calling thread in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
+        self._clock = clock
+        self._spent = 0.0
+
+    def look(self) -> None:
+        """Collect what is young, and freeze what has stayed if that is much."""
+        began = self._clock()
+        gc.collect(_YOUNGEST)
+        spent = self._clock() - began
+        if spent > FEW_SECONDS:
+            self._spent += spent
+        if self._spent > STAYED_SECONDS:
+            gc.collect(_MIDDLE)
+            self._spent = 0.0
+
+
+def thorough(last: Look, held: int) -> Look:
+    """Look through everything if twice as much is frozen as there should be; return the last look.
+
+    There should be what was alive then, and what the server remembers besides since then.
+    """
     frozen = gc.get_freeze_count()
-    if frozen <= max(2 * alive, LEAST):
-        return alive
+    if frozen <= max(2 * (last.alive + max(0, held - last.held)), LEAST):
+        return last
     gc.unfreeze()
     found = gc.collect()
     gc.freeze()
     alive = gc.get_freeze_count()
     _log.info("all objects looked through", alive=alive, frozen=frozen, unreachable=found)
-    return alive
+    return Look(alive, held)
 
 
 def _freeze(phase: Literal["start", "stop"], info: dict[str, int]) -> None:
-    """Freeze what has survived a collection of everything that is not frozen."""
-    if phase == "stop" and info["generation"] == _OLDEST:
+    """Freeze what has survived two collections, or one of everything that is not frozen."""
+    if phase == "stop" and info["generation"] >= _MIDDLE:
         gc.freeze()

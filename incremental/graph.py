@@ -6,6 +6,7 @@ know their own changes at once, so that only readers of what really changed are 
 values are merely marked, and computed when somebody asks. A stage may depend on earlier ones only.
 """
 
+import itertools
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
@@ -50,16 +51,32 @@ class Graph:
         self._touched: dict[Derivation, None] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
-        """Write inputs as one change; raise BusyError from within a computation."""
+        """Forget what is wanted no more, and write inputs as one change.
+
+        Raises BusyError from within a computation.
+        """
         with self.lock:
-            if self._path:
-                raise BusyError(f"inputs cannot change while {self._path[-1]} is computed")
-            self._collect()
+            self.collect()
             self.revision += 1
             for edit in edits:
                 edit()
             for stage in self._stages:
                 stage.settle()
+
+    def collect(self, most: int | None = None) -> bool:
+        """Forget what nobody reads or keeps, and what only that had read; say whether anything is left.
+
+        At most `most` values, else all: who has much to forget may do so in parts before a change. Raises
+        BusyError from within a computation, whose reads are not known yet.
+        """
+        with self.lock:
+            if self._path:
+                raise BusyError(f"inputs cannot change while {self._path[-1]} is computed")
+            for _ in itertools.count() if most is None else range(most):
+                if not self._unread:
+                    break
+                self._forget(self._unread.popitem()[0])
+            return bool(self._unread)
 
     @property
     def computing(self) -> bool:
@@ -220,16 +237,14 @@ class Graph:
         if not read.readers:
             self._unread[read] = None
 
-    def _collect(self) -> None:
-        """Forget what nobody reads or keeps, and what only that had read."""
-        while self._unread:
-            node, _ = self._unread.popitem()
-            if node.readers or node.kept or node.home.get(node.key) is not node:
-                continue
-            del node.home[node.key]
+    def _forget(self, node: Node) -> None:
+        """Forget a node, unless somebody reads or keeps it."""
+        if node.readers or node.kept or node.home.get(node.key) is not node:
+            return
+        del node.home[node.key]
+        if isinstance(node, Derivation):
             for read in node.reads:
-                if isinstance(node, Derivation):
-                    self._unlink(read, node)
+                self._unlink(read, node)
 
     def _cycle(self, node: Derivation) -> CycleError:
         """Return the error of a cycle, having told each of its members: none may answer another way."""

@@ -1,11 +1,9 @@
 """Following the sources: a view that is kept current, and what is wanted of it, kept current as well."""
 
-import asyncio
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from catalog.edits import Known, difference
 from catalog.identities import dns_names
@@ -22,13 +20,11 @@ from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import Problem, Severity
 from providers.merge import Merged, merge
 
-SLICE_SECONDS: Final = 0.005
-"""How long a wave holds the event loop at a time, but for a single group that takes longer."""
-
 ATOMIC: Final = 64
 """How many edits are one change; more of them are several, one after the other."""
 
-T = TypeVar("T")
+FORGOTTEN: Final = 500
+"""How many values that nobody wants any more are forgotten at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +77,7 @@ class Following:
         known = Known.of(inputs.objects, merged.inventory, inputs.admitted)
         if edits := difference(self._known, known):
             yield None
+            yield from self._forget()
             before = self._merged
             for part in edits.parts(ATOMIC):
                 found = causes(
@@ -135,7 +132,13 @@ class Following:
     def lint(self) -> Iterator[tuple[Problem, ...] | None]:
         """Look for problems where something changed; yield in the end all that there are."""
         yield from self.problems.steps()
+        yield from self._forget()
         yield self.problems.said()
+
+    def _forget(self) -> Iterator[None]:
+        """Forget what nobody wants any more: after a change of everything it is more than one slice."""
+        while self.view.graph.collect(FORGOTTEN):
+            yield None
 
     def unplaced(self) -> tuple[Problem, ...]:
         """Return the workloads for which an index of the view could not be computed, sorted."""
@@ -168,15 +171,3 @@ class Following:
         """Return everything that is served from, for whoever computes it again."""
         certificates = dict(self.serving.certificates.held())
         return self.view.known(), self.view.settings, certificates, self._trust_bundle
-
-
-async def in_slices(steps: Iterator[T | None]) -> T:
-    """Run a computation that yields None now and then and its result last; do not hold the event loop."""
-    began = time.perf_counter()
-    for step in steps:
-        if time.perf_counter() - began > SLICE_SECONDS:
-            await asyncio.sleep(0)
-            began = time.perf_counter()
-        if step is not None:
-            return step
-    raise AssertionError("a computation ended without a result")

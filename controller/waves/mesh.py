@@ -20,11 +20,12 @@ from controller.snapshots.published import Published
 from controller.snapshots.serving import Translate
 from controller.waves.debounce import Debounce, Matter, Pace
 from controller.waves.events import Counts, Events, Specification, matter
-from controller.waves.following import Following, in_slices
+from controller.waves.following import Following
 from controller.waves.inputs import Inputs, read_inputs
 from controller.waves.issuing import CertificateKeeper
 from controller.waves.problems import AllProblems, failed_wave, failure_problem, log_new
 from controller.waves.publishing import OnPublished, Publishing, nobody
+from controller.waves.slices import Slices
 from controller.waves.verifying import verify
 from controller.waves.wave import Wave, rejection_cause
 from mesh.identity import ProxyName
@@ -63,9 +64,10 @@ class MeshLoop:
     """Makes a wave whenever something changed; the newest state can be read at any time.
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
-    of SLICE_SECONDS; certificates are made in a thread. With `verify` each wave is compared with one from
-    nothing. `lint` finds problems that the catalog knows nothing of (see catalog.problems.Problems);
-    `empty` makes what stands for a rejected resource that was never good (sidecars.driver.SidecarDriver).
+    (see controller.waves.slices); certificates are made in a thread. With `verify` each wave is compared
+    with one from nothing. `lint` finds problems that the catalog knows nothing of (see
+    catalog.problems.Problems); `empty` makes what stands for a rejected resource that was never good (see
+    sidecars.driver.SidecarDriver).
 
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
     `endpoint_pace`, at the general one without.
@@ -150,6 +152,7 @@ class MeshLoop:
         while True:
             await self._changes.due()
             await self.wave()
+            await asyncio.sleep(0)  # the next one may be due already: its slices begin with it
 
     async def renewing(self) -> None:
         """Ask for a wave whenever a certificate is due, or could not be issued before, until cancelled."""
@@ -165,33 +168,33 @@ class MeshLoop:
         inputs = read_inputs(self._specification, self._providers, self._settings, self._admitted())
         try:
             self._noticed()
-            touched = await self._wave(inputs, wave)
+            touched = await self._wave(inputs, wave, Slices())
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
             _log.exception("wave failed; the mesh stays as it was")
             self._following = None  # what it knew may be half a wave: the next one begins from nothing
-            self._take(replace(self.state, problems=failed_wave(inputs.problems, error)))
+            said, published = failed_wave(inputs.problems, error), self._publishing.published
+            self._take(replace(self.state, published=published, problems=said))
             return
         self.doing = ""
         self._metrics.wave(time.monotonic() - began, published=touched is not None)
 
-    async def _wave(self, inputs: Inputs, wave: Wave) -> int | None:
+    async def _wave(self, inputs: Inputs, wave: Wave, slices: Slices) -> int | None:
         """Follow the inputs, publish, look for problems; return how many connected proxies are concerned."""
         if self._following is None:
             self._following = Following(self._translate, inputs.settings, self._find_problems)
         following = self._following
         work = following.work()
         self.doing = "following the sources"
-        merging = await in_slices(following.follow(inputs))
+        merging = await slices.result(following.follow(inputs))
         self.doing = "certificates"
-        certifying = await self._certify(following)
+        certifying = await self._certify(following, slices)
         self.doing = "computing"
-        step = await in_slices(following.serving.steps(self.state.published, following.serving.touched()))
+        serving = following.serving
+        step = await slices.result(serving.steps(self._publishing.published, serving.touched()))
         self.doing = "publishing"
         named, more = following.causes.take()
-        touched = self._publishing.publish(
-            replace(wave, causes=named, more=more), step, self.state.published.failed
-        )
-        published = step.after(self.state.published)
+        touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
+        published = self._publishing.published
         proxies = following.proxies() if step.moved else self.state.proxies
         failing = (*map(failure_problem, published.failures), *following.unplaced())
         rejected = self._rejections.problems(following.serving, self.withholding.rejected())
@@ -231,19 +234,19 @@ class MeshLoop:
     async def _lint(self) -> None:
         """Look again at what changes concern; what comes meanwhile is looked at in the next turn."""
         if self._following is not None:
-            found = await in_slices(self._following.lint())
+            found = await Slices().result(self._following.lint())
             said = self._problems.update(found=found)
             if said is not self.state.problems:
                 self._take(replace(self.state, problems=said))
 
-    async def _certify(self, following: Following) -> tuple[Problem, ...]:
+    async def _certify(self, following: Following, slices: Slices) -> tuple[Problem, ...]:
         """Have the certificates that are needed now made, in a thread: it signs and writes."""
         validity, now = following.view.config.service_certificate_validity, self._clock()
-        needs = await in_slices(following.certificate_needs())
+        needs = await slices.result(following.certificate_needs())
         if following.certified and not self._keeper.has_work(needs, validity, now):
             return ()
         update = await asyncio.to_thread(self._keeper.update, needs, validity, now)
-        await in_slices(following.certify(update, self._keeper.certificates))
+        await slices.result(following.certify(update, self._keeper.certificates))
         return update.problems
 
     def _verified(self, differences: tuple[str, ...]) -> None:

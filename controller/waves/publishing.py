@@ -8,7 +8,9 @@ import structlog
 
 from admin.metrics import Metrics
 from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Failure, Step
+from controller.snapshots.published import Failure, Published, Step
+from controller.waves.parting import parts
+from controller.waves.slices import Slices
 from controller.waves.wave import Wave
 from xds.cache import GroupKey, SnapshotCache
 
@@ -24,45 +26,49 @@ def nobody(wave: Wave, step: Step) -> None:
 
 
 class Publishing:
-    """Numbers waves and puts what they come to into the cache.
+    """Numbers waves and puts what they come to into the cache; `published` is what was put there so far.
 
-    `told` hears of each wave that published something, in the same step of the event loop, right after: no
-    stream has written anything of it yet. It must be quick and must not raise.
+    `told` hears of each part of a wave that was published, in the same turn of the event loop, right after:
+    no stream has written anything of it yet. It must be quick and must not raise.
     """
 
     def __init__(
         self, cache: SnapshotCache, withholding: Withholding, metrics: Metrics, told: OnPublished
     ) -> None:
+        self.published = Published()
         self._cache = cache
         self._withholding = withholding
         self._metrics = metrics
         self._told = told
         self._number = 0
 
-    def publish(self, wave: Wave, step: Step, failed: Mapping[GroupKey, Failure]) -> int | None:
+    async def publish(self, wave: Wave, step: Step, slices: Slices) -> int | None:
         """Publish what is new, if anything is; return how many connected proxies it concerns.
 
-        `failed` are the groups that had failed before.
+        A step that is large is published in parts (see controller.waves.parting), and streams go on between
+        them. What was published before something failed stays so.
         """
         self._number += 1
-        for failure in step.failed.values():
-            if failure is not None and failure != failed.get(GroupKey(failure.group)):
-                self._metrics.group_failed()
-                _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
+        wave = replace(wave, number=self._number)
+        before = self.published
+        self._say_failed(step.failed, before.failed)
+        touched = 0
+        done: list[Step] = []
+        try:
+            for part in parts(step, before) if step else ():
+                served = self._withholding.after(part)
+                touched += self._cache.publish_changes(served.snapshots, served.members)
+                self._told(wave, served)
+                done.append(part)
+                await slices.give_way()
+        except Exception:
+            for part in done:
+                self.published = part.after(self.published)
+            raise
+        self.published = step.after(before)
         if not step:
             return None
-        step = self._withholding.after(step)
-        touched = self._cache.publish_changes(step.snapshots, step.members)
-        self._told(replace(wave, number=self._number), step)
-        _log.info(
-            "snapshots published",
-            wave=self._number,
-            causes=[str(each) for each in wave.causes[:CAUSES_LOGGED]],
-            more=len(wave.causes[CAUSES_LOGGED:]) + wave.more,
-            groups=len(step.snapshots),
-            proxies=len(step.members),
-            touched=touched,
-        )
+        _say_published(wave, step, touched)
         return touched
 
     def withhold(self, wave: Wave, step: Step) -> None:
@@ -70,3 +76,23 @@ class Publishing:
         self._number += 1
         self._cache.publish_changes(step.snapshots, step.members)
         self._told(replace(wave, number=self._number), step)
+
+    def _say_failed(
+        self, failed: Mapping[GroupKey, Failure | None], before: Mapping[GroupKey, Failure]
+    ) -> None:
+        for failure in failed.values():
+            if failure is not None and failure != before.get(GroupKey(failure.group)):
+                self._metrics.group_failed()
+                _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
+
+
+def _say_published(wave: Wave, step: Step, touched: int) -> None:
+    _log.info(
+        "snapshots published",
+        wave=wave.number,
+        causes=[str(each) for each in wave.causes[:CAUSES_LOGGED]],
+        more=len(wave.causes[CAUSES_LOGGED:]) + wave.more,
+        groups=len(step.snapshots),
+        proxies=len(step.members),
+        touched=touched,
+    )

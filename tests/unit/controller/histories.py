@@ -15,6 +15,7 @@ from controller.rejection.withholding import Withholding
 from controller.snapshots.published import Published, Step
 from controller.snapshots.serving import Serving
 from controller.snapshots.translation import translation
+from controller.waves.parting import parts
 from controller.waves.verifying import verify
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
@@ -89,6 +90,8 @@ class Replica:
     def wave(self) -> None:
         """Follow the mesh."""
         edits = replace(self.view.edits_to(self.mesh.known()), settings=self.mesh.settings)
+        while self.view.graph.collect(3):  # a server does this in parts, too
+            pass
         for part in edits.parts(3):  # a server takes up many edits in parts, too
             self.view.apply(part)
         held = self.serving.certificates.held()
@@ -96,8 +99,9 @@ class Replica:
         self.serving.certify({**self.mesh.certificates, **gone}, self.mesh.roots)
         for step in self.serving.steps(self.published, self.serving.touched()):
             if step is not None:
+                for some in parts(step, self.published, 1):
+                    self._serve(self.withholding.after(some))
                 self.published = step.after(self.published)
-                self._serve(self.withholding.after(step))
 
     def _serve(self, step: Step) -> None:
         self.cache.publish_changes(step.snapshots, step.members)
@@ -129,8 +133,13 @@ class Replica:
         anew.apply(anew.edits_to(mesh.known()))
         for _ in self.problems.steps():
             pass
-        same = problems(anew) == self.problems.said()
-        return found if same else (*found, "problems")
+        if problems(anew) != self.problems.said():
+            found = (*found, "problems")
+        cached = ((node, self.cache.snapshot(node)) for node in served.members)
+        return (
+            *found,
+            *(f"proxy {node} in the cache" for node, has in cached if has != served.snapshot(node)),
+        )
 
 
 def changed(dice: random.Random, mesh: Mesh) -> None:

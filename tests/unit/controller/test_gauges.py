@@ -104,7 +104,7 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
         proxies={"connected": 1},
         resources={"cluster": 1},
         groups=1,
-        problems={"warning": 1},
+        problems={"error": 0, "warning": 1, "info": 0},
         source_age={"directory": 3.0},
         source_event_age={"directory": 2.0},
         source_objects={("directory", "good"): 2, ("directory", "stale"): 1, ("directory", "refused"): 0},

@@ -50,26 +50,109 @@ def test_what_survives_a_full_collection_is_frozen_and_garbage_is_not() -> None:
         assert kept() is not None
 
 
-def test_a_younger_collection_freezes_nothing() -> None:
+def test_a_collection_of_the_youngest_freezes_nothing() -> None:
     """What is young may be garbage soon."""
     with memory.tended():
-        gc.collect(1)
+        gc.collect(0)
         assert gc.get_freeze_count() == 0
+
+
+class Looks:
+    """The collections there were: their generation, and how many objects each looked through.
+
+    It is a clock as well, by which an object takes a microsecond.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int]] = []
+        gc.callbacks.insert(0, self._note)
+
+    def end(self) -> None:
+        """Look on no more."""
+        gc.callbacks.remove(self._note)
+
+    def seconds(self) -> float:
+        """Return the time of this clock."""
+        return sum(count for _, count in self.found) / 1e6
+
+    def _note(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            generations = range(info["generation"] + 1)
+            self.found.append((info["generation"], sum(len(gc.get_objects(each)) for each in generations)))
+
+
+@pytest.fixture
+def looks() -> Iterator[Looks]:
+    """Return the collections of a test; what was there before it is frozen."""
+    gc.freeze()
+    found = Looks()
+    yield found
+    found.end()
+
+
+def test_no_collection_has_more_than_was_made_since_the_last_looks(looks: Looks) -> None:
+    """New values in the place of old ones, so that the collector itself sees no reason to run."""
+    made = 1_000
+    young, held = memory.Young(looks.seconds), [[each] for each in range(50 * made)]
+    gc.freeze()
+    with memory.tended():
+        for begin in range(0, len(held), made):
+            held[begin : begin + made] = [[each] for each in range(made)]
+            young.look()
+    most = memory.STAYED_SECONDS * 1e6 + 2 * made
+    assert [generation for generation, _ in looks.found][:10] == [0, 0, 0, 1, 0, 0, 0, 1, 0, 0]
+    assert max(count for _, count in looks.found) < most
+
+
+def test_few_objects_that_stay_are_not_frozen_soon(looks: Looks) -> None:
+    """An idle server's looks are many and find little: what they leave may be garbage yet."""
+    young, held = memory.Young(looks.seconds), []
+    with memory.tended():
+        frozen = gc.get_freeze_count()
+        for each in range(100):
+            held.append(Cycle())
+            young.look()
+            assert looks.found[-1][0] == 0, each
+        assert gc.get_freeze_count() == frozen
+
+
+def test_the_collectors_own_count_lets_the_young_become_many() -> None:
+    """As many go as come, so that it sees no reason to run: what the test above guards against."""
+    with memory.tended():
+        held = [[each] for each in range(2 * memory.THRESHOLDS[0])]
+        gc.freeze()
+        gc.enable()
+        for index in range(len(held)):
+            held[index] = [index]
+        assert len(gc.get_objects(0)) >= len(held)
 
 
 def test_a_frozen_cycle_that_came_loose_is_found_when_all_is_looked_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """That is when twice as much is frozen as was alive, not before; then this is what is alive."""
+    """That is when twice as much is frozen as there should be, not before; then this is what is alive."""
     monkeypatch.setattr(memory, "LEAST", 0)
     with memory.tended():
-        held = Cycle()
-        kept = weakref.ref(held)
+        held = [Cycle() for _ in range(100)]
+        kept = weakref.ref(held[0])
         gc.collect()
         del held
         frozen = gc.get_freeze_count()
-        assert memory.thorough(frozen) == frozen
+        enough = memory.Look(frozen, 0)
+        assert memory.thorough(enough, 0) is enough
         assert kept() is not None
-        alive = memory.thorough(frozen // 3)
+        look = memory.thorough(memory.Look(frozen // 3, 5), 7)
         assert kept() is None
-        assert 0 < alive < frozen
+        assert 0 < look.alive < frozen
+        assert look.held == 7
+
+
+def test_what_the_server_has_come_to_remember_is_no_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mesh that has doubled is twice as many objects; that it has shrunk says nothing."""
+    monkeypatch.setattr(memory, "LEAST", 0)
+    with memory.tended():
+        gc.collect()
+        frozen = gc.get_freeze_count()
+        last = memory.Look(frozen // 3, memory.estimated(100, 1))
+        assert memory.thorough(last, last.held + frozen) is last
+        assert memory.thorough(last, 0) is not last

@@ -1,5 +1,6 @@
 """The engine by itself: what runs, what does not, and what goes wrong."""
 
+import itertools
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -230,6 +231,36 @@ def test_what_nobody_wants_is_forgotten() -> None:
     sheet.put(c=2)
     assert sheet.graph.size() == 0
     assert sheet.numbers._cells == {}
+
+
+def test_much_is_forgotten_in_parts() -> None:
+    """So many values at a time, until nothing is left that nobody wants; what is wanted again stays."""
+    sheet = Sheet(**{f"n{number}": number for number in range(10)})
+    for number in range(10):
+        described(sheet, f"n{number}")
+    described(sheet, "n0")
+    pin = Pin(described, sheet, "n9")
+    sizes = [sheet.graph.size()]
+    while sheet.graph.collect(4):
+        sizes.append(sheet.graph.size())
+    assert sizes[0] == 20
+    assert all(before - after <= 4 for before, after in itertools.pairwise(sizes))
+    assert sheet.graph.size() == 2
+    sheet.took()
+    assert pin.value() == "odd"
+    assert sheet.took() == []
+
+
+def test_nothing_is_forgotten_under_a_computation() -> None:
+    """What it has read is known only in the end."""
+    sheet = Sheet(a=1)
+
+    @derived
+    def tidying(sheet: Sheet) -> None:
+        sheet.graph.collect()
+
+    with pytest.raises(BusyError, match=r"while .*tidying"):
+        tidying(sheet)
 
 
 def test_a_pin_knows_its_sources() -> None:

@@ -1,0 +1,111 @@
+"""A step in parts: together they are the step, and no proxy ever sees half of what it is to have."""
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.snapshots.published import Failure, Published, Step
+from controller.waves.parting import parts
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import CLUSTER, Resource, ResourceName, Version
+from xds.snapshot import Snapshot
+
+GROUPS = [GroupKey(f"group {number}") for number in range(8)]
+NODES = [NodeKey(f"node {number}") for number in range(12)]
+
+Parting = Callable[[Step, Published, int], Iterator[Step]]
+
+
+def _snapshot(version: object) -> Snapshot:
+    return Snapshot.of((Resource(CLUSTER, ResourceName("c"), Version(str(version)), b""),))
+
+
+def _published(dice: random.Random, era: str) -> Published:
+    """Return groups with some proxies each, of which some are in none."""
+    members = {node: dice.choice(GROUPS) for node in NODES if dice.random() < 0.8}
+    there = sorted(set(members.values()))
+    return Published({group: _snapshot(f"{era} {group}") for group in there}, members)
+
+
+def _step(dice: random.Random, before: Published) -> Step:
+    """Return the step to other groups, of which some are as they were."""
+    after = _published(dice, "after")
+    if dice.random() < 0.5:  # nobody moves
+        after = Published({group: _snapshot(f"after {group}") for group in before.snapshots}, before.members)
+    kept = {group for group in after.snapshots if group in before.snapshots and dice.random() < 0.3}
+    snapshots = {
+        group: after.snapshots.get(group) for group in sorted({*before.snapshots, *after.snapshots} - kept)
+    }
+    members = {
+        node: after.members.get(node) for node in NODES if before.members.get(node) != after.members.get(node)
+    }
+    failed = {GROUPS[0]: Failure(GROUPS[0], "no", 1, 1)} if dice.random() < 0.3 else {}
+    return Step(snapshots, members, failed, bool(members))
+
+
+def _halves(seed: int, parting: Parting) -> list[str]:
+    """Return what proxies see between the parts of a random step that is neither before nor after."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    before = _published(dice, "before")
+    step = _step(dice, before)
+    after = step.after(before)
+    cache = SnapshotCache()
+    cache.publish(before.snapshots, before.members)
+    found = []
+    for part in parting(step, before, dice.randint(1, 3)):
+        cache.publish_changes(part.snapshots, part.members)
+        found += [
+            f"{node} after {sorted(part.snapshots)}"
+            for node in NODES
+            if cache.snapshot(node) not in (before.snapshot(node), after.snapshot(node))
+        ]
+    found += [f"{node} in the end" for node in NODES if cache.snapshot(node) != after.snapshot(node)]
+    return found
+
+
+def _heedless(step: Step, before: Published, size: int) -> Iterator[Step]:
+    """Part a step by its groups alone, whoever moves between them: first what comes, in the end what goes."""
+    del before
+    here = [group for group, snapshot in step.snapshots.items() if snapshot is not None]
+    for first in range(0, len(here), size):
+        yield Step({group: step.snapshots[group] for group in here[first : first + size]})
+    yield Step({group: None for group in step.snapshots if group not in here}, step.members)
+
+
+@given(st.integers(0, 2**32))
+def test_between_two_parts_a_proxy_has_the_old_or_the_new(seed: int) -> None:
+    """Whether groups come, go or change, and whoever moves between them."""
+    assert _halves(seed, parts) == []
+
+
+def test_a_parting_by_groups_alone_is_found_out() -> None:
+    """A proxy that leaves a group that changes would be served what is not for it."""
+    assert any(_halves(seed, _heedless) for seed in range(20))
+
+
+@given(st.integers(0, 2**32))
+def test_all_parts_together_are_the_step(seed: int) -> None:
+    """Each change is in one of them, none is larger than it must be, and a small step is left whole."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    before = _published(dice, "before")
+    step = _step(dice, before)
+    found = list(parts(step, before, 2))
+    assert {k: v for part in found for k, v in part.snapshots.items()} == step.snapshots
+    assert {k: v for part in found for k, v in part.members.items()} == step.members
+    assert sum(len(part.snapshots) for part in found) == len(step.snapshots)
+    assert {k: v for part in found for k, v in part.failed.items()} == step.failed
+    assert any(part.moved for part in found) == step.moved
+    for part in found:
+        assert len(part.snapshots) <= 2 or part.members
+    assert list(parts(step, before, 100)) == [step]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_groups_that_nobody_leaves_go_so_many_at_a_time(size: int) -> None:
+    """A change of everything is published in parts of that size."""
+    step = Step({group: _snapshot("after") for group in GROUPS})
+    found = list(parts(step, Published({group: _snapshot("before") for group in GROUPS}), size))
+    assert [len(part.snapshots) for part in found] == {1: [1] * 8, 3: [3, 3, 2]}[size]

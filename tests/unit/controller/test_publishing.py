@@ -1,0 +1,114 @@
+"""Publishing: a change of everything wakes so many streams a turn, and what fails half-way stays true."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from admin.metrics import Metrics
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Step
+from controller.waves import publishing
+from controller.waves.parting import GROUPS, parts
+from controller.waves.publishing import Publishing
+from controller.waves.slices import SLICE_SECONDS, Slices
+from controller.waves.wave import Wave
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.resource import CLUSTER, Resource, ResourceName, Version
+from xds.snapshot import Snapshot
+
+ALL = range(2 * GROUPS + 10)
+WAVE = Wave(0, (), 0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def _step(version: str, *, first: bool = False) -> Step:
+    """Serve every group another snapshot; each has one proxy."""
+    resource = Resource(CLUSTER, ResourceName("c"), Version(version), b"")
+    members: dict[NodeKey, GroupKey | None] = (
+        {NodeKey(f"{n}"): GroupKey(f"{n}") for n in ALL} if first else {}
+    )
+    return Step({GroupKey(f"{n}"): Snapshot.of((resource,)) for n in ALL}, members)
+
+
+def _always_late() -> Slices:
+    """Return slices of a clock by which each part takes a whole one."""
+    moments: Iterator[float] = iter(range(10_000))
+    return Slices(lambda: next(moments) * 2 * SLICE_SECONDS)
+
+
+class Plane:
+    """A cache whose proxies all have streams, and how many of them were woken in each turn of the loop."""
+
+    def __init__(self, told: Callable[[Wave, Step], None] = publishing.nobody) -> None:
+        self.cache = SnapshotCache()
+        self.publishing = Publishing(self.cache, Withholding(lambda _: None), Metrics(), told)
+        self.turns = [0]
+        for number in ALL:
+            self.cache.watch(NodeKey(f"{number}"), self._woken)
+
+    def _woken(self) -> None:
+        self.turns[-1] += 1
+
+    async def publish(self, step: Step) -> int | None:
+        """Publish a step beside somebody who runs once in each turn."""
+        others = asyncio.create_task(self._others())
+        try:
+            return await self.publishing.publish(WAVE, step, _always_late())
+        finally:
+            others.cancel()
+
+    async def _others(self) -> None:
+        while True:
+            self.turns.append(0)
+            await asyncio.sleep(0)
+
+
+async def test_a_change_of_everything_wakes_so_many_streams_a_turn() -> None:
+    """Others run between the parts, and every stream is woken once."""
+    plane = Plane()
+    await plane.publish(_step("1", first=True))
+    plane.turns = [0]
+    assert await plane.publish(_step("2")) == len(ALL)
+    assert [each for each in plane.turns if each] == [GROUPS, GROUPS, 10]
+    assert plane.publishing.published.snapshots == _step("2").snapshots
+
+
+async def test_publishing_all_at_once_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without parts the test above would see every stream woken in one turn."""
+    monkeypatch.setattr(publishing, "parts", lambda step, before: parts(step, before, len(ALL)))
+    plane = Plane()
+    await plane.publish(_step("1", first=True))
+    plane.turns = [0]
+    await plane.publish(_step("2"))
+    assert [each for each in plane.turns if each] == [len(ALL)]
+
+
+async def test_what_was_published_before_something_failed_is_known() -> None:
+    """The next step is made from what proxies have, not from what they had."""
+    left = [4]  # three parts of the first step, one of the second
+
+    def told(wave: Wave, step: Step) -> None:
+        del wave, step
+        left[0] -= 1
+        if left[0] < 0:
+            raise ValueError("no more")
+
+    plane = Plane(told)
+    await plane.publish(_step("1", first=True))
+    with pytest.raises(ValueError, match="no more"):
+        await plane.publish(_step("2"))
+    found = {plane.publishing.published.snapshots[GroupKey(f"{n}")].version(CLUSTER) for n in ALL}
+    assert len(found) == 2
+    assert all(
+        plane.publishing.published.snapshots[GroupKey(f"{n}")] == _step("2").snapshots[GroupKey(f"{n}")]
+        for n in range(GROUPS)
+    )
+
+
+async def test_a_step_of_nothing_publishes_nothing() -> None:
+    """Nobody is told, and it is said."""
+    heard: list[Wave] = []
+    plane = Plane(lambda wave, step: heard.append(wave))
+    assert await plane.publish(Step()) is None
+    assert heard == []
