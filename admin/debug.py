@@ -8,7 +8,7 @@ from admin.reading import LoopReading, MeshReading
 from catalog.hosts import hosts
 from catalog.view import View
 from mesh.names import Namespace
-from mesh.objects import Problem, Sourced
+from mesh.objects import Problem, Severity, Sourced
 
 
 def policies(reading: MeshReading) -> Document:
@@ -80,8 +80,8 @@ def hosts_lines(view: View | None, namespace: str) -> Document:
 
 
 def counted(problems: Iterable[Problem]) -> Mapping[str, int]:
-    """Count problems by severity."""
-    found: dict[str, int] = {}
+    """Count problems by severity, also those of which there is none."""
+    found = dict.fromkeys((each.value for each in Severity), 0)
     for each in problems:
-        found[each.severity.value] = found.get(each.severity.value, 0) + 1
+        found[each.severity.value] += 1
     return found

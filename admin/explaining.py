@@ -54,7 +54,10 @@ def answer(view: View, request: Request) -> dict[str, Json]:
 
 
 def document(found: Explanation) -> dict[str, Json]:
-    """Return an explanation as JSON; `missing` are manifests that would make it a yes."""
+    """Return an explanation as JSON.
+
+    `missing` are manifests that would make it a yes, once what `besides` says has come right.
+    """
     asked = found.request
     return {
         "from": str(asked.client),
@@ -82,6 +85,7 @@ def document(found: Explanation) -> dict[str, Json]:
             for step in found.steps
         ],
         "missing": jsonable(found.missing),
+        "besides": list[Json](found.besides),
     }
 
 

@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Final
 
 from admin.jsonable import Document, Json, jsonable
+from admin.labels import short_type
 from admin.naming import workload_of
 from admin.reading import MeshReading, ProxyStanding, ProxyState
 from admin.standing import Known, duration, newest, pending, why
-from admin.streams import plain_address, sync
+from admin.streams import NACKED, plain_address, sync
 from catalog.admission import WAITS_FOR, is_admitted
 from catalog.view import View
 from certs.ledger import LedgerEntry
@@ -73,7 +74,8 @@ def proxy(standing: ProxyStanding, found: Known, view: View | None, now: datetim
     """Return one proxy.
 
     `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload
-    gets traffic.
+    gets traffic. In `sync` a type is `nacked` as long as it has a resource that the proxy has rejected, also
+    where the proxy has acknowledged what it is served instead.
     """
     workload = workload_of(standing, view)
     here, streams = standing.state is ProxyState.CONNECTED, found.streams
@@ -95,6 +97,6 @@ def proxy(standing: ProxyStanding, found: Known, view: View | None, now: datetim
         "identity": str(workload.identity) if workload is not None else None,
         "streams": len(streams),
         "protocol": streams[0].variant.value if streams else None,
-        "sync": dict(sync(streams)),
+        "sync": {**sync(streams), **dict.fromkeys((short_type(kind) for kind, _ in found.rejected), NACKED)},
         "pending_seconds": waiting,
     }

@@ -10,6 +10,7 @@ from admin.decoding import decoded
 from admin.differences import USAGE as DIFF_USAGE
 from admin.differences import difference, pair, read_type
 from admin.jsonable import Document, Json, jsonable
+from admin.labels import short_type
 from admin.naming import NotShown, find, workload_of
 from admin.proxies import one, proxies
 from admin.pushes import push
@@ -93,7 +94,10 @@ def _served(reading: MeshReading, name: ProxyName) -> tuple[TypeUrl, ...]:
 
 
 async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
-    """Return one proxy and what it was told, in the mesh's words; with `section` only that."""
+    """Return one proxy and what it is to be told, in the mesh's words; with `section` only that.
+
+    `left_out` is what of it the proxy is not served, `rejected` what it is served in its last good version.
+    """
     if not query:
         return {"usage": SHOW_USAGE}
     if "proxy" not in query:
@@ -104,6 +108,7 @@ async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
     standing = find(reading, query["proxy"])
     shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
     shown["left_out"] = left_out(reading, standing)
+    shown["rejected"] = [f"{short_type(kind)} {name}" for kind, name in reading.rejected(standing.name)]
     policy = policy_of(reading, standing)
     for section in SECTIONS if wanted is None else (wanted,):
         shown[section] = _section(reading, standing, policy, section)

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from admin.jsonable import Document, jsonable
 from admin.reading import MeshReading
+from admin.standing import duration
 from providers.contract import Counts, Freshness
 
 
@@ -19,21 +20,27 @@ def sources(reading: MeshReading, now: datetime) -> Document:
 
 
 def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Document:
-    """Return one source; ages are in seconds, None where it never happened.
+    """Return one source; ages are for people and in seconds, None where it never happened.
 
     `held` names what stays in force although the source says that it is gone.
     """
     return {
         "name": name,
         "last_event": jsonable(freshness.last_event),
+        "event_age": _told(freshness.last_event, now),
         "event_age_seconds": _age(freshness.last_event, now),
         "last_full_read": jsonable(freshness.last_full_read),
+        "age": _told(freshness.last_full_read, now),
         "age_seconds": _age(freshness.last_full_read, now),
         "objects": {"good": counts.good, "stale": counts.stale, "refused": counts.refused},
         "held": list(freshness.held),
         "error": freshness.error or None,
         "error_since": jsonable(freshness.error_since),
     }
+
+
+def _told(moment: datetime | None, now: datetime) -> str | None:
+    return None if moment is None else duration(now - moment)
 
 
 def _age(moment: datetime | None, now: datetime) -> float | None:

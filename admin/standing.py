@@ -40,7 +40,11 @@ def why(standing: ProxyStanding, known: Known, now: datetime) -> str:
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
     match standing.state:
         case ProxyState.EXPECTED:
-            return _refused(known.entry, now) or "never connected"
+            if refused := _refused(known.entry, now):
+                return refused
+            if known.entry is None or known.entry.claimed_at is None:
+                return "never connected"
+            return "; ".join(filter(None, ("not connected since the control plane started", waits)))
         case ProxyState.DISCONNECTED:
             gone = "" if standing.known else ", and its workload is gone"
             ago = f"disconnected {duration(now - standing.since)} ago{gone}"

@@ -1,6 +1,7 @@
 """`/debug/xds`: streams, and where each type stands on them."""
 
 from collections.abc import Iterable
+from typing import Final
 from urllib.parse import unquote
 
 from admin.jsonable import Document, jsonable
@@ -9,9 +10,12 @@ from admin.reading import MeshReading
 from admin.standing import type_state
 from xds.status import StreamStatus, SyncState, TypeStatus
 
+NACKED: Final = "nacked"
+"""The state of a type of which a resource is rejected."""
+
 _WORST: tuple[SyncState, ...] = (SyncState.REJECTED, SyncState.PENDING, SyncState.ASKED, SyncState.SYNCED)
 _SYNC = {
-    SyncState.REJECTED: "nacked",
+    SyncState.REJECTED: NACKED,
     SyncState.PENDING: "pending",
     SyncState.SYNCED: "synced",
     SyncState.ASKED: "asked",

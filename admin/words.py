@@ -137,7 +137,7 @@ def _route(service: OutboundService, route: OutboundRoute) -> Document:
             {"service": str(each.service), "target_port": each.target_port, "weight": each.weight}
             for each in route.backends
         ],
-        "text": f"outbound {called} {'everything' if requests is None else _listed(requests)} -> {to}{by}",
+        "text": f"outbound {called}: {'everything' if requests is None else _listed(requests)} -> {to}{by}",
     }
 
 
@@ -158,7 +158,7 @@ def _cluster(place: Destination) -> Document:
         "server_name": place.server_name,
         "endpoints": len(place.endpoints),
         "text": f"outbound {place.service} port {place.target_port}, {what}, answered by "
-        f"{_listed(expected) if expected else 'nobody'}, {len(place.endpoints)} endpoints",
+        f"{_listed(expected) if expected else 'nobody'}, {_counted(len(place.endpoints), 'endpoint')}",
     }
 
 
@@ -187,6 +187,10 @@ def _endpoints(place: Destination) -> Iterator[Document]:
 
 def _matches(matches: tuple[HTTPMatch, ...] | None) -> list[str] | None:
     return None if matches is None else [requests_of(each) for each in matches]
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -86,8 +86,12 @@ class Ledger:
         return cls(open_file(path), path)
 
     def close(self) -> None:
-        """Close the file; nothing may be asked afterwards."""
-        self._connection.close()
+        """Close the file; what is asked afterwards is StateError.
+
+        Waits for a thread that is at work: SQLite's connection, closed under a statement, ends the process.
+        """
+        with self._lock:
+            self._connection.close()
 
     def __enter__(self) -> Self:
         return self

@@ -82,8 +82,9 @@ def _head(found: Found) -> Iterator[str]:
         yield ", ".join(types)
     if found.get("why"):
         yield f"behind: {found['why']}"
-    missing = found.get("left_out")
-    for line in missing if isinstance(missing, list) else ():
+    for line in _lines(found, "rejected"):
+        yield f"rejected, so that the version before is served, if there is one: {line}"
+    for line in _lines(found, "left_out"):
         yield f"not served: {line}"
 
 
@@ -106,9 +107,13 @@ def _names(found: object) -> list[str]:
 
 def _answer(push: Found) -> str:
     seconds, error = push.get("seconds"), push.get("error")
-    took = f" {float(str(seconds)) * 1000:.1f} ms" if seconds is not None else ""
-    said = f": {error['message']}" if isinstance(error, Mapping) else ""
+    took = f" {_length(float(str(seconds)))}" if seconds is not None else ""
+    said = f": {' '.join(str(error['message']).split())}" if isinstance(error, Mapping) else ""
     return f"{push['answer']}{' for' if push['answer'] == 'pending' else ''}{took}{said}"
+
+
+def _length(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.1f} ms"
 
 
 def _why(push: Found) -> str:
@@ -123,6 +128,11 @@ def _causes(wave: Found) -> str:
     causes = [f"{each['object']} {each['change']} ({each['origin']})" for each in _records(wave, "causes")]
     more = [f"{wave['more']} more"] if wave.get("more") else []
     return ", ".join([*causes, *more]) or "no object"
+
+
+def _lines(found: Found, name: str) -> list[str]:
+    lines = found.get(name)
+    return [str(each) for each in lines] if isinstance(lines, list) else []
 
 
 def _records(found: Found, name: str) -> list[Found]:

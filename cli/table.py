@@ -28,7 +28,7 @@ def proxies_table(proxies: Sequence[Mapping[str, object]]) -> Table:
             f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",
             Text(state, style=_STATES.get(state, "")),
             str(proxy.get("age", "")),
-            _sync(proxy.get("sync")),
+            _sync({} if proxy.get("held") else proxy.get("sync")),
             str(proxy.get("address") or ""),
             Text(str(proxy.get("why") or ""), style="yellow"),
         )
@@ -72,8 +72,8 @@ def sources_table(found: Mapping[str, object]) -> Table:
         counts = objects if isinstance(objects, Mapping) else {}
         made.add_row(
             str(each.get("name", "")),
-            _ago(each.get("age_seconds")),
-            _ago(each.get("event_age_seconds")),
+            _ago(each.get("age"), "never" if each.get("error") or any(counts.values()) else "-"),
+            _ago(each.get("event_age"), "not yet"),
             *(str(counts.get(state, "")) for state in ("good", "stale", "refused")),
             Text(", ".join(map(str, held)) if isinstance(held, list) else "", style="yellow"),
             Text(_since(each.get("error"), each.get("error_since")), style="red"),
@@ -81,8 +81,8 @@ def sources_table(found: Mapping[str, object]) -> Table:
     return made
 
 
-def _ago(seconds: object) -> str:
-    return f"{seconds:.0f} s ago" if isinstance(seconds, int | float) else "never"
+def _ago(age: object, otherwise: str) -> str:
+    return f"{age} ago" if age else otherwise
 
 
 def _since(error: object, moment: object) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Coroutine, Iterator
 from datetime import datetime, timedelta
 
+from controller.dns_answers import DnsAnswers
 from controller.settings import Settings
 from providers.contract import EndpointProvider
 from providers.directory import DirectorySource
@@ -18,12 +19,15 @@ class Sources:
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
         hold = timedelta(seconds=settings.empty_answer_hold_seconds)
         floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds
+        answers = DnsAnswers(settings.state)
         self.directory = DirectorySource(settings.mesh, clock, hold=hold)
         self.dns = DnsSource(
             Resolver(settings.dns_nameservers, settings.dns_timeout_seconds),
             clock,
             pacing=Pacing(timedelta(seconds=floor), timedelta(seconds=ceiling)),
             hold=hold,
+            kept=answers.read(),
+            keep=answers.write,
         )
         self._wanted = DnsWanted()
 

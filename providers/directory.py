@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -139,10 +138,7 @@ class DirectorySource:
         try:
             after = await asyncio.to_thread(self._look, before, touched, read_all=read_all, unsure=unsure)
         except DirectoryError as error:
-            since = before.freshness.error_since or self._clock()
-            freshness = replace(before.freshness, error=str(error), error_since=since)
-            # Files that went just before their directory did have not been deleted by anybody.
-            after = replace(before, belief=Belief(before.belief.state), freshness=freshness)
+            after = before.unreadable(str(error), self._clock())
         self._publish(after)
         if differs(before, after):
             changed()
@@ -194,7 +190,7 @@ class DirectorySource:
 
     def _publish(self, after: Answer) -> None:
         before, self._answer = self._answer, after
-        log_differences(before, after, str(self._path))
+        log_differences(before, after)
 
 
 async def _stop(task: asyncio.Task[None] | None) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -46,7 +47,7 @@ class Answer:
         """Return what the source says after it was looked at; nothing is computed where nothing is other."""
         unlisted, state = listing.unlisted, belief.state
         freshness = replace(freshness, held=("all manifests",) if held_since is not None else ())
-        same = self.belief.state is state and self.held_since == held_since
+        same = self.belief.state is state and self.held_since == held_since and not self.freshness.error
         if same and self.listing is not None and self.listing.unlisted == unlisted:
             return replace(self, belief=belief, listing=listing, freshness=freshness, read=read)
         missing = (*map(_unlisted, unlisted), *([_HELD] if held_since is not None else []))
@@ -55,6 +56,18 @@ class Answer:
         counts = Counts.of(objects, state.stale, problems)
         return Answer(
             belief, listing, freshness, objects, problems, state.inventory(), counts, read, held_since
+        )
+
+    def unreadable(self, error: str, now: datetime) -> "Answer":
+        """Return what the source says when the directory itself cannot be read: the same, and that."""
+        before = self.freshness
+        since, known = before.error_since or now, self.problems[1:] if before.error else self.problems
+        return replace(
+            self,
+            # Files that went just before their directory did have not been deleted by anybody.
+            belief=Belief(self.belief.state),
+            freshness=replace(before, error=error, error_since=since),
+            problems=(_unreadable(error), *known),
         )
 
 
@@ -67,14 +80,15 @@ def differs(before: Answer, after: Answer) -> bool:
     )
 
 
-def log_differences(before: Answer, after: Answer, directory: str) -> None:
-    """Log which problems have come and gone, and whether the directory can be read."""
+def log_differences(before: Answer, after: Answer) -> None:
+    """Log which problems have come and gone."""
     if after.problems != before.problems:
         _log_problems(before.problems, after.problems)
-    if after.freshness.error and not before.freshness.error:
-        _log.error("directory_unreadable", error=after.freshness.error)
-    if before.freshness.error and not after.freshness.error:
-        _log.info("directory_readable", directory=directory)
+
+
+def _unreadable(error: str) -> Problem:
+    expected = f"{error}; what it held stays in force"
+    return Problem(str(Code.DIRECTORY_UNREADABLE), Severity.ERROR, Origin("."), None, "", "", expected)
 
 
 def _unlisted(folder: str) -> Problem:
@@ -89,7 +103,8 @@ _HELD: Final = Problem(
     None,
     "",
     "",
-    "the directory holds no manifest any more; all are kept for a while, in case that is a mistake",
+    "the directory holds no manifest any more; all are kept for empty_answer_hold_seconds, "
+    "in case that is a mistake",
 )
 
 

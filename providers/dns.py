@@ -14,6 +14,7 @@ from mesh.service import Service
 from providers.contract import Counts, Freshness
 from providers.dns_asking import Resolver
 from providers.dns_book import DnsBook
+from providers.dns_kept import Kept
 from providers.dns_records import Question
 from providers.dns_schedule import PACING, Pacing
 from providers.guard import HOLD
@@ -28,6 +29,12 @@ SERVICES_AT_ONCE: Final = 64
 GATHER_SECONDS: Final = 0.02
 """Answers that come within so long of each other are taken over together."""
 
+KEEP_SECONDS: Final = 60.0
+"""How old what is kept may be where nothing but the age of answers has changed."""
+
+KEEP_PAUSE_SECONDS: Final = 1.0
+"""How long nothing is written after something was."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -36,6 +43,10 @@ class DnsSource:
 
     `clock` gives the time with its zone; `hold` is how long an answer without any address is held back from
     a service that has some. Nothing is asked until `run`.
+
+    It begins with what was `kept` by the one before. `keep` is given what the next one may begin with: soon
+    after slices have changed, else once a minute, and in the end. It is called in a thread, never twice at a
+    time, and must not raise.
     """
 
     name = "dns"
@@ -48,11 +59,17 @@ class DnsSource:
         pacing: Pacing = PACING,
         hold: timedelta = HOLD,
         monotonic: Callable[[], Moment] = monotonic,
+        kept: Kept | None = None,
+        keep: Callable[[Kept], None] = lambda _: None,
     ) -> None:
         self._resolver = resolver
         self._clock = clock
         self._monotonic = monotonic
-        self._book = DnsBook(pacing, hold)
+        self._book = DnsBook(pacing, hold, kept)
+        self._keep = keep
+        self._unkept = False
+        self._begun = kept is None
+        self._moved = asyncio.Event()
         self._inventory = self._book.inventory
         self._problems: tuple[Problem, ...] = ()
         self._last_event: datetime | None = None
@@ -62,6 +79,7 @@ class DnsSource:
     def want(self, services: Iterable[Service]) -> None:
         """Resolve these services' names from now on, and no others; to be called on the event loop."""
         if self._book.want(services):
+            self._unkept = True
             self._wake.set()
 
     def inventory(self) -> Inventory:
@@ -91,7 +109,7 @@ class DnsSource:
         return self._book.counts()
 
     async def first(self, seconds: float) -> None:
-        """Ask everything that is wanted once, for so long at the most.
+        """Ask everything that is wanted, and of which nothing was kept, once, for so long at the most.
 
         What is published before it would take the endpoints from proxies that had them from a server before.
         """
@@ -101,7 +119,9 @@ class DnsSource:
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Resolve until cancelled; `changed` is called after each change of slices or problems."""
-        await self._resolve(changed, lambda: False)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keeping(), name="dns answers kept")
+            await self._resolve(changed, lambda: False)
 
     async def _resolve(self, changed: Callable[[], None], enough: Callable[[], bool]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -119,9 +139,12 @@ class DnsSource:
         inventory, said = self._book.inventory, self._book.problems()
         moved, known = inventory is not self._inventory, said == self._problems
         self._inventory, self._problems = inventory, said
-        if moved:
+        if moved and self._begun:  # what was kept is no news
+            self._unkept = True
+            self._moved.set()
             self._last_event = self._clock()
             _log.info("dns_endpoints_changed", slices=len(inventory.slices))
+        self._begun = True
         if moved or not known:
             changed()
 
@@ -139,6 +162,7 @@ class DnsSource:
         finally:
             self._asking.discard(question)
         self._book.heard(question, answer, self._monotonic(), self._clock())
+        self._unkept = True
         self._wake.set()
 
     async def _next(self, now: Moment) -> None:
@@ -153,3 +177,28 @@ class DnsSource:
                 await self._wake.wait()
             await asyncio.sleep(GATHER_SECONDS)
         self._wake.clear()
+
+    async def _keeping(self) -> None:
+        """Give what is known to be kept, when it is time for it."""
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):  # the answers' dates are old
+                    async with asyncio.timeout(KEEP_SECONDS):
+                        await self._moved.wait()
+                self._moved.clear()
+                await self._kept_now()
+                await asyncio.sleep(KEEP_PAUSE_SECONDS)
+        finally:
+            if self._unkept:
+                self._keep(self._book.kept())
+
+    async def _kept_now(self) -> None:
+        if not self._unkept:
+            return
+        self._unkept = False
+        writing = asyncio.create_task(asyncio.to_thread(self._keep, self._book.kept()), name="dns keep")
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])  # what is kept in the end comes after it
+            raise

@@ -12,6 +12,7 @@ from mesh.endpoints import Inventory, slice_key
 from mesh.objects import EndpointSlice, ObjectKey, Problem
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts
+from providers.dns_kept import Kept
 from providers.dns_records import Failed, Found, Question, Standing
 from providers.dns_schedule import Pacing, heard, questions_of
 from providers.dns_slices import Slices, counts, problems, settled
@@ -23,10 +24,11 @@ class DnsBook:
     """Which questions there are and when each is due; what was answered; what is in force by it.
 
     What is wanted and heard counts once `settle` was called; `behind` says that its last call has left
-    something for the next.
+    something for the next. It begins with what was `kept` by the one before, as far as that is wanted when
+    everything has been looked at for the first time; all of it is asked for anew.
     """
 
-    def __init__(self, pacing: Pacing, hold: timedelta) -> None:
+    def __init__(self, pacing: Pacing, hold: timedelta, kept: Kept | None = None) -> None:
         self._pacing = pacing
         self._hold = hold
         self._wanted: dict[ServiceKey, Service] = {}
@@ -35,11 +37,12 @@ class DnsBook:
         self._askers: dict[Question, set[ServiceKey]] = {}
         self._unasked: dict[Question, None] = {}
         self._agenda: list[tuple[Moment, Question]] = []
-        self._forced: dict[ServiceKey, Guarded[Slices]] = {}
+        self._forced: dict[ServiceKey, Guarded[Slices]] = dict(kept.in_force) if kept else {}
         self._held: dict[ServiceKey, Moment] = {}
         self._said: dict[ServiceKey, tuple[Problem, ...]] = {}
         self._counts: dict[ServiceKey, Counts] = {}
-        self.known: dict[Question, Standing] = {}
+        self._restored = kept is not None
+        self.known: dict[Question, Standing] = dict(kept.standings) if kept else {}
         self.inventory = Inventory()
         self.behind = False
 
@@ -81,6 +84,8 @@ class DnsBook:
             self._remember(service, after)
         if edits:
             self.inventory = self.inventory.changed({}, edits)
+        if self._restored and not self.behind:
+            self._forget_unwanted()
 
     def due(self, now: Moment, room: int) -> list[Question]:
         """Take at most `room` questions that are to be asked now: new ones, then those that wait longest.
@@ -111,8 +116,12 @@ class DnsBook:
         return min(moments, default=None)
 
     def complete(self) -> bool:
-        """Say whether every question has been asked once."""
+        """Say whether something is known of every question."""
         return not self._touched and len(self.known) == len(self._askers)
+
+    def kept(self) -> Kept:
+        """Return what another book can begin with; what is heard later leaves it as it is."""
+        return Kept(dict(self.known), dict(self._forced))
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong, sorted."""
@@ -158,6 +167,12 @@ class DnsBook:
             self._held.pop(key, None)
         else:
             self._held[key] = forced.held_since + self._hold
+
+    def _forget_unwanted(self) -> None:
+        """Drop what was kept and nobody asks for any more."""
+        self._restored = False
+        self.known = {each: standing for each, standing in self.known.items() if each in self._askers}
+        self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}
 
     def _forget(self, key: ServiceKey) -> None:
         for table in (self._forced, self._held, self._said, self._counts):

@@ -1,7 +1,7 @@
 """From answers to endpoint slices: functions of services, what is known of their names, and the time."""
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 from mesh.names import IpAddress
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
@@ -102,17 +102,23 @@ def counts(service: Service, known: Known) -> Counts:
 
 
 def _unresolved(key: ServiceKey, name: DnsName, failing: list[Question], known: Known) -> Problem:
-    kept = all(known[each].answered is not None for each in failing)
+    answered = [each for each in (known[question].answered for question in failing) if each is not None]
+    kept = len(answered) == len(failing)
     severity = Severity.WARNING if kept else Severity.ERROR
     reasons = ", ".join(f"{each}: {known[each].error}" for each in failing)
-    stays = "the last good answer stays in force" if kept else "there is no answer to go by"
+    stays = (
+        f"the last good answer, of {min(answered).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}, stays in force"
+        if kept
+        else "there is no answer to go by"
+    )
     expected = f"must be resolved; {stays} ({reasons})"
     return _problem(Code.UNRESOLVED, severity, key, "dns", name.name, expected)
 
 
 def _held(key: ServiceKey) -> Problem:
     expected = (
-        "has no address in the DNS any more; the last ones are kept for a while, in case that is a mistake"
+        "has no address in the DNS any more; the last ones are kept for empty_answer_hold_seconds, "
+        "in case that is a mistake"
     )
     return _problem(Code.EMPTY_HELD, Severity.WARNING, key, "", "", expected)
 

@@ -44,7 +44,10 @@ class Code(ProblemCode):
         "MW1108",
         "Two sources know the same workload or slice differently; the earlier wins.",
     )
-    DIRECTORY_UNREADABLE = "MW1109", "Part of the directory cannot be listed; what it held stays in force."
+    DIRECTORY_UNREADABLE = (
+        "MW1109",
+        "The directory, or part of it, cannot be listed; what it held stays in force.",
+    )
     EMPTY_HELD = (
         "MW1110",
         "A source says that nothing is left of what it had; what it said last is kept a while.",

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns import DnsSource
 from providers.dns_asking import Nameserver, Resolver
+from providers.dns_kept import Kept
 from providers.dns_records import Failed, Found, Question, RecordType
 from providers.dns_schedule import Pacing
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
@@ -53,10 +54,14 @@ class Watched(watched.WatchedSource[DnsSource]):
 
 @contextlib.asynccontextmanager
 async def _watching(
-    server: Dnsmasq, *services: Service, hold: timedelta = NEVER, patience: float = 5.0
+    server: Dnsmasq,
+    *services: Service,
+    hold: timedelta = NEVER,
+    patience: float = 5.0,
+    keep: Callable[[Kept], None] = lambda _: None,
 ) -> AsyncIterator[Watched]:
     resolver = Resolver((Nameserver.parse(server.nameserver),), patience)
-    source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold)
+    source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold, keep=keep)
     source.want(services)
     async with watched.running(Watched(source)) as found:
         yield found
@@ -169,23 +174,51 @@ async def test_a_server_that_is_away_empties_nothing(server: Dnsmasq) -> None:
         await watched.until_addresses("10.0.0.1", "fd00::1")
         source = watched.source
         server.stop()
-        await watched.until(lambda: len(source.problems()) == 1 and "AAAA" in str(source.problems()[0]))
+        both = "2 of 2 questions have no answer"
+        await watched.until(lambda: source.freshness().error == both and len(source.problems()) == 1)
         fresh = source.freshness()
         assert watched.slices() == {"db-dns": (("10.0.0.1", "fd00::1"), (8080,))}
-        assert fresh.error == "2 of 2 questions have no answer"
         assert fresh.last_full_read is not None
         assert fresh.error_since is not None
         assert fresh.last_full_read <= fresh.error_since
         assert source.counts() == Counts(stale=1)
         (problem,) = source.problems()
         reasons = ", ".join(f"db.mesh.test {record}: no answer within 0.1 s" for record in ("A", "AAAA"))
-        assert problem.expected == f"must be resolved; the last good answer stays in force ({reasons})"
+        of = f"{fresh.last_full_read:%Y-%m-%dT%H:%M:%SZ}"
+        stays = f"the last good answer, of {of}, stays in force"
+        assert problem.expected == f"must be resolved; {stays} ({reasons})"
         server.zone(db=["10.0.0.2", "fd00::1"])
         server.start()
         await watched.until_addresses("10.0.0.2", "fd00::1")
         await watched.until(lambda: source.problems() == ())
         assert source.freshness().error == ""
         assert source.counts() == Counts(good=1)
+
+
+async def test_what_is_known_is_kept_soon_after_a_change_and_in_the_end(server: Dnsmasq) -> None:
+    """The dates of answers that came since are those of the last time; nothing is written for them before."""
+    server.zone(db=["10.0.0.1"])
+    kept: list[Kept] = []
+    question = Question("db.mesh.test", RecordType.A)
+    async with (
+        _watching(server, _service(DnsName("db.mesh.test")), keep=kept.append) as watched,
+        asyncio.timeout(DEADLINE),
+    ):
+        await watched.until_addresses("10.0.0.1")
+        while not kept:
+            await asyncio.sleep(0.01)
+        asked = server.asked("A] db.mesh.test")
+        while server.asked("A] db.mesh.test") < asked + 3:
+            await asyncio.sleep(0.01)
+        (first,) = kept
+    (_, last) = kept
+    assert [each.in_force for each in first.in_force.values()] == [
+        tuple(watched.source.inventory().slices.values())
+    ]
+    before, after = first.standings[question].answered, last.standings[question].answered
+    assert before is not None
+    assert after is not None
+    assert before < after
 
 
 async def test_a_name_that_is_gone_is_held_back_and_said(server: Dnsmasq) -> None:

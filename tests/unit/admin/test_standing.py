@@ -34,6 +34,9 @@ def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:
     standing = _standing(ProxyState.EXPECTED, now)
     assert why(standing, Known(entry=entry), now) == "never connected"
     assert why(standing, Known(), now) == "no certificate was issued"
+    came = replace(entry, claimed_at=now - timedelta(hours=1))
+    assert why(standing, Known(entry=came), now) == "not connected since the control plane started"
+    assert why(standing, Known(entry=came, waits_for="x"), now).endswith("started; not admitted yet: x")
     assert why(standing, Known(entry=replace(entry, revoked_at=now)), now) == "certificate revoked"
     assert why(standing, Known(entry=replace(entry, not_after=now)), now + timedelta(1)) == (
         "certificate expired"

@@ -11,6 +11,7 @@ from catalog.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, Weighte
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.policy import PolicyKey
+from xds.resource import LISTENER, ResourceName
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy
     service = client.outbound[0]
     (address,) = service.addresses
     assert _texts(words.listeners(client))[0] == f"outbound shop/store:80, http, at {address}:80"
-    assert _texts(words.routes(client))[0] == "outbound shop/store:80 everything -> shop/store port 8080"
+    assert _texts(words.routes(client))[0] == "outbound shop/store:80: everything -> shop/store port 8080"
     assert words.clusters(client)[0] == {
         "direction": "outbound",
         "service": "shop/store",
@@ -64,7 +65,7 @@ def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy
         "identities": ["shop/store"],
         "server_name": client.destinations[0].server_name,
         "endpoints": 1,
-        "text": "outbound shop/store port 8080, HTTP, answered by shop/store, 1 endpoints",
+        "text": "outbound shop/store port 8080, HTTP, answered by shop/store, 1 endpoint",
     }
     assert words.endpoints(client)[0] == {
         "service": "shop/store",
@@ -86,8 +87,8 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     policy = replace(policies[1], outbound=(replace(service, routes=routes),))
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
     assert _texts(words.routes(policy)) == [
-        f"outbound shop/store:80 everything -> {backends} (TrafficSplit shop/canary)",
-        "outbound shop/store:80 everything -> nobody: 503",
+        f"outbound shop/store:80: everything -> {backends} (TrafficSplit shop/canary)",
+        "outbound shop/store:80: everything -> nobody: 503",
     ]
 
 
@@ -99,3 +100,14 @@ async def test_one_section_or_all_are_told(reading: Any, now: Any) -> None:
     shown = await told(reading, {"proxy": "store-1", "section": "history"}, now)
     assert (shown["cn"], [each["type"] for each in shown["history"]]) == ("uuid-1.store.shop", ["route"])
     assert "routes" not in shown
+
+
+async def test_what_is_served_in_an_older_version_is_named(reading: Any, now: Any) -> None:
+    """The sections say what the proxy is to be told; its type is no longer in step."""
+    assert (await told(reading, {"proxy": "store-1"}, now))["rejected"] == []
+    reading.the_rejected = ((LISTENER, ResourceName("in")),)
+    shown: Any = await told(reading, {"proxy": "store-1", "section": "listeners"}, now)
+    assert (shown["rejected"], shown["sync"]) == (
+        ["listener in"],
+        {"cluster": "synced", "listener": "nacked"},
+    )

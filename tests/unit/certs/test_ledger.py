@@ -2,6 +2,7 @@
 
 import multiprocessing
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -209,3 +210,15 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
         f"ledger {folder} cannot be opened: Is a directory",
     ]
     assert (garbage.read_bytes(), other.read_bytes()) == before
+
+
+def test_closing_waits_for_a_thread_that_is_at_work(ledger: Ledger) -> None:
+    """A connection closed under another thread's statement ends the process; then nothing can be asked."""
+    with ThreadPoolExecutor(1) as executor:
+        with ledger._statements() as connection:
+            closing = executor.submit(ledger.close)
+            assert wait([closing], 0.05).not_done
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+        closing.result()
+    with pytest.raises(StateError, match="closed"):
+        ledger.entries()

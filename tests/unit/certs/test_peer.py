@@ -129,7 +129,7 @@ def handshake(server: Shown, client: Shown, bundle: bytes, folder: Path, host: s
         def dial() -> None:
             try:
                 with (
-                    socket.create_connection(listener.getsockname(), timeout=10) as plain,
+                    socket.create_connection(listener.getsockname(), timeout=60) as plain,
                     client_context.wrap_socket(plain, server_hostname=host) as tls,
                 ):
                     tls.recv(1)
@@ -139,7 +139,7 @@ def handshake(server: Shown, client: Shown, bundle: bytes, folder: Path, host: s
         dialler = threading.Thread(target=dial)
         dialler.start()
         plain, _ = listener.accept()
-        plain.settimeout(10)
+        plain.settimeout(60)
         try:
             with server_context.wrap_socket(plain, server_side=True) as tls:
                 shown = tls.getpeercert(binary_form=True)

@@ -49,6 +49,15 @@ def test_a_proxy_is_where_it_stands_and_its_sections() -> None:
     assert shown == HEAD + "\nlisteners\n  none\n\nroutes\n  a -> b\n"
 
 
+def test_what_a_proxy_is_not_served_as_it_should_be_stands_above() -> None:
+    """What it has rejected, and what its kind cannot do."""
+    shown = text(FOUND | {"rejected": ["route a"], "left_out": ["MW1: no TCP"]})
+    assert shown.removeprefix(HEAD).splitlines() == [
+        "rejected, so that the version before is served, if there is one: route a",
+        "not served: MW1: no TCP",
+    ]
+
+
 def test_a_proxy_in_step_whose_workload_is_gone() -> None:
     """What there is nothing to say of is left out."""
     gone = {"cn": "u.store.shop", "state": "disconnected", "age": "1 h", "sync": {}, "why": ""}
@@ -57,7 +66,7 @@ def test_a_proxy_in_step_whose_workload_is_gone() -> None:
 
 def test_a_push_is_one_line() -> None:
     """What, how much, the answer, and why."""
-    nacked = PUSH | {"answer": "nack", "seconds": 0.0124, "error": {"code": 3, "message": "no"}}
+    nacked = PUSH | {"answer": "nack", "seconds": 0.0124, "error": {"code": 3, "message": "no\nway"}}
     asked = PUSH | {"trigger": {"why": "subscribed", "waves": []}, "answer": "ack", "seconds": 0.001}
     nothing = {"added": [], "changed": [], "removed": ["c"], "again": 0}
     wave = "wave 7: TrafficTarget shop/t changed (t.yaml:1), 2 more"
@@ -66,7 +75,7 @@ def test_a_push_is_one_line() -> None:
     assert lines == [
         "",
         "history",
-        f"  {what}, pending for 3000.0 ms, {wave}",
-        f"  {what}, nack 12.4 ms: no, {wave}",
+        f"  {what}, pending for 3.0 s, {wave}",
+        f"  {what}, nack 12.4 ms: no way, {wave}",
         "  2026-01-02T03:04:05.000Z route: removed c (321 bytes), ack 1.0 ms, subscribed",
     ]

@@ -22,6 +22,7 @@ def test_a_proxy_in_sync_is_one_word() -> None:
             PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "synced"}},
             PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "nacked"}, "why": "bad"},
             PROXY | {"state": "expected", "sync": {}, "address": None},
+            PROXY | {"state": "connected", "held": True, "sync": {"cluster": "asked"}, "why": "held"},
         ]
     )
     assert _printed(table) == [
@@ -29,6 +30,7 @@ def test_a_proxy_in_sync_is_one_word() -> None:
         ["u", "n/s", "connected", "5", "min", "synced", "1.2.3.4:5"],
         ["u", "n/s", "connected", "5", "min", "route", "nacked", "1.2.3.4:5", "bad"],
         ["u", "n/s", "expected", "5", "min", "-"],
+        ["u", "n/s", "connected", "5", "min", "-", "1.2.3.4:5", "held"],
     ]
 
 
@@ -49,12 +51,14 @@ def test_certificates_are_two_tables() -> None:
 
 
 def test_sources_are_a_table() -> None:
-    """Ages in seconds, what each holds, what is held back, and since when it cannot be read."""
+    """Ages, what each holds, what is held back, and since when it cannot be read."""
     objects = {"good": 3, "stale": 2, "refused": 1}
-    fresh = {"name": "directory", "age_seconds": 1.4, "event_age_seconds": 9, "objects": objects}
+    fresh = {"name": "directory", "age": "1 s", "event_age": "9 min", "objects": objects}
+    idle = {"name": "idle", "objects": {"good": 0, "stale": 0, "refused": 0}}
     failing = {"name": "dns", "held": ["shop/db"], "error": "gone", "error_since": "t"}
-    assert _printed(sources_table({"sources": [fresh, failing]})) == [
+    assert _printed(sources_table({"sources": [fresh, failing, idle]})) == [
         ["SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD", "BACK", "ERROR"],
-        ["directory", "1", "s", "ago", "9", "s", "ago", "3", "2", "1"],
-        ["dns", "never", "never", "shop/db", "gone", "(since", "t)"],
+        ["directory", "1", "s", "ago", "9", "min", "ago", "3", "2", "1"],
+        ["dns", "never", "not", "yet", "shop/db", "gone", "(since", "t)"],
+        ["idle", "-", "not", "yet", "0", "0", "0"],
     ]

@@ -134,7 +134,7 @@ async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: 
     file = tmp_path / "x.yaml"
     file.write_text(workload("w", "10.0.0.1"))
     source = DirectorySource(
-        tmp_path, _clock, settle=timedelta(milliseconds=20), reread=timedelta(milliseconds=50)
+        tmp_path, _clock, settle=timedelta(milliseconds=200), reread=timedelta(milliseconds=50)
     )
     with capture_logs() as logs:
         async with _running(source) as watched:
@@ -166,7 +166,7 @@ async def test_an_editor_does_not_make_objects_flap(tmp_path: Path) -> None:
     """Deleted and re-created many times, the object is in everything that is published."""
     file = tmp_path / "x.yaml"
     file.write_text(account("a"))
-    async with _running(_source(tmp_path, 2000)) as watched:
+    async with _running(_source(tmp_path, 60_000)) as watched:
         for count in range(20):
             _rewrite_like_an_editor(file, account("a"))
             backup = file.rename(tmp_path / "x.yaml~")
@@ -202,9 +202,15 @@ async def test_a_vanished_directory_keeps_its_last_good_answer(tmp_path: Path) -
         assert "cannot be read: no such file or directory" in source.freshness().error
         assert source.freshness().error_since is not None
         assert list(source.objects()) == [account_key("a")]
+        (problem,) = source.problems()
+        assert (problem.code, problem.expected) == (
+            "MW1109",
+            f"directory {mesh} cannot be read: no such file or directory; what it held stays in force",
+        )
         mesh.mkdir()
         (mesh / "x.yaml").write_text(account("b"))
         await watched.until(lambda: list(source.objects()) == [account_key("b")])
         assert (source.freshness().error, source.freshness().error_since) == ("", None)
+        assert source.problems() == ()
         (mesh / "y.yaml").write_text(account("c"))
         await watched.until_names("b", "c")

@@ -1,6 +1,7 @@
 """The book of names: what is due, and that an answer touches all that it concerns."""
 
 import random
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns_book import DnsBook
+from providers.dns_kept import read, written
 from providers.dns_records import Failed, Found, Question, RecordType, Target
 from providers.dns_schedule import Pacing
 from providers.dns_slices import Slices, counts, problems, settled
@@ -140,11 +142,10 @@ def _answer(random_: random.Random, question: Question) -> Found | Failed:
     return Found(60, tuple(IpAddress(f"10.0.0.{number}") for number in range(few)))
 
 
-def _differs(seed: int, book: DnsBook) -> bool:
-    """Say whether a random history leads to anything else than looking at everything after each step."""
+def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey, Service]]]:
+    """Lead a book through a random history; yield the time, and what is wanted, after each step."""
     random_ = random.Random(seed)  # noqa: S311 - a history, no secret
     wanted: dict[ServiceKey, Service] = {}
-    forced: dict[ServiceKey, Guarded[Slices]] = {}
     now = NOW
     for _ in range(40):
         now += timedelta(seconds=random_.choice((0, 1, 20)))
@@ -159,6 +160,13 @@ def _differs(seed: int, book: DnsBook) -> bool:
         book.settle(now, few)
         while book.behind:
             book.settle(now, few)
+        yield now, wanted
+
+
+def _differs(seed: int, book: DnsBook) -> bool:
+    """Say whether a random history leads to anything else than looking at everything after each step."""
+    forced: dict[ServiceKey, Guarded[Slices]] = {}
+    for now, wanted in _history(seed, book):
         forced = {
             key: settled(each, book.known, forced.get(key, Guarded(())), now, HOLD)
             for key, each in wanted.items()
@@ -177,6 +185,21 @@ def _differs(seed: int, book: DnsBook) -> bool:
 def test_what_is_touched_is_all_that_matters(seed: int) -> None:
     """Services come, change and go, answers come and fail, time passes."""
     assert not _differs(seed, DnsBook(PACING, HOLD))
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=25, deadline=None)
+def test_a_restart_takes_nothing_away(seed: int) -> None:
+    """At any moment: what is in force stays, and goes on to do so where nobody answers afterwards."""
+    for now, wanted in _history(seed, before := DnsBook(PACING, HOLD)):
+        after = DnsBook(PACING, HOLD, read(written(before.kept())))
+        after.want(wanted.values())
+        after.settle(now)
+        assert after.inventory == before.inventory
+        for question in after.due(now, 99):
+            after.heard(question, Failed("SERVFAIL"), now, DATE)
+        after.settle(now + HOLD)
+        assert after.inventory == before.inventory
 
 
 def test_leaving_out_one_asker_is_noticed() -> None:

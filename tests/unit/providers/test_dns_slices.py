@@ -141,8 +141,12 @@ def test_what_is_wrong_is_said() -> None:
     )
     key = ObjectKey("Service", KEY.namespace, KEY.name)
     never = "must be resolved; there is no answer to go by (a.test A: SERVFAIL)"
-    old = "must be resolved; the last good answer stays in force (b.test A: SERVFAIL)"
-    held = "has no address in the DNS any more; the last ones are kept for a while, in case that is a mistake"
+    stays = "the last good answer, of 2026-01-02T03:04:05Z, stays in force"
+    old = f"must be resolved; {stays} (b.test A: SERVFAIL)"
+    held = (
+        "has no address in the DNS any more; the last ones are kept for empty_answer_hold_seconds, "
+        "in case that is a mistake"
+    )
     assert problems(wanted, known, Guarded((), NOW)) == (
         Problem("MW1110", Severity.WARNING, Origin("dns"), key, "", "", held),
         Problem("MW1111", Severity.ERROR, Origin("dns"), key, "dns", "a.test", never),

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from providers.contract import EndpointProvider
 
 SourceT = TypeVar("SourceT", bound=EndpointProvider)
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 class WatchedSource(Generic[SourceT]):

@@ -1,0 +1,155 @@
+"""What outlives a restart of what the DNS has said: the last good answers, and what is in force by them.
+
+The form is JSON, `{"version": 1, "answers": [...], "in_force": [...]}`, sorted; reading takes nothing for
+granted, since a file may have been cut short or edited.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
+
+from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.objects import EndpointSlice
+from mesh.service import ServiceKey
+from providers.dns_records import Question, RecordType, Standing, Target
+from providers.dns_slices import Slices
+from providers.guard import Guarded
+from smi.references import parse_address
+
+LONG_DUE: Final = timedelta(0)
+
+
+class KeptError(Exception):
+    """What was kept cannot be read; the message says why in one clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is known of each question, and what is in force for each service."""
+
+    standings: Mapping[Question, Standing] = field(default_factory=dict)
+    in_force: Mapping[ServiceKey, Guarded[Slices]] = field(default_factory=dict)
+
+
+def _canonical(text: str) -> str:
+    address = parse_address(text)
+    if address is None:
+        raise ValueError("must be an IP address of one machine")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_canonical)]
+PortNumber = Annotated[int, Field(ge=1, le=65535)]
+Number = Annotated[int, Field(ge=0, le=65535)]
+Text = Annotated[str, Field(min_length=1, max_length=253)]
+
+_STRICT: Final = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    __pydantic_config__ = _STRICT
+    priority: Number
+    weight: Number
+    port: PortNumber
+    name: Text
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    __pydantic_config__ = _STRICT
+    name: Text
+    record: RecordType
+    answered: AwareDatetime
+    addresses: tuple[Address, ...] = ()
+    targets: tuple[_Target, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    __pydantic_config__ = _STRICT
+    name: Annotated[str, Field(min_length=1)]
+    addresses: Annotated[tuple[Address, ...], Field(min_length=1)]
+    ports: tuple[tuple[str, PortNumber], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _InForce:
+    __pydantic_config__ = _STRICT
+    namespace: Text
+    service: Text
+    slices: tuple[_Slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    __pydantic_config__ = _STRICT
+    version: Literal[1]
+    answers: tuple[_Answer, ...]
+    in_force: tuple[_InForce, ...]
+
+
+_ANSWER: Final = TypeAdapter(_Answer)
+_IN_FORCE: Final = TypeAdapter(_InForce)
+_FORM: Final = TypeAdapter(_Form)
+
+
+def written(kept: Kept) -> bytes:
+    """Return the form of what is worth keeping: good answers, with their dates, and slices in force."""
+    answers = (
+        _Answer(
+            question.name,
+            question.record,
+            standing.answered,
+            standing.addresses,
+            tuple(_Target(each.priority, each.weight, each.port, each.name) for each in standing.targets),
+        )
+        for question, standing in sorted(kept.standings.items(), key=lambda each: each[0])
+        if standing.answered is not None
+    )
+    in_force = (
+        _InForce(
+            key.namespace,
+            key.name,
+            tuple(_Slice(each.name, each.addresses, each.ports) for each in guarded.in_force),
+        )
+        for key, guarded in sorted(kept.in_force.items(), key=lambda each: each[0])
+        if guarded.in_force
+    )
+    # One by one: whoever shares the interpreter has a turn between them, and a line is an entry.
+    first = b",\n".join(_ANSWER.dump_json(each, exclude_defaults=True) for each in answers)
+    second = b",\n".join(_IN_FORCE.dump_json(each) for each in in_force)
+    return b'{"version": 1, "answers": [\n%b\n], "in_force": [\n%b\n]}\n' % (first, second)
+
+
+def read(content: bytes) -> Kept:
+    """Read the form; raise KeptError where it is not whole, of another version, or says what cannot be."""
+    try:
+        form = _FORM.validate_json(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
+    return Kept(
+        {Question(each.name, each.record): _standing(each) for each in form.answers},
+        {
+            ServiceKey(Namespace(each.namespace), ServiceName(each.service)): Guarded(_slices(each))
+            for each in form.in_force
+        },
+    )
+
+
+def _standing(answer: _Answer) -> Standing:
+    addresses = tuple(sorted(map(IpAddress, answer.addresses)))
+    targets = (Target(each.priority, each.weight, Port(each.port), each.name) for each in answer.targets)
+    return Standing(LONG_DUE, answer.answered, addresses, tuple(sorted(targets)))
+
+
+def _slices(found: _InForce) -> Slices:
+    return tuple(
+        EndpointSlice(found.service, Namespace(found.namespace), each.name, each.addresses, each.ports)
+        for each in found.slices
+    )

@@ -1,0 +1,120 @@
+"""What the DNS has said outlives the control plane: the real program, a real DNS server, real streams."""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.credentials import issue_each
+from benchmarks.plane import COMMAND, ControlPlane, control_plane
+from controller.dns_answers import ANSWERS_FILE
+from tests.conformance.control import until
+from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
+from tests.feature.dns.test_served import CLUSTER, CONFIG, FOUND, NAME, workload
+from tests.feature.serve.delta_sidecar import Sidecar
+
+pytestmark = needs_dnsmasq
+NOBODY = "2 of 2 questions have no answer"
+UNUSED = "the kept DNS answers are not used; every name is asked for first"
+
+
+@pytest.fixture
+def dns(tmp_path: Path) -> Iterator[Dnsmasq]:
+    """Run a DNS server that knows the service at 10.0.0.1."""
+    with running(tmp_path / "dnsmasq") as server:
+        server.zone(db=["10.0.0.1"])
+        yield server
+
+
+@pytest.fixture
+def state(tmp_path: Path, dns: Dnsmasq, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the state directory of a mesh with a client, and two workloads behind a name in the DNS."""
+    (tmp_path / "tls").mkdir()
+    (tmp_path / "mesh").mkdir()
+    issue_each(tmp_path / "state", tmp_path / "tls", [NAME])
+    documents = (workload("buyer", "10.0.0.9"), workload("one", "10.0.0.1"), workload("two", "10.0.0.2"))
+    (tmp_path / "mesh" / "mesh.yaml").write_text("\n---\n".join((CONFIG, FOUND, *documents)))
+    settings = {
+        "dns_nameservers": dns.nameserver,
+        "dns_floor_seconds": "0.05",
+        "dns_timeout_seconds": "0.2",
+        "endpoint_admission": "off",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(f"MESHWRIGHT_{name.upper()}", value)
+    return tmp_path / "state"
+
+
+@contextlib.asynccontextmanager
+async def served(state: Path) -> AsyncIterator[tuple[ControlPlane, Sidecar]]:
+    """Run the program, and connect the client; return when it has its endpoints."""
+    with control_plane(state.with_name("mesh"), state) as (plane, _):
+        client = Sidecar(NAME)
+        task = asyncio.create_task(client.run(plane.ads, state.with_name("tls")))
+        await until(lambda: CLUSTER in client.endpoints)
+        yield plane, client
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _source(state: Path) -> Any:
+    """Return what the command says of the DNS."""
+    command = [*COMMAND, "sources", "--json", "--state", str(state)]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    (source,) = (each for each in found["sources"] if each["name"] == "dns")
+    return source
+
+
+async def test_answers_outlive_a_control_plane_that_is_killed(state: Path, dns: Dnsmasq) -> None:
+    """With nobody to ask, the endpoints stay, their age goes on, and it is said; then they change again."""
+    async with served(state) as (plane, client):
+        dns.zone(db=["10.0.0.2"])
+        await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.2"})
+        await until(lambda: b"10.0.0.2" in (state / ANSWERS_FILE).read_bytes())
+        plane.process.kill()
+        plane.process.wait()
+    dns.stop()
+    async with served(state) as (_, client):
+        assert client.endpoints[CLUSTER] == {"10.0.0.2"}
+        first = await asyncio.to_thread(_source, state)
+        async with asyncio.timeout(DEADLINE):
+            while (later := await asyncio.to_thread(_source, state))["error"] != NOBODY:
+                continue
+        assert later["last_full_read"] == first["last_full_read"] < later["error_since"]
+        assert later["age_seconds"] > first["age_seconds"] > 0
+        assert later["last_event"] is None  # it has not changed since the start
+        assert later["objects"] == {"good": 0, "stale": 1, "refused": 0}
+        assert client.endpoints[CLUSTER] == {"10.0.0.2"}
+        dns.start()
+        dns.zone(db=["10.0.0.1"])
+        await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.1"})
+    assert b"10.0.0.1" in (state / ANSWERS_FILE).read_bytes()
+
+
+@pytest.mark.parametrize("content", [None, b'{"version": 1, "answers": [', b'{"version": 9}'])
+async def test_without_what_was_kept_there_is_nobody(
+    state: Path, dns: Dnsmasq, content: bytes | None
+) -> None:
+    """The negative control; a damaged file is told from a missing one, and replaced by the next answers."""
+    kept = state / ANSWERS_FILE
+    async with served(state):
+        await until(kept.exists)
+    dns.stop()
+    if content is None:
+        kept.unlink()
+    else:
+        kept.write_bytes(content)
+    async with served(state) as (plane, client):
+        assert client.endpoints[CLUSTER] == set()
+        said = plane.said(UNUSED)
+        assert (said is None) == (content is None)
+        assert said is None or said["reason"].startswith(f"{kept} is damaged, or of another version: ")
+        dns.start()
+        await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.1"})
+        await until(lambda: kept.exists() and b"10.0.0.1" in kept.read_bytes())
