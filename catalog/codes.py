@@ -25,7 +25,10 @@ class Code(ProblemCode):
     UNKNOWN_SPLIT_MATCH = "MW2014", "A TrafficSplit names an unknown HTTPRouteGroup, or one that is empty."
     OVERRULED_SPLIT = "MW2015", "Another TrafficSplit on the same apex takes precedence."
     BACKEND_PORT = "MW2016", "A TrafficSplit's backend lacks a port of the apex; it gets no share there."
-    BACKEND_NOT_ALLOWED = "MW2017", "Clients may call some backends of a TrafficSplit and not this one."
+    BACKEND_NOT_ALLOWED = (
+        "MW2017",
+        "Clients may call a TrafficSplit's apex or other backends and not this one.",
+    )
     SHADOWED_SPLIT = "MW2018", "Every request of a TrafficSplit is taken by others that take precedence."
     NO_ENDPOINTS = "MW2020", "Nothing that could be called stands behind a Service."
     OUTSIDE_MESH = "MW2021", "An endpoint has no sidecar that is known; it cannot do mTLS and gets no calls."
@@ -45,3 +48,4 @@ class Code(ProblemCode):
     EVERYBODY = "MW2054", "A TrafficTarget's sources are all identities of the mesh."
     NO_PORT = "MW2055", "A TrafficTarget's rules fit no port at which its destination is called."
     DUPLICATE_TARGET = "MW2056", "A TrafficTarget admits nothing that another with the same rules does not."
+    UNFIT_PATH = "MW2057", "A match's path expression fits no path, for paths begin with a slash."

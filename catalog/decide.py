@@ -15,7 +15,7 @@ own annotation or else by the MeshConfig, admits whoever has a certificate of th
 
 Two things besides policy keep a call from being made, and neither grants any: the caller's sidecar is not
 told of the service, because its workload or namespace narrows what it is told of; or nobody who would answer
-is ready (`catalog.admission`).
+is ready (`catalog.admission`; who calls an endpoint of a headless service by its address waits for nobody).
 
 What this makes of the SMI text, and where it departs from it, is told in docs/policy.md. It shares no code
 with the translation (`catalog.access`, `inbound`, `outbound`, `splits`, `openness`, `narrowing`); both ask
@@ -23,17 +23,17 @@ with the translation (`catalog.access`, `inbound`, `outbound`, `splits`, `openne
 """
 
 import enum
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.endpoints import endpoints
 from catalog.ports import spoken
 from catalog.requests import Request, fits
-from catalog.standing import accepts_everyone, ready_places, told
+from catalog.split_verdicts import SplitVerdict, backends, judge_split, split_for
+from catalog.standing import accepts_everyone, chooses_endpoint, ready_places, told
 from catalog.verdicts import Place, Verdict, judge, matches_of, verdicts
 from catalog.view import View
 from mesh.identity import ServiceIdentity
-from mesh.policy import Backend, PolicyKey, TrafficSplit, TrafficTarget
+from mesh.policy import PolicyKey, TrafficTarget
 from mesh.service import ServiceKey, ServicePort
 
 __all__ = [
@@ -42,13 +42,16 @@ __all__ = [
     "Place",
     "Request",
     "Share",
+    "SplitVerdict",
     "Verdict",
     "accepts_everyone",
     "admitting",
     "backends",
+    "chooses_endpoint",
     "decide",
     "fits",
     "judge",
+    "judge_split",
     "matches_of",
     "may_answer",
     "places",
@@ -117,7 +120,7 @@ def decide(view: View, request: Request) -> Decision:
     shares: list[Share] = []
     for key, their_port, weight in backends(view, request, port, split):
         answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
-        ready = ready_places(view, key, their_port)
+        ready = ready_places(view, request, key, their_port, split)
         yes = {place: admitting(view, request, place) for place in answering if place[0] in ready}
         if answering:
             shares.append(_share(key, weight, yes))
@@ -126,38 +129,6 @@ def decide(view: View, request: Request) -> Decision:
     chosen = [share for share in shares if share.weight > 0]
     answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
     return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)))
-
-
-def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
-    """Return the split that decides: with matches that fit before without, then the oldest, then by name.
-
-    Splits without a creation time come last. On a TCP port those with matches do not count. Out of force is
-    a split whose apex or every backend is unknown, whose weights are all zero or too great in sum, or which
-    names an unknown route group.
-    """
-    rivals = view.splits_by_apex.get(request.service, ())
-    found = [split for split in rivals if _decides(view, split, request, port)]
-    return min(found, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
-
-
-def backends(
-    view: View, request: Request, port: ServicePort, split: TrafficSplit | None
-) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
-    """Yield the services that stand for the one called, their port that stands for its, and their weight.
-
-    Splits do not nest: a backend means the endpoints of that service, be it an apex itself.
-    """
-    if split is None:
-        yield request.service, port, 1
-        return
-    weights: dict[ServiceKey, int] = {}
-    for backend in split.backends:
-        key = _service(split, backend)
-        weights[key] = weights.get(key, 0) + backend.weight
-    for key, weight in sorted(weights.items()):
-        their_port = _same_port(view, key, port)
-        if their_port is not None:
-            yield key, their_port, weight
 
 
 def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place, bool], ...]:
@@ -185,20 +156,6 @@ def admitting(view: View, request: Request, place: tuple[Place, bool]) -> tuple[
     return tuple(found) or None
 
 
-def _decides(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
-    if split.apex.namespace != split.key.namespace:
-        return False
-    known = (each.weight for each in split.backends if _service(split, each) in view.services)
-    if not 0 < sum(known) < 2**32:
-        return False
-    groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
-    if not groups:
-        return True
-    is_http = spoken(port, view.backing.get(request.service, ())).is_http
-    matches = [match for group in groups if group is not None for match in group.matches]
-    return None not in groups and is_http and any(fits(match, request) for match in matches)
-
-
 def _share(
     key: ServiceKey, weight: int, yes: dict[tuple[Place, bool], tuple[TrafficTarget, ...] | None]
 ) -> Share:
@@ -216,16 +173,3 @@ def _answer(chosen: list[Share]) -> Answer:
     if admitted and (refused or waiting):
         return Answer.DEPENDS
     return Answer.ALLOWED if admitted else Answer.REFUSED
-
-
-def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | None:
-    """Return a service's port with the same number as the one called, else with the same name."""
-    service = view.services.get(key)
-    if service is None:
-        return None
-    named = [each for each in service.ports if port.name and each.name == port.name]
-    return service.port(port.port) or (named[0] if named else None)
-
-
-def _service(split: TrafficSplit, backend: Backend) -> ServiceKey:
-    return ServiceKey(split.key.namespace, backend.service)

@@ -39,7 +39,8 @@ def _no_port(view: View, target: TrafficTarget) -> Iterator[Problem]:
     called = ports_called(view, target.destination)
     if called and all(admission(view, target, *each) == Nothing() for each in called):
         ports = ", ".join(f"{number} ({protocol.value})" for number, protocol in called)
-        wanted = f"rules for a port at which {target.destination} is called: {ports}; nothing is admitted"
+        where = f"a target port at which {target.destination} is called: {ports}"
+        wanted = f"rules that fit {where}; nothing is admitted"
         yield _said(view, target, Code.NO_PORT, "spec.rules", "", wanted)
 
 

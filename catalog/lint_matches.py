@@ -1,7 +1,9 @@
 """Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
 
+import re
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Final
 
 from catalog.access import in_force, rule_matches
 from catalog.codes import Code
@@ -10,6 +12,8 @@ from catalog.saying import say
 from catalog.view import View
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
+
+_BEGINS_OTHERWISE: Final = re.compile(r"\^?[A-Za-z0-9_-](?![?*{])")
 
 
 def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
@@ -25,6 +29,9 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
     """Yield the problems of an HTTPRouteGroup's matches."""
     key = ObjectKey("HTTPRouteGroup", group.key.namespace, group.key.name)
     for number, match in enumerate(group.matches):
+        if _fits_no_path(match.path_regex or ""):
+            field, wanted = f"spec.matches[{number}].pathRegex", "paths begin with /; this match never fits"
+            yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex or "", wanted)
         for header in match.headers:
             if header.name in UNSEEN | SET:
                 ends = "ends at the client's sidecar, so this match never fits"
@@ -35,6 +42,11 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
         if covers(first, second) and covers(second, first):
             field, wanted = f"spec.matches[{number}]", f"match {first.name} says the same; keep one of them"
             yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, second.name, wanted)
+
+
+def _fits_no_path(regex: str) -> bool:
+    """Say whether an expression surely fits no path: it begins with a letter or digit that must be there."""
+    return _BEGINS_OTHERWISE.match(regex) is not None and "|" not in regex
 
 
 def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:

@@ -7,8 +7,10 @@ from catalog.codes import Code
 from catalog.lint import MANY, Lint
 from catalog.saying import say
 from catalog.view import View
+from mesh.identity import ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from mesh.workload import WorkloadKey
 
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
@@ -50,16 +52,26 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             Severity.WARNING,
             "spec.destination",
             str(target.destination),
-            wanted + (f" (there is {near})" if near else ""),
+            wanted + (f" (there is {near})" if near else "") + _of_workload(view, target.destination),
         )
-    for number, source in enumerate(target.sources):
+    for source in target.sources:
         if source not in known and (near := lint.elsewhere(source)):
-            field, wanted = f"spec.sources[{number}]", f"no workload has this identity; one has {near}"
-            yield _said(view, target, Code.SOURCE_NAMESPACE, Severity.WARNING, field, str(source), wanted)
+            wanted = f"no workload has this identity; one has {near}"
+            code, named = Code.SOURCE_NAMESPACE, str(source)
+            yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
     if target.sources and not any(source in known for source in target.sources):
         named = ", ".join(map(str, target.sources))
         wanted = "the identity of a workload; until one has it, nobody is admitted"
+        wanted += "".join(_of_workload(view, each) for each in target.sources)
         yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
+
+
+def _of_workload(view: View, identity: ServiceIdentity) -> str:
+    """Say whose identity may be meant where a ServiceAccount has a workload's name."""
+    found = view.workloads.get(WorkloadKey(identity.namespace, identity.service_account))
+    if found is None or found.identity == identity:
+        return ""
+    return f" (the workload {found.key} has the ServiceAccount {found.identity})"
 
 
 def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:

@@ -47,16 +47,15 @@ def _behind(view: View, service: Service) -> Iterator[Problem]:
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
     """Yield the ports of which neither the Service nor a workload says what they speak."""
-    for number, port in enumerate(service.ports):
+    for port in service.ports:
         said = (
             declared_protocol(target, workload.ports)
             for workload in view.backing.get(service.key, ())
             if (target := target_number(port, workload.ports)) is not None
         )
         if port.protocol_source == "default" and not any(said):
-            field, wanted = f"spec.ports[{number}]", f"taken for {port.protocol.value}; set appProtocol"
-            key = _object(service.key)
-            yield say(view, key, Code.PROTOCOL_GUESSED, Severity.INFO, field, str(port.port), wanted)
+            key, wanted = _object(service.key), f"taken for {port.protocol.value}; set appProtocol"
+            yield say(view, key, Code.PROTOCOL_GUESSED, Severity.INFO, "spec.ports", str(port.port), wanted)
 
 
 def _place(endpoint: Endpoint) -> str:
@@ -94,13 +93,12 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
     if not isinstance(workload.interception, Explicit):
         return
-    for number, upstream in enumerate(workload.interception.upstreams):
+    for upstream in workload.interception.upstreams:
         service = view.services.get(upstream.service)
         if service is None or service.port(upstream.service_port) is None:
             named = f"{upstream.service}:{upstream.service_port}"
             wanted = "a Service and one of its ports; until then nothing is offered here"
-            field = f"spec.upstreams[{number}]"
-            yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, field, named, wanted)
+            yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted)
 
 
 def _protocols(view: View, workload: Workload) -> Iterator[Problem]:

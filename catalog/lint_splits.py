@@ -1,7 +1,8 @@
 """Problems of TrafficSplits: what refuses one, who gets no share, and who takes precedence."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from catalog import splits
 from catalog.access import may_call
@@ -14,7 +15,10 @@ from catalog.view import View
 from mesh.identity import ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import PolicyKey, TrafficSplit
-from mesh.service import ServiceKey
+from mesh.service import Protocol, ServiceKey
+
+_NAMED: Final = 5
+"""Clients that a problem names; of more it gives the number."""
 
 
 def problems(view: View, split: TrafficSplit) -> Iterator[Problem]:
@@ -107,27 +111,50 @@ def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
 
 
 def _not_allowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
-    """Yield the backends with a weight that clients of others may not call: they get no share of theirs."""
-    if place.view.permissive(split.key.namespace):
+    """Yield the backends that clients of the apex or of other backends may not call: no share of theirs.
+
+    A client that may call none of a split's backends has nobody left for the calls that the split decides.
+    """
+    view = place.view
+    if view.permissive(split.key.namespace):
         return
-    weights = splits.known_weights(place.view, split)
-    callers = {key: _callers(place.view, key) for key, weight in weights.items() if weight > 0}
-    everyone = frozenset().union(*callers.values())
+    callers = {key: _callers(view, key) for key in _with_share(view, split)}
+    reached = frozenset().union(*callers.values())
+    in_force = splits.in_force(view, split.apex, Protocol.HTTP)
+    rivals = {key for each in in_force for key in _with_share(view, each)}
+    everyone = reached.union(*(_callers(view, key) for key in {split.apex, *rivals} - callers.keys()))
+    lost = everyone - reached
+    fail = f", and the calls of {_named(lost)} that this split decides fail" if lost else ""
     for key, allowed in callers.items():
-        if missing := sorted(everyone - allowed):
-            named = ", ".join(map(str, missing))
-            wanted = f"{named} may call other backends and not this one; for them it gets no share"
+        if missing := everyone - allowed:
+            who = f"{_named(missing)} may call the apex or another backend of it, and not this one"
+            wanted = f"{who}; it gets no share of theirs{fail}"
             yield place.warning(Code.BACKEND_NOT_ALLOWED, "spec.backends", str(key), wanted)
+
+
+def _named(clients: Collection[ServiceIdentity]) -> str:
+    first = sorted(clients)[:_NAMED]
+    more = f" and {len(clients) - len(first)} more" if len(clients) > len(first) else ""
+    return ", ".join(map(str, first)) + more
+
+
+def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
+    """Return the backends that a split gives a share to."""
+    return tuple(key for key, weight in splits.known_weights(view, split).items() if weight > 0)
 
 
 def _callers(view: View, key: ServiceKey) -> frozenset[ServiceIdentity]:
     """Return who may call any port of a service at all."""
-    return frozenset(
-        client
+    places = {
+        (endpoint.identity, endpoint.port, protocol_of(view, key, port))
         for port in view.services[key].ports
         for endpoint in endpoints(view, key, port)
         if endpoint.identity is not None
-        for target in view.targets_by_destination.get(endpoint.identity, ())
+    }
+    return frozenset(
+        client
+        for identity, port, protocol in places
+        for target in view.targets_by_destination.get(identity, ())
         for client in target.sources
-        if may_call(view, client, endpoint.identity, endpoint.port, protocol_of(view, key, port))
+        if may_call(view, client, identity, port, protocol)
     )

@@ -43,7 +43,7 @@ def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | N
     route = PolicyKey(key.namespace, rule.name)
     known = view.http_groups if rule.kind is RouteKind.HTTP else view.tcp_routes
     if route not in known:
-        wanted = f"{rule.kind.value} {route} does not exist; this rule admits nothing until it does"
+        wanted = f"{rule.kind.value} {route} does not exist or is refused; this rule admits nothing so long"
         return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
     if rule.kind is RouteKind.HTTP and rule_matches(view, key.namespace, rule) is None:
         there = sorted(each.name for each in view.http_groups[route].matches)

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from catalog.admission import takes_traffic
 from catalog.endpoints import endpoints
+from catalog.requests import Request
 from catalog.saying import workload_object
 from catalog.verdicts import Place
 from catalog.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey
+from mesh.policy import TrafficSplit
 from mesh.service import Egress, ServiceKey, ServicePort
+from mesh.workload import Explicit
 
 _PERMISSIVE = "meshwright.dev/permissive"
 
@@ -58,10 +61,29 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ..
     )
 
 
-def ready_places(view: View, key: ServiceKey, port: ServicePort) -> frozenset[Place]:
-    """Return where an endpoint of a service's port takes traffic."""
-    found = (each for each in endpoints(view, key, port) if takes_traffic(view, each))
+def ready_places(
+    view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
+) -> frozenset[Place]:
+    """Return where a service's port takes calls now: at whom an endpoint is admitted.
+
+    Where the client chooses the endpoint itself nobody is waited for (`chooses_endpoint`).
+    """
+    at_once = split is None and chooses_endpoint(view, request)
+    found = (each for each in endpoints(view, key, port) if at_once or takes_traffic(view, each))
     return frozenset(Place(each.identity, each.port) for each in found if each.identity)
+
+
+def chooses_endpoint(view: View, request: Request) -> bool:
+    """Say whether a client calls a headless service at the addresses of its endpoints.
+
+    With explicit interception it does not: it calls its sidecar, which takes any endpoint that is ready. A
+    client of which only some workloads are so is taken for one that does not.
+    """
+    service = view.services.get(request.service)
+    if service is None or not service.headless or request.client is None:
+        return False
+    running = view.workloads_by_identity.get(request.client, ())
+    return not any(isinstance(each.interception, Explicit) for each in running)
 
 
 def _names(egress: Egress, key: ServiceKey) -> bool:

@@ -52,10 +52,17 @@ def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str])
         _fail(error)
     if found.errors:
         sys.stderr.write(
-            f"meshwright: {found.errors} errors in {directory} (see meshwright lint): what cannot be read is "
-            "left out here, and the server would keep its last good form\n"
+            f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
+            "what cannot be read is left out here, and the server would keep its last good form\n"
         )
+    if found.between:
+        said = f"{_counted(found.between, 'error')} between objects of {directory} (see meshwright lint)"
+        sys.stderr.write(f"meshwright: {said}: what is named there would not be in force\n")
     return found
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
@@ -67,7 +74,7 @@ def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
 
 def _summary(found: "Comparison", kept: Mapping[str, str]) -> str:
     changed = sum(len(each.proxies) for each in found.changed)
-    lines = [f"{changed} proxies would change, {found.unchanged} would not"]
+    lines = [f"{_counted(changed, 'proxy', 'proxies')} would change, {found.unchanged} would not"]
     lines.extend(f"new: {proxy}" for proxy in found.new)
     lines.extend(f"not known any more (it keeps what it has): {proxy}" for proxy in found.gone)
     lines.extend(f"keeps what it has: {proxy}: {kept[proxy]}" for proxy in sorted(kept))

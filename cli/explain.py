@@ -9,6 +9,8 @@ from typing import Annotated, NoReturn
 import typer
 
 _INDENT = "  "
+_ALL = "It would be allowed with this:"
+_NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
 
 
 def explain(
@@ -56,7 +58,8 @@ def text(found: Mapping[str, object]) -> str:
     if missing := _list(found, "missing"):
         import yaml
 
-        lines += ["", "# It would be allowed with this:"]
+        heading = _NOT_ALL if found.get("besides") else _ALL
+        lines += ["", f"# {heading}"]
         lines.append(yaml.safe_dump_all(missing, sort_keys=False, explicit_start=True).rstrip())
     return "\n".join(lines) + "\n"
 

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+from catalog.codes import Code as CatalogCode
 from catalog.edits import Edits
 from catalog.groups import groups
 from catalog.policy import proxy_policy
@@ -19,7 +20,7 @@ from mesh.objects import Severity
 from sidecars.errors import DriverError
 from sidecars.lint import Installed
 from sidecars.registry import DriverRegistry
-from smi.codes import Code
+from smi.codes import Code as ReaderCode
 from xds.snapshot import Snapshot
 
 
@@ -28,12 +29,13 @@ class Wanted:
     """Snapshots without secrets, by proxy.
 
     `kept` are the proxies that keep what they have, with the reason: their driver cannot be chosen. `errors`
-    counts what cannot be read, and is left out here.
+    counts what cannot be read, and is left out here; `between` what is wrong between objects that can.
     """
 
     snapshots: Mapping[str, Snapshot]
     kept: Mapping[str, str]
     errors: int
+    between: int
 
 
 def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> Wanted:
@@ -53,9 +55,14 @@ def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) 
             kept |= dict.fromkeys(names, str(error))
             continue
         snapshots |= dict.fromkeys(names, Snapshot.of(driver.translate(proxy_policy(view, group))))
-    reading = {code.value for code in Code}
-    errors = sum(each.severity is Severity.ERROR and each.code in reading for each in offline.problems)
-    return Wanted(snapshots, kept, errors)
+    errors = [each.code for each in offline.problems if each.severity is Severity.ERROR]
+    reading, between = ({each.value for each in codes} for codes in (ReaderCode, CatalogCode))
+    return Wanted(
+        snapshots,
+        kept,
+        errors=sum(each in reading for each in errors),
+        between=sum(each in between for each in errors),
+    )
 
 
 def _settings(told: Mapping[str, Any]) -> MeshSettings:

@@ -1,19 +1,13 @@
-"""Random policies, and requests that mean something to them; all from one seed."""
+"""Random policies, each with requests that mean something to it; all from one seed."""
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Final
+from typing import Final
 
-from catalog.decide import Request
-from mesh.identity import ServiceIdentity
-from mesh.names import Namespace, Port, ServiceAccountName
-from tests.differential.topology import GRPC, SERVICES, TCP, WORKLOADS, Offers, Runs, is_http
+from tests.differential.asking import SERVERS, asked
+from tests.differential.topology import GRPC, SERVICES, TCP, Document, Runs
 from tests.differential.wire import Asked
 
-Document = dict[str, Any]
-
-CLIENTS: Final = tuple(each for each in WORKLOADS if each.calls)
-SERVERS: Final = tuple(each for each in WORKLOADS if each.labels)
 SOURCES: Final = (
     ("shop", "alice"),
     ("bank", "bob"),
@@ -25,19 +19,7 @@ PATTERNS: Final = (
     *(None, ".*", "/books", "/books/.*", "/b.*", "/books/[0-9]+", "/(books|status)", r"/a\.b", "/a.b"),
     *(r"/[a-z]+(/\d{1,3})?", "/status", "books", "/BOOKS", "(?i)/BOOKS.*", "/"),
 )
-PATHS: Final = (
-    *("/books", "/books/1", "/books/x", "/books?x=/status", "/books/", "/status", "/status?q=1", "/a.b"),
-    *("/axb", "/", "/x/books", "/book", "/BOOKS"),
-)
-DRESSED: Final = {
-    "/books": ("/x/../books", "/./books", "/%62ooks"),
-    "/books/": ("/books/.", "/books/1/%2e%2E/"),
-    "/status": ("/books/../status", "/books/%2E%2E/status"),
-    "/": ("/books/..",),
-}
-"""Other ways to write some paths; the server gets, and the oracle is asked about, the plain one."""
 METHODS: Final = (None, None, ["*"], ["GET"], ["POST"], ["GET", "HEAD"], ["PUT", "DELETE", "GET"])
-ASKED: Final = ("GET", "GET", "GET", "POST", "PUT", "HEAD", "DELETE")
 HEADERS: Final[tuple[dict[str, str] | list[dict[str, str]], ...]] = (
     {"x-tag": "a|b"},
     {"X-Tag": "a.*"},
@@ -49,13 +31,22 @@ HEADERS: Final[tuple[dict[str, str] | list[dict[str, str]], ...]] = (
     {"user-agent": "curl/.*"},
     {"cookie": "tag=a"},
 )
-GIVEN: Final = (
-    *(("x-tag", "a"), ("X-Tag", "b"), ("x-tag", "ab"), ("X-TAG", ""), ("x-other", "7"), ("x-other", "z")),
-    *(("User-Agent", "curl/8"), ("User-Agent", "wget"), ("cookie", "tag=a"), ("cookie", "k=v")),
-)
-HOSTS: Final = ("web.shop", "webxshop", "other")
 MATCH_NAMES: Final = ("read", "write", ".*", "read|write", "a+b")
 CREATED: Final = ("", "", "2023-01-01T00:00:00Z", "2024-06-01T12:00:00Z", "2024-06-01T12:00:01Z")
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """What a policy is full of: weights of matches (without headers, with, nothing else) and of rules."""
+
+    matches: tuple[int, int, int]
+    rules: tuple[int, int, int, int]
+    targets: tuple[int, int]
+
+
+MIXED: Final = Flavour((14, 4, 2), (55, 15, 28, 2), (4, 9))
+HEADED: Final = Flavour((0, 1, 3), (80, 3, 15, 2), (3, 5))
+"""Headers decide: nearly nothing else is asked for, and few targets unite."""
 
 
 @dataclass(frozen=True)
@@ -68,29 +59,20 @@ class Case:
 
 def case(random: Random, requests: int) -> Case:
     """Make a case."""
-    found = [*_routes(random, "shop"), *_routes(random, "bank")]
+    flavour = HEADED if random.random() < 0.25 else MIXED
+    found = [each for namespace in ("shop", "bank") for each in _routes(random, namespace, flavour)]
     kinds: dict[tuple[str, str], list[Document]] = {}
     for each in found:
         kinds.setdefault((each["metadata"]["namespace"], each["kind"]), []).append(each)
     favoured = random.choice(SERVERS)
-    for number in range(random.randint(3, 9)):
+    for number in range(random.randint(*flavour.targets)):
         server = favoured if random.random() < 0.7 else random.choice(SERVERS)
-        found.append(_target(random, number, server, kinds))
+        found.append(_target(random, number, server, kinds, flavour))
     found.extend(_split(random, number, kinds) for number in range(random.choice((0, 1, 2, 2, 3))))
     if random.random() < 0.12:
         found.append(_permissive())
     found.extend(_namespace(random, each) for each in ("shop", "bank") if random.random() < 0.15)
-    return Case(tuple(found), tuple(_asked(random, found, favoured) for _ in range(requests)))
-
-
-def _asked(random: Random, policy: list[Document], favoured: Runs) -> Asked:
-    request = _request(random, policy, favoured)
-    path = request.path
-    if path in DRESSED and random.random() < 0.2:
-        path = random.choice(DRESSED[path])
-    if request.port == GRPC or random.random() < 0.2:
-        return Asked.over_http2(request, path)
-    return Asked(request, path)
+    return Case(tuple(found), tuple(asked(random, found, favoured) for _ in range(requests)))
 
 
 def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> Document:
@@ -102,11 +84,11 @@ def _object(api: str, kind: str, namespace: str, name: str, spec: Document) -> D
     }
 
 
-def _routes(random: Random, namespace: str) -> list[Document]:
+def _routes(random: Random, namespace: str, flavour: Flavour) -> list[Document]:
     found = []
     for number in range(random.randint(1, 3)):
         names = random.sample(MATCH_NAMES, random.randint(1, 4))
-        matches = [_match(random, name) for name in names]
+        matches = [_match(random, name, flavour) for name in names]
         name = f"g.{number}"
         found.append(
             _object("specs.smi-spec.io/v1alpha4", "HTTPRouteGroup", namespace, name, {"matches": matches})
@@ -118,24 +100,30 @@ def _routes(random: Random, namespace: str) -> list[Document]:
     return found
 
 
-def _match(random: Random, name: str) -> Document:
+def _match(random: Random, name: str, flavour: Flavour) -> Document:
+    """Make a match without headers, with some, or with headers and nothing else, which then decide alone."""
     match: Document = {"name": name}
     pattern, methods = random.choice(PATTERNS), random.choice(METHODS)
-    if pattern is not None:
+    kind = random.choices(("plain", "headers", "headers alone"), flavour.matches)[0]
+    if pattern is not None and kind != "headers alone":
         match["pathRegex"] = pattern
-    if methods is not None:
+    if methods is not None and kind != "headers alone":
         match["methods"] = methods
-    if random.random() < 0.3:
+    if kind != "plain":
         match["headers"] = random.choice(HEADERS)
     return match
 
 
 def _target(
-    random: Random, number: int, server: Runs, kinds: dict[tuple[str, str], list[Document]]
+    random: Random,
+    number: int,
+    server: Runs,
+    kinds: dict[tuple[str, str], list[Document]],
+    flavour: Flavour,
 ) -> Document:
     groups, routes = (kinds[server.namespace, kind] for kind in ("HTTPRouteGroup", "TCPRoute"))
     rules: list[Document] = []
-    shape = random.choices(("http", "tcp", "both", "none"), (55, 15, 28, 2))[0]
+    shape = random.choices(("http", "tcp", "both", "none"), flavour.rules)[0]
     if shape in ("http", "both"):
         rules.extend(
             _http_rule(random, each) for each in random.sample(groups, random.randint(1, len(groups)))
@@ -194,36 +182,3 @@ def _permissive() -> Document:
 def _namespace(random: Random, name: str) -> Document:
     annotations = {"meshwright.dev/permissive": random.choice(("true", "false", "false"))}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}}
-
-
-def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
-    """Make a request; mostly one that some target, or some split, has to do with."""
-    targets = [each for each in policy if each["kind"] == "TrafficTarget"]
-    client, server = random.choice(CLIENTS), favoured
-    if random.random() < 0.9:
-        spec = random.choice(targets)["spec"]
-        server = next(each for each in SERVERS if each.account == spec["destination"]["name"])
-        named = {(each["namespace"], each["name"]) for each in spec["sources"]}
-        meant = [each for each in CLIENTS if (each.namespace, each.account) in named]
-        client = random.choice(meant or CLIENTS)
-    service = random.choice(_services(random, policy, server))
-    port = random.choices(
-        [each[0] for each in service.ports], [10, 2, 3, 2] if len(service.ports) == 4 else [5, 1]
-    )[0]
-    who = ServiceIdentity(Namespace(client.namespace), ServiceAccountName(client.account))
-    if not is_http(port):
-        return Request(who, service.key, Port(port))
-    headers = [("Host", random.choice(HOSTS)), *random.choices(GIVEN, k=random.choice((0, 0, 1, 2, 3)))]
-    return Request(who, service.key, Port(port), random.choice(ASKED), random.choice(PATHS), tuple(headers))
-
-
-def _services(random: Random, policy: list[Document], server: Runs) -> list[Offers]:
-    apexes = {
-        (each["metadata"]["namespace"], each["spec"]["service"].split(".")[0])
-        for each in policy
-        if each["kind"] == "TrafficSplit"
-    }
-    split = [each for each in SERVICES if (each.namespace, each.name) in apexes]
-    if split and random.random() < 0.35:
-        return split
-    return [each for each in SERVICES if each.selects in server.labels] or list(SERVICES)

@@ -9,7 +9,8 @@ import yaml
 from catalog.decide import Answer, Decision, Place, Request, admitting, decide
 from catalog.view import View
 from mesh.names import Port
-from tests.differential.cases import SERVERS, Case, case
+from tests.differential.asking import SERVERS
+from tests.differential.cases import Case, case
 from tests.differential.running import DifferentialMesh
 from tests.differential.topology import GRPC, HTTP_A, HTTP_B, TCP, is_http
 from tests.differential.wire import Answered, Asked

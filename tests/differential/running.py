@@ -15,13 +15,13 @@ from catalog.view import View
 from incremental.derived import Pin
 from mesh.identity import ServiceIdentity
 from providers.manifests import Manifests
-from tests.differential.cases import Document
 from tests.differential.topology import (
     GRPC,
     HTTP_A,
     HTTP_B,
     TCP,
     WORKLOADS,
+    Document,
     Runs,
     documents,
     local_port,

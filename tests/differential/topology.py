@@ -5,11 +5,14 @@ Everything that a policy may say is said of this one topology, so that the same 
 
 import os
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
+
+Document = dict[str, Any]
+"""A manifest."""
 
 NET: Final = f"127.{10 + os.getpid() % 80}.{os.getpid() // 80 % 250}"
 

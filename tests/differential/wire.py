@@ -14,7 +14,7 @@ from catalog.decide import Request
 from tests.differential.topology import is_http
 from tests.golden.live import Serve
 
-_SECONDS = 10.0
+_SECONDS = 30.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _SERVED_BY = "x-served-by"
 

@@ -28,6 +28,7 @@ from certs.manager import CertificateManager
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from demo.ports import free_port
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, TrustDomain
 from mesh.workload import Explicit
@@ -100,7 +101,8 @@ class LiveMesh:
         ends.callback(ledger.close)
         cache = SnapshotCache()
         server = AdsServer(cache, ByCommonName(), lambda: identity)
-        port = await server.start("127.0.0.1:0")
+        # Not one that the system gives to anybody: a test may end this server, and start another there.
+        port = await server.start(f"127.0.0.1:{free_port('127.0.0.1')}")
         ends.push_async_callback(server.stop, 1)
         manager = CertificateManager(authority, state, timedelta(hours=24), lambda: 0.0)
         mesh = cls(state, view_of(manifests), authority, manager, ledger, cache, server, port, ends)
@@ -233,7 +235,7 @@ def _complaints(log: Path) -> str:
     return "".join(line for line in log.read_text().splitlines(keepends=True) if _LOST not in line)
 
 
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
     """Wait until something holds, asking often; fail after a while."""
     async with asyncio.timeout(seconds):
         while not await holds():

@@ -68,7 +68,7 @@ async def push(mesh: LiveMesh, snapshot: Snapshot) -> Mapping[str, str]:
     """Publish a snapshot to the Envoy; return what it rejected, by type, when it has answered all."""
     changed = snapshot.changed_since(mesh.cache.snapshot(NODE))
     mesh.cache.publish({GroupKey("g"): snapshot}, {NODE: GroupKey("g")})
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not _answered(mesh, snapshot, changed):
             await asyncio.sleep(0.01)
     (status,) = mesh.server.statuses()
@@ -138,7 +138,7 @@ async def test_envoy_accepts_it_and_runs_it(receiver: LiveMesh, case: str) -> No
 
 async def _until_running(mesh: LiveMesh, wanted: Configuration) -> None:
     """Wait until the dump agrees (listeners drain, endpoints come last); show the difference if not."""
-    limit = asyncio.get_running_loop().time() + 15
+    limit = asyncio.get_running_loop().time() + 60
     while (running := await _comparable(mesh, wanted)) != wanted:
         if asyncio.get_running_loop().time() > limit:
             assert running == wanted
@@ -177,8 +177,14 @@ async def test_a_resource_that_envoy_rejects_is_seen_as_rejected(receiver: LiveM
 
     rejected = await push(receiver, doubled)
     assert "duplicate" in rejected[LISTENER]
+    log = receiver.logs["u"]
+
+    async def said() -> bool:
+        return "gRPC config for" in log.read_text()
+
+    await until(said)  # the last of its lines: else it might come when the log has been emptied
     assert await push(receiver, snapshot) == {}
-    receiver.logs["u"].write_text("")
+    log.write_text("")
 
 
 async def test_a_push_ends_when_what_changed_was_answered(receiver: LiveMesh) -> None:

@@ -8,7 +8,7 @@ from catalog.admission import is_admitted
 from catalog.decide import Answer, Request, decide
 from catalog.edits import Edits
 from catalog.explain import explain
-from catalog.explain_remedy import remedy
+from catalog.explain.remedy import remedy
 from catalog.policy import proxy_policy
 from catalog.proxy import ProxyPolicy
 from catalog.settings import EndpointAdmission
@@ -18,6 +18,7 @@ from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice
 from tests.unit.catalog.build import (
+    explicit,
     http,
     identity,
     match,
@@ -46,6 +47,7 @@ MESH = (
     workload("client", "10.0.0.9"),
     *POLICY,
 )
+NOBODY_YET = "nobody behind Service default/shop is admitted yet"
 ASK = Request(identity("client"), service_key("shop"), Port(80), "GET", "/")
 
 
@@ -108,7 +110,7 @@ def test_it_concerns_only_those_who_have_the_endpoint() -> None:
     for pin in pins.values():
         pin.value()
     assert touched == ["client"]
-    # is_admitted, destination, proxy_policy
+    # is_admitted, destination_endpoints, proxy_policy
     assert mesh.graph.computed - before == 3
 
 
@@ -151,13 +153,46 @@ def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -
     mesh = view(*MESH, settings=MeshSettings(endpoint_admission=mode))
     found = explain(mesh, ASK)
     assert found.decision.answer is Answer.UNREACHABLE
-    assert found.missing == ()
-    said = [each.text for each in found.steps if "admitted yet" in each.text]
+    assert (found.missing, found.besides) == ((), (NOBODY_YET,))
+    said = [each.text for each in found.steps if "is not admitted yet" in each.text]
     assert said == [
         f"10.0.0.{n}:8080 (shop-{n}-uuid.shop.default) is not admitted yet: {reason}" for n in (1, 2)
     ]
+    assert found.steps[-1].text == (
+        "unreachable: nobody who might answer is ready, and the client's sidecar answers 503; "
+        f"policy is not what is missing: {NOBODY_YET}"
+    )
     admit(mesh, name("shop-1"))
     assert decide(mesh, ASK).answer is Answer.ALLOWED
+
+
+def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
+    """Both are named; the manifests alone do not make it a yes, nor does admission, but the two do."""
+    mesh = view(*(each for each in MESH if each not in POLICY), settings=READY)
+    found = explain(mesh, ASK)
+    assert [each["kind"] for each in found.missing] == ["HTTPRouteGroup", "TrafficTarget"]
+    assert found.besides == (NOBODY_YET,)
+    assert found.steps[-1].text.endswith(f"; policy lacks something, and that is not all: {NOBODY_YET}")
+    admit(mesh, name("shop-1"))
+    now = explain(mesh, ASK)
+    assert (now.missing, now.besides) == (found.missing, ())
+    assert decide(mesh, ASK).answer is Answer.UNREACHABLE
+    with_policy = view(*MESH, settings=READY)
+    assert decide(with_policy, ASK).answer is Answer.UNREACHABLE
+    assert decide(admit(with_policy, name("shop-1")), ASK).answer is Answer.ALLOWED
+
+
+def test_whoever_calls_an_endpoint_by_its_address_waits_for_nobody() -> None:
+    """A headless service is allowed at once; where a split says who answers, or at an upstream, it waits."""
+    nodes = service("nodes", port(80), app="shop", headless=True)
+    ask = replace(ASK, service=service_key("nodes"))
+    assert explain(view(*MESH, nodes, settings=READY), ask).steps[-1].text == "allowed"
+    elsewhere = split("s", "nodes", ("spare", 1))
+    assert decide(view(*MESH, nodes, elsewhere, settings=READY), ask).answer is Answer.UNREACHABLE
+    agent = workload(
+        "agent", "10.0.0.8", account="client", interception=explicit(None, ("nodes", 80, "127.0.0.1", 1))
+    )
+    assert decide(view(*MESH, nodes, agent, settings=READY), ask).answer is Answer.UNREACHABLE
 
 
 def test_a_share_whose_workloads_are_not_ready_fails() -> None:

@@ -84,7 +84,7 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             [BANKER],
             Code.SOURCE_NAMESPACE,
             "TrafficTarget default/u",
-            "spec.sources[1]",
+            "spec.sources",
             "bank/buyer",
         ),
         ([target("t", "buyer", "shop", tcp("any"))], Code.WIDE_OPEN, TARGET, "spec.rules", ""),
@@ -178,6 +178,20 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             BUYER,
         ),
         (
+            [GOOD, split("s", "shop", ("v2", 1))],
+            Code.BACKEND_NOT_ALLOWED,
+            SPLIT,
+            "spec.backends",
+            "default/v2",
+        ),
+        (
+            [GOOD, split("a", "shop", ("shop", 1)), split("s", "shop", ("v2", 1), matches=("books",))],
+            Code.BACKEND_NOT_ALLOWED,
+            SPLIT,
+            "spec.backends",
+            "default/v2",
+        ),
+        (
             [GOOD, split("s", "shop", ("shop", 1), ("v2", 1))],
             Code.BACKEND_NOT_ALLOWED,
             SPLIT,
@@ -185,10 +199,17 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             "default/v2",
         ),
         (
+            [route_group("g", match("a", "/x"), match("b", "books", "GET"))],
+            Code.UNFIT_PATH,
+            "HTTPRouteGroup default/g",
+            "spec.matches[1].pathRegex",
+            "books",
+        ),
+        (
             [service("guess", port(80, source="default"), app="shop")],
             Code.PROTOCOL_GUESSED,
             "Service default/guess",
-            "spec.ports[0]",
+            "spec.ports",
             "80",
         ),
     ],
@@ -232,6 +253,57 @@ def test_each_code(things: Sequence[object], code: Code, named: str, field: str,
 def test_when_nothing_is_said(things: Sequence[object]) -> None:
     """The neighbours of each: not all sources unknown, one port, narrower, not yet callable, told."""
     assert said(*things) == []
+
+
+def test_calls_that_fail_for_a_backend_that_is_not_allowed_are_told_of() -> None:
+    """Where another backend is left, it has the share; where none is, who is left with nobody is named."""
+    shared, lost = (
+        [each.expected for each in problems(view(*SHOP, GOOD, split("s", "shop", *backends)))]
+        for backends in ((("shop", 1), ("v2", 1)), (("v2", 1),))
+    )
+    who = "default/buyer may call the apex or another backend of it, and not this one"
+    text = f"{who}; it gets no share of theirs"
+    assert shared == [text]
+    assert lost == [f"{text}, and the calls of default/buyer that this split decides fail"]
+    many = admits("t", *(f"c{number}" for number in range(7)))
+    (said_of_many,) = (
+        each.expected
+        for each in problems(view(*SHOP, many, split("s", "shop", ("shop", 1), ("v2", 1))))
+        if each.code == Code.BACKEND_NOT_ALLOWED
+    )
+    named = ", ".join(f"default/c{number}" for number in range(5))
+    assert said_of_many.startswith(f"{named} and 2 more may call")
+
+
+@pytest.mark.parametrize("regex", ["^books/.*", "b+", "0", "-"])
+def test_expressions_that_fit_no_path(regex: str) -> None:
+    """They begin with something that must be there and is no slash."""
+    found = said(route_group("g", match("m", regex)))
+    assert [(code, value) for code, *_, value in found] == [(Code.UNFIT_PATH, regex)]
+
+
+@pytest.mark.parametrize(
+    "regex", ["/books", "^/books$", "b?/x", "b*/x", "b{0}/x", "x|/y", "(?i)/x", r"\/x", "[/]x", ".*"]
+)
+def test_expressions_that_may_fit_a_path(regex: str) -> None:
+    """Also where it cannot be told from the first character alone."""
+    assert said(route_group("g", match("m", regex))) == []
+
+
+def test_a_workload_s_name_is_not_its_account() -> None:
+    """Who names the workload instead is told which ServiceAccount it has."""
+    pod = workload("buyer-1", "10.0.0.9", account="buyer")
+    made = [
+        target("t", "buyer-1", "shop", http("books", "books")),
+        target("u", "buyer", "buyer-1", tcp("web")),
+    ]
+    meant = "(the workload default/buyer-1 has the ServiceAccount default/buyer)"
+    found = {each.code: each.expected for each in problems(view(*SHOP, pod, *made))}
+    wanted = "the identity of a workload; until one has it,"
+    assert found == {
+        Code.UNKNOWN_SOURCES: f"{wanted} nobody is admitted {meant}",
+        Code.UNKNOWN_DESTINATION: f"{wanted} nothing is admitted {meant}",
+    }
 
 
 def test_a_name_in_another_namespace_is_pointed_out() -> None:

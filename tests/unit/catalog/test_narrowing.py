@@ -4,7 +4,7 @@ import pytest
 
 from catalog.decide import Answer, Request, decide
 from catalog.explain import explain
-from catalog.explain_remedy import remedy
+from catalog.explain.remedy import remedy
 from catalog.inbound import access
 from catalog.policy import proxy_policy
 from catalog.proxy import ProxyPolicy
@@ -155,7 +155,7 @@ def test_a_service_outside_concerns_nobody() -> None:
     assert pin.value() == before
 
 
-def test_explain_says_who_narrows_and_that_no_policy_helps() -> None:
+def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> None:
     """The Workload's or the Namespace's object, with its place."""
     client = workload("client", "10.0.9.9", egress=narrowed("one/books", "*/db"))
     mesh = view(client, *SHOPS, PERMISSIVE)
@@ -169,6 +169,21 @@ def test_explain_says_who_narrows_and_that_no_policy_helps() -> None:
         "two/books is not: its sidecar does not know the service"
     )
     assert said in [each.text for each in found.steps]
+    besides = f"{by} does not have two/books among the services that its sidecar is told of"
+    assert found.besides == (besides,)
+    assert found.steps[-1].text.endswith(f"; policy is not what is missing: {besides}")
+
+
+def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
+    """Both are named, with the manifests; lifting the narrowing leaves the manifests to be added."""
+    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    narrow, wide = (
+        explain(view(workload("client", "10.0.9.9", egress=narrowed(each)), *SHOPS), asked)
+        for each in ("one/books", "*/*")
+    )
+    assert len(narrow.besides) == 1
+    assert wide.besides == ()
+    assert narrow.missing == wide.missing != ()
 
 
 def test_some_of_an_identity_s_workloads_may_be_narrowed() -> None:

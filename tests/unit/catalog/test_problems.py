@@ -164,7 +164,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
             [workload("w", "127.0.0.2", interception=explicit(None, ("shop", 81, "127.0.0.3", 1)))],
             "Workload",
             "w",
-            "spec.upstreams[0]",
+            "spec.upstreams",
             "default/shop:81",
         ),
     ],

@@ -128,7 +128,7 @@ async def test_one_route_would_change(diff: Diff) -> None:
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (3, "")
     assert lines[:4] == [
-        "1 proxies would change, 1 would not",
+        "1 proxy would change, 1 would not",
         "",
         "u1.store.shop",
         "  ~ route rds-inbound.8080",
@@ -142,13 +142,24 @@ async def test_what_comes_and_goes(diff: Diff) -> None:
     other = MESH.replace("uuid: u1", "uuid: u3")
     done = await diff(other + "---\nkind: Nonsense", "--names")
     assert done.returncode == 3
-    assert done.stderr.startswith("meshwright: 1 errors in ")
+    assert done.stderr.startswith("meshwright: 1 error in ")
     assert done.stdout.splitlines()[:3] == [
-        "1 proxies would change, 0 would not",
+        "1 proxy would change, 0 would not",
         "new: u3.store.shop",
         "not known any more (it keeps what it has): u1.store.shop",
     ]
     assert "  - cluster shop/store|8080" in done.stdout.splitlines()
+
+
+async def test_what_would_not_be_in_force_is_pointed_to(diff: Diff) -> None:
+    """A rule that names what is not there changes nothing, and is an error that lint explains."""
+    dangling = (
+        POLICY.partition("---")[2].replace("name: t,", "name: u,").replace("name: routes", "name: gone")
+    )
+    done = await diff("---".join((MESH, POLICY, dangling)))
+    assert (done.returncode, done.stdout) == (0, "0 proxies would change, 2 would not\n")
+    # The rule, and the target that has no other.
+    assert done.stderr.startswith("meshwright: 2 errors between objects of ")
 
 
 async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
@@ -157,7 +168,7 @@ async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
     policy = "---" + POLICY
     done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "document") + policy)
     lines = done.stdout.splitlines()
-    assert (lines[0], done.stderr) == ("1 proxies would change, 1 would not", "")
+    assert (lines[0], done.stderr) == ("1 proxy would change, 1 would not", "")
     assert "  + document document" in lines
     assert "  - listener inbound-listener" in lines
     done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "pipy") + policy)

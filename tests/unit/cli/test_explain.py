@@ -62,12 +62,32 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     assert run("lint", "--strict", str(mesh)).returncode == 0
 
 
+def test_what_policy_lacks_is_not_all(run: Run, mesh: Path) -> None:
+    """Where something else is in the way too, the YAML does not promise a yes, and added gives none."""
+    (mesh / "narrow.yaml").write_text(
+        """
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, annotations: {meshwright.dev/egress-services: none}}
+"""
+    )
+    denied = run("explain", "--mesh", str(mesh), *ASK)
+    assert "# It would be allowed with this:" not in denied.stdout
+    added = denied.stdout.partition("# Policy lacks this; as said above, it is not all that is missing:\n")[2]
+    (mesh / "added.yaml").write_text(added)
+    still = run("explain", "--mesh", str(mesh), *ASK)
+    assert (still.returncode, "---" in still.stdout) == (3, False)
+    assert "; policy is not what is missing: Namespace shop does not have shop/store among" in still.stdout
+    (mesh / "narrow.yaml").unlink()
+    assert run("explain", "--mesh", str(mesh), *ASK).returncode == 0
+
+
 def test_as_json(run: Run, mesh: Path) -> None:
     """The same for programs; a host is given where no header says one."""
     done = run("explain", "--mesh", str(mesh), "--json", "--header", "X-Tag: a: b", *ASK)
     found = json.loads(done.stdout)
     assert found["headers"] == [["X-Tag", "a: b"], ["host", "store.shop"]]
-    assert (found["answer"], found["backends"]) == ("unreachable", [])
+    assert (found["answer"], found["backends"], found["besides"]) == ("unreachable", [], [])
 
 
 @dataclass

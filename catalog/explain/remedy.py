@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog import decide as oracle
-from catalog.decide import Answer, Place
+from catalog.decide import Place
+from catalog.explain.answering import answering
 from catalog.requests import Request
 from catalog.view import View
 from mesh.identity import ServiceIdentity
@@ -19,32 +20,16 @@ _LONGEST_PATH: Final = 1000
 
 
 def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
-    """Return the manifests that make a denied request allowed; none where it is allowed or nothing helps.
+    """Return the manifests that policy lacks; none where it allows the request, and where nothing helps.
 
-    It admits this client, this method and path (not its headers), or on TCP this port, to whoever may
-    answer, and to no more.
+    With them it is allowed as soon as the client is told of the service and whoever answers is admitted:
+    most often at once. They admit this client, this method and path (not its headers), or on TCP this port,
+    to whoever may answer, and to no more.
     """
-    service = view.services.get(request.service)
-    port = service.port(request.port) if service is not None else None
-    decision = oracle.decide(view, request)
-    if port is None or request.client is None or decision.answer is Answer.ALLOWED:
+    if oracle.decide(view, request).allowed:
         return ()
-    if not all(each.yes for each in oracle.told(view, request.client, request.service)):
-        return ()
-    found: list[tuple[Place, bool]] = []
-    split = oracle.split_for(view, request, port)
-    for key, their_port, weight in oracle.backends(view, request, port, split):
-        behind = oracle.places(view, key, their_port) if weight > 0 else ()
-        ready = oracle.ready_places(view, key, their_port)
-        if behind and not ready:
-            return ()  # whatever policy says, whoever answers there is not ready
-        found.extend(
-            place
-            for place in behind
-            if place[0] in ready
-            and (decision.answer is Answer.UNREACHABLE or oracle.may_answer(view, request, place))
-        )
-    refused = {place for place in found if oracle.admitting(view, request, place) is None}
+    places = {place for each in answering(view, request) for place in each.places}
+    refused = {place for place in places if oracle.admitting(view, request, place) is None}
     return tuple(_manifests(view, request, sorted(refused)))
 
 

@@ -1,16 +1,22 @@
-"""The steps of an explanation that are not about TrafficTargets and splits (`catalog.standing`)."""
+"""The steps that are not about TrafficTargets and splits (`catalog.standing`), and what stands in the way."""
 
 from collections.abc import Iterable, Iterator
 
 from catalog import decide as oracle
 from catalog.admission import WAITS_FOR, takes_traffic
 from catalog.endpoints import endpoints
-from catalog.explain_steps import Step, origin_of_object
+from catalog.explain.answering import answering
+from catalog.explain.steps import Step, origin_of_object
+from catalog.requests import Request
+from catalog.saying import workload_object
 from catalog.standing import Told
 from catalog.view import View
+from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
+from mesh.policy import TrafficSplit
 from mesh.service import ServiceKey, ServicePort
+from mesh.workload import Explicit
 
 
 def narrowing(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
@@ -40,10 +46,40 @@ def openness(view: View, namespace: Namespace) -> Iterator[Step]:
         yield Step("the mesh is permissive: whoever has a certificate of the mesh is admitted", where)
 
 
-def waiting(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
+def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:
+    """Yield the client's workloads that have nowhere to call the service: explicit ones without upstream."""
+    wanted = (request.service, request.port)
+    for each in view.workloads_by_identity.get(client, ()):
+        if each.uuid is None or not isinstance(each.interception, Explicit):
+            continue
+        if wanted not in {(known.service, known.service_port) for known in each.interception.upstreams}:
+            key = workload_object(view, each.key)
+            text = (
+                f"{key} has no upstream for {request.service}:{request.port}: its sidecar offers it nowhere"
+            )
+            yield Step(text, origin_of_object(view, key))
+
+
+def waiting(
+    view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
+) -> Iterator[Step]:
     """Yield the endpoints behind a service's port that get no traffic yet, and what each waits for."""
+    if split is None and oracle.chooses_endpoint(view, request):
+        return
     reason = WAITS_FOR[view.settings.endpoint_admission]
     for each in endpoints(view, key, port):
         if not takes_traffic(view, each):
             named = ", ".join(map(str, each.proxies))
             yield Step(f"{each.address}:{each.port} ({named}) is not admitted yet: {reason}")
+
+
+def besides(view: View, request: Request) -> Iterator[str]:
+    """Yield in clauses what keeps a request from passing, whatever policy says; nothing without a service."""
+    if request.client is None or not (found := answering(view, request)):
+        return
+    for each in oracle.told(view, request.client, request.service):
+        if not each.yes:
+            yield f"{each.by} does not have {request.service} among the services that its sidecar is told of"
+    for backend in found:
+        if backend.waits:
+            yield f"nobody behind Service {backend.service} is admitted yet"

@@ -1,0 +1,9 @@
+"""Why a request is allowed or not: the oracle's decision in steps, and what would have to be added for a yes.
+
+It asks the oracle and nothing else, so that what is explained is what is decided.
+"""
+
+from catalog.explain.explanation import Explanation, explain
+from catalog.explain.steps import Step
+
+__all__ = ["Explanation", "Step", "explain"]

@@ -1,0 +1,48 @@
+"""Who would answer a request: the places that policy and admission are to be held against."""
+
+from dataclasses import dataclass
+
+from catalog import decide as oracle
+from catalog.decide import Place
+from catalog.requests import Request
+from catalog.view import View
+from mesh.service import ServiceKey
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A service that has, or would have, a share: its places, and those of them that take calls now."""
+
+    service: ServiceKey
+    places: tuple[tuple[Place, bool], ...]
+    ready: frozenset[Place]
+
+    @property
+    def waits(self) -> bool:
+        """Say whether nobody there takes calls yet."""
+        return not any(place in self.ready for place, _ in self.places)
+
+
+def answering(view: View, request: Request) -> tuple[Answering, ...]:
+    """Return who would answer: whoever the client may send something to, or else everybody behind the call.
+
+    Backends without a share and services with nobody behind them are left out.
+    """
+    service = view.services.get(request.service)
+    port = service.port(request.port) if service is not None else None
+    if port is None or request.client is None:
+        return ()
+    split = oracle.split_for(view, request, port)
+    found = [
+        Answering(key, oracle.places(view, key, each), oracle.ready_places(view, request, key, each, split))
+        for key, each, weight in oracle.backends(view, request, port, split)
+        if weight > 0
+    ]
+    asked = [
+        Answering(
+            each.service, tuple(p for p in each.places if oracle.may_answer(view, request, p)), each.ready
+        )
+        for each in found
+    ]
+    chosen = asked if any(each.places for each in asked) else found
+    return tuple(each for each in chosen if each.places)

@@ -1,0 +1,87 @@
+"""The explanation of one request: its steps in order, what policy lacks, and what else is in the way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog import decide as oracle
+from catalog.decide import Decision
+from catalog.explain import names, ports, standing
+from catalog.explain.conclusion import conclusion
+from catalog.explain.remedy import Manifest, remedy
+from catalog.explain.splits import of_splits
+from catalog.explain.steps import Step, origin_of
+from catalog.explain.targets import of_place
+from catalog.requests import Request
+from catalog.view import View
+from mesh.policy import TrafficSplit
+from mesh.service import ServiceKey, ServicePort
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The decision, its steps, the manifests that policy lacks, and what else keeps the call from passing.
+
+    With `missing` added and nothing in `besides` the answer is yes. `missing` is empty where policy allows
+    the call, and where no policy would help; the last step says which. `besides` are clauses.
+    """
+
+    request: Request
+    decision: Decision
+    steps: tuple[Step, ...]
+    missing: tuple[Manifest, ...]
+    besides: tuple[str, ...] = ()
+
+
+def explain(view: View, request: Request) -> Explanation:
+    """Explain one request; pure."""
+    decision = oracle.decide(view, request)
+    missing = remedy(view, request)
+    besides = () if decision.allowed else tuple(standing.besides(view, request))
+    last = conclusion(view, request, decision, besides, missing=bool(missing))
+    return Explanation(request, decision, (*_steps(view, request), last), missing, besides)
+
+
+def _steps(view: View, request: Request) -> Iterator[Step]:
+    service = view.services.get(request.service)
+    port = service.port(request.port) if service is not None else None
+    if service is None or port is None:
+        yield (
+            names.unknown_service(view, request)
+            if service is None
+            else names.unknown_port(view, request, service)
+        )
+        return
+    yield Step(ports.spoken_at(view, service, port), origin_of(view, "Service", service.key))
+    if request.client is None:
+        yield Step("the caller has no certificate of the mesh: nobody answers, not even in permissive mode")
+        return
+    yield from names.client(view, request.client)
+    yield from standing.upstreams(view, request, request.client)
+    yield from standing.narrowing(view, request.service, oracle.told(view, request.client, request.service))
+    yield from standing.openness(view, request.service.namespace)
+    split = oracle.split_for(view, request, port)
+    yield from of_splits(view, request, port, split)
+    yield from _backends(view, request, port, split)
+
+
+def _backends(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
+    for key, their_port, weight in oracle.backends(view, request, port, split):
+        share = f" (weight {weight})" if split is not None else ""
+        yield from standing.waiting(view, request, key, their_port, split)
+        yield from _answering(view, request, key, their_port, share)
+
+
+def _answering(
+    view: View, request: Request, key: ServiceKey, port: ServicePort, share: str
+) -> Iterator[Step]:
+    yield from ports.disputed(view, key, port)
+    found, origin = oracle.places(view, key, port), origin_of(view, "Service", key)
+    if not found:
+        yield Step(f"nobody with a sidecar stands behind Service {key}{share}", origin)
+    for place in found:
+        asked = oracle.may_answer(view, request, place)
+        none = "" if asked else "; it may be sent nothing, and gets no share"
+        who = f"ServiceAccount {place[0].identity} at port {place[0].port}"
+        yield Step(f"Service {key}{share} is answered by {who}{none}", origin)
+        if not oracle.accepts_everyone(view, place[0].identity.namespace):
+            yield from of_place(view, request, place)

@@ -1,0 +1,58 @@
+"""Names that lead nowhere: which service, port or caller was asked about, and which may be meant."""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from catalog.explain.steps import Step, origin_of, origin_of_object
+from catalog.requests import Request
+from catalog.saying import workload_object
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.service import Service
+from mesh.workload import WorkloadKey
+
+_SHOWN: Final = 3
+
+
+def unknown_service(view: View, request: Request) -> Step:
+    """Say that there is no such Service, and which have its name elsewhere or a name like it."""
+    wanted = request.service
+    elsewhere = [str(key) for key in view.services if key.name == wanted.name]
+    there = {str(key.name): str(key) for key in view.services if key.namespace == wanted.namespace}
+    alike = [there[name] for name in get_close_matches(wanted.name, there, n=_SHOWN)]
+    return Step(f"there is no Service {wanted}{_but([*sorted(elsewhere)[:_SHOWN], *alike])}")
+
+
+def unknown_port(view: View, request: Request, service: Service) -> Step:
+    """Say which ports the Service has instead; target ports are not called."""
+    has = ", ".join(str(each.port) for each in service.ports) or "none"
+    behind = [str(each.port) for each in service.ports if each.target_port == request.port]
+    meant = f"; {request.port} is the target port of its port {behind[0]}" if behind else ""
+    text = f"Service {service.key} has no port {request.port}; it has {has}{meant}"
+    return Step(text, origin_of(view, "Service", service.key))
+
+
+def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
+    """Say that nobody has the caller's identity, and what may be meant; nothing where somebody has."""
+    if identity in view.workloads_by_identity:
+        return
+    text, day = (
+        f"no workload has the ServiceAccount {identity}",
+        "; what follows holds for the day one has it",
+    )
+    same = view.workloads.get(WorkloadKey(identity.namespace, identity.service_account))
+    if same is not None:
+        origin = origin_of_object(view, workload_object(view, same.key))
+        yield Step(f"{text}: the workload {same.key} has {same.identity}{day}", origin)
+        return
+    known = list(view.workloads_by_identity)
+    elsewhere = [str(each) for each in known if each.service_account == identity.service_account]
+    there = {str(each.service_account): str(each) for each in known if each.namespace == identity.namespace}
+    alike = [there[name] for name in get_close_matches(identity.service_account, there, n=_SHOWN)]
+    yield Step(f"{text}{_but([*elsewhere[:_SHOWN], *alike])}{day}")
+
+
+def _but(names: Iterable[str]) -> str:
+    found = ", ".join(names)
+    return f", but {found}" if found else ""

@@ -1,0 +1,52 @@
+"""The steps about TrafficSplits: which decides, why others do not, and which backends get no share."""
+
+from collections.abc import Iterator
+
+from catalog import decide as oracle
+from catalog.decide import SplitVerdict
+from catalog.explain.steps import Step, origin_of
+from catalog.requests import Request
+from catalog.split_verdicts import backend_key
+from catalog.view import View
+from mesh.policy import TrafficSplit
+from mesh.service import ServicePort
+
+
+def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
+    """Yield what each split of the service comes to, and why backends of the one in force have no share."""
+    if split is not None:
+        shares = ", ".join(f"{each.service} {each.weight}" for each in split.backends)
+        whose = "this request is one of those it is for" if split.matches else "it is for all requests"
+        text = f"TrafficSplit {split.key} says who answers, for {whose}: {shares}"
+        yield Step(text, origin_of(view, "TrafficSplit", split.key))
+    for other in view.splits_by_apex.get(request.service, ()):
+        if split is None or other.key != split.key:
+            verdict = oracle.judge_split(view, other, request, port)
+            outdone = verdict is SplitVerdict.DECIDES and split is not None
+            said = _outdone(split, other) if outdone and split is not None else verdict.value
+            yield Step(f"TrafficSplit {other.key} {said}", origin_of(view, "TrafficSplit", other.key))
+    if split is not None:
+        reached = {key for key, _, _ in oracle.backends(view, request, port, split)}
+        for key in dict.fromkeys(backend_key(split, each) for each in split.backends):
+            if key not in reached:
+                lacks = (
+                    f"has no port {port.port}{_or_named(port)}" if key in view.services else "does not exist"
+                )
+                yield Step(f"Service {key} {lacks}; it gets no share")
+
+
+def _outdone(first: TrafficSplit, other: TrafficSplit) -> str:
+    """Say why one split comes before another that might decide as well."""
+    if first.matches and not other.matches:
+        why = "is for these requests in particular"
+    elif first.created and not other.created:
+        why = "has a creation time"
+    elif first.created != other.created:
+        why = "is older"
+    else:
+        why = "comes first by name"
+    return f"does not count: {first.key} goes before it, which {why}"
+
+
+def _or_named(port: ServicePort) -> str:
+    return f" and none named {port.name}" if port.name else ""

@@ -1,0 +1,100 @@
+"""Random requests that mean something to a policy."""
+
+from random import Random
+from typing import Final
+
+from catalog.decide import Request
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName
+from tests.differential.topology import GRPC, SERVICES, WORKLOADS, Document, Offers, Runs, is_http
+from tests.differential.wire import Asked
+
+CLIENTS: Final = tuple(each for each in WORKLOADS if each.calls)
+SERVERS: Final = tuple(each for each in WORKLOADS if each.labels)
+PATHS: Final = (
+    *("/books", "/books/1", "/books/x", "/books?x=/status", "/books/", "/status", "/status?q=1", "/a.b"),
+    *("/axb", "/", "/x/books", "/book", "/BOOKS"),
+)
+DRESSED: Final = {
+    "/books": ("/x/../books", "/./books", "/%62ooks"),
+    "/books/": ("/books/.", "/books/1/%2e%2E/"),
+    "/status": ("/books/../status", "/books/%2E%2E/status"),
+    "/": ("/books/..",),
+}
+"""Other ways to write some paths; the server gets, and the oracle is asked about, the plain one."""
+ASKED: Final = ("GET", "GET", "GET", "POST", "PUT", "HEAD", "DELETE")
+GIVEN: Final = (
+    *(("x-tag", "a"), ("X-Tag", "b"), ("x-tag", "ab"), ("X-TAG", ""), ("x-other", "7"), ("x-other", "z")),
+    *(("User-Agent", "curl/8"), ("User-Agent", "wget"), ("cookie", "tag=a"), ("cookie", "k=v")),
+)
+HOSTS: Final = ("web.shop", "webxshop", "other")
+
+
+def asked(random: Random, policy: list[Document], favoured: Runs) -> Asked:
+    """Make a request under a policy, in HTTP/1.1 or HTTP/2, its path perhaps written in another way."""
+    request = _request(random, policy, favoured)
+    path = request.path
+    if path in DRESSED and random.random() < 0.2:
+        path = random.choice(DRESSED[path])
+    if request.port == GRPC or random.random() < 0.2:
+        return Asked.over_http2(request, path)
+    return Asked(request, path)
+
+
+def _request(random: Random, policy: list[Document], favoured: Runs) -> Request:
+    """Make a request; mostly one that some target, or some split, has to do with."""
+    targets = [each for each in policy if each["kind"] == "TrafficTarget"]
+    client, server, asked = random.choice(CLIENTS), favoured, random.choice(targets)
+    if random.random() < 0.9:
+        spec = asked["spec"]
+        server = next(each for each in SERVERS if each.account == spec["destination"]["name"])
+        named = {(each["namespace"], each["name"]) for each in spec["sources"]}
+        meant = [each for each in CLIENTS if (each.namespace, each.account) in named]
+        client = random.choice(meant or CLIENTS)
+    service = random.choice(_services(random, policy, server))
+    port = random.choices(
+        [each[0] for each in service.ports], [10, 2, 3, 2] if len(service.ports) == 4 else [5, 1]
+    )[0]
+    who = ServiceIdentity(Namespace(client.namespace), ServiceAccountName(client.account))
+    if not is_http(port):
+        return Request(who, service.key, Port(port))
+    headers = (("Host", random.choice(HOSTS)), *_headers(random, policy, asked))
+    return Request(who, service.key, Port(port), random.choice(ASKED), random.choice(PATHS), headers)
+
+
+def _headers(random: Random, policy: list[Document], target: Document) -> list[tuple[str, str]]:
+    """Make headers: mostly those that some match of a target asks for, each absent, once or repeated."""
+    if random.random() < 0.3:
+        return random.choices(GIVEN, k=random.choice((0, 0, 1, 2, 3)))
+    named_groups = {(target["metadata"]["namespace"], rule["name"]) for rule in target["spec"]["rules"]}
+    wanted = [
+        match["headers"]
+        for each in policy
+        if (each["metadata"].get("namespace"), each["metadata"]["name"]) in named_groups
+        and each["kind"] == "HTTPRouteGroup"
+        for match in each["spec"]["matches"]
+        if "headers" in match
+    ]
+    named = random.choice(wanted or [{}])
+    parts = named if isinstance(named, list) else [named]
+    names = {name.lower() for part in parts for name in part}
+    return [
+        given
+        for name in sorted(names)
+        for given in random.choices(
+            [each for each in GIVEN if each[0].lower() == name] or list(GIVEN),
+            k=random.choice((0, 1, 1, 2, 2)),
+        )
+    ]
+
+
+def _services(random: Random, policy: list[Document], server: Runs) -> list[Offers]:
+    apexes = {
+        (each["metadata"]["namespace"], each["spec"]["service"].split(".")[0])
+        for each in policy
+        if each["kind"] == "TrafficSplit"
+    }
+    split = [each for each in SERVICES if (each.namespace, each.name) in apexes]
+    if split and random.random() < 0.35:
+        return split
+    return [each for each in SERVICES if each.selects in server.labels] or list(SERVICES)

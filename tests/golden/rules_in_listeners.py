@@ -1,0 +1,57 @@
+"""A translation with the access rules of HTTP in the listeners, not in the route configurations.
+
+It admits and refuses the same; what differs is when a change is obeyed.
+"""
+
+from google.protobuf import any_pb2
+from google.protobuf.message import Message
+
+from catalog.proxy import InboundPort, ProxyPolicy
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from protos.envoy.config.route.v3 import route_pb2
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from sidecars.envoy import names, rbac
+from sidecars.envoy.routes import HTTP_RBAC
+from sidecars.envoy.translate import resources
+from sidecars.envoy.typed import packed
+from xds.resource import LISTENER, Resource, encode
+
+
+def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:
+    """Translate as the real thing does, and move the rules of the inbound ports."""
+    ports = {names.inbound_routes(each.port): each for each in policy.inbound if each.protocol.is_http}
+    return tuple(_moved(policy, ports, each) for each in resources(policy))
+
+
+def _moved(policy: ProxyPolicy, ports: dict[str, InboundPort], resource: Resource) -> Resource:
+    if resource.name in ports:
+        routes = route_pb2.RouteConfiguration()
+        _open(resource, routes)
+        routes.typed_per_filter_config.clear()
+        return encode(routes, resource.references)
+    if resource.type_url != LISTENER:
+        return resource
+    listener = listener_pb2.Listener()
+    _open(resource, listener)
+    for chain in listener.filter_chains:
+        for each in chain.filters:
+            _guard(policy, ports, each)
+    return encode(listener, resource.references)
+
+
+def _guard(policy: ProxyPolicy, ports: dict[str, InboundPort], found: listener_components_pb2.Filter) -> None:
+    manager = hcm_pb2.HttpConnectionManager()
+    if not found.typed_config.Unpack(manager) or manager.rds.route_config_name not in ports:
+        return
+    rules = rbac.rules(ports[manager.rds.route_config_name].access, policy.trust_domain)
+    for each in manager.http_filters:
+        if each.name == HTTP_RBAC:
+            each.typed_config.CopyFrom(packed(http_rbac_pb2.RBAC(rules=rules)))
+    found.typed_config.CopyFrom(packed(manager))
+
+
+def _open(resource: Resource, message: Message) -> None:
+    any_pb2.Any.FromString(resource.body).Unpack(message)

@@ -1,0 +1,96 @@
+"""Where the access rules of HTTP stand: one RBAC filter for a port, one policy for a TrafficTarget."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from catalog.decide import Place, Request, Verdict, accepts_everyone, judge
+from catalog.proxy import InboundPort
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.service import ServiceKey
+from sidecars.envoy import names
+from sidecars.envoy.rbac import PERMISSIVE
+from sidecars.envoy.routes import HTTP_RBAC
+from tests.golden.cases import CASES, Group, case_groups, decoded, view
+from xds.resource import LISTENER, ROUTE
+
+OF_A_ROUTE = "typedPerFilterConfig"
+
+
+def managers(group: Group) -> Iterator[dict[str, Any]]:
+    """Yield the HTTP connection managers of all chains of a group's listeners."""
+    for each in group.resources:
+        if each.type_url == LISTENER:
+            listener = decoded(each)
+            chains = [*listener.get("filterChains", ()), *filter(None, [listener.get("defaultFilterChain")])]
+            for chain in chains:
+                for found in chain["filters"]:
+                    if found["name"].endswith("http_connection_manager"):
+                        yield found["typedConfig"]
+
+
+def routes(group: Group) -> dict[str, dict[str, Any]]:
+    """Return the route configurations of a group by name."""
+    return {each.name: decoded(each) for each in group.resources if each.type_url == ROUTE}
+
+
+def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort) -> set[str]:
+    """Return, by the oracle, the targets that admit something at a port to one of their sources."""
+    if accepts_everyone(mesh, identity.namespace):
+        return {PERMISSIVE}
+    place = Place(identity, port.port)
+    return {
+        str(target.key)
+        for target in mesh.targets_by_destination.get(identity, ())
+        for client in target.sources
+        if judge(mesh, _asked(client, port.services[0], place), target, place.port, is_http=True)
+        in (Verdict.ADMITS, Verdict.OTHER_REQUESTS)
+    }
+
+
+def _asked(client: ServiceIdentity, service: ServiceKey, place: Place) -> Request:
+    return Request(client, service, place.port)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_filter_for_an_inbound_port_and_none_for_an_outbound_one(case: str) -> None:
+    """By itself it denies everything: whatever its route configuration lacks is not allowed."""
+    for group in case_groups(case):
+        inbound = {names.inbound_routes(each.port) for each in group.policy.inbound}
+        for manager in managers(group):
+            guards = [each for each in manager["httpFilters"] if each["name"] == HTTP_RBAC]
+            if manager["rds"]["routeConfigName"] in inbound:
+                assert [each["typedConfig"]["rules"] for each in guards] == [{}]
+                assert manager["httpFilters"][-1]["name"] == "envoy.filters.http.router"
+            else:
+                assert guards == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
+    """They stand once for a port, in its route configuration, and on no virtual host or route."""
+    for group in case_groups(case):
+        found = routes(group)
+        for port in (each for each in group.policy.inbound if each.protocol.is_http):
+            made = found.pop(names.inbound_routes(port.port))
+            own = made.pop(OF_A_ROUTE)
+            assert list(own) == [HTTP_RBAC]
+            policies = set(own[HTTP_RBAC]["rbac"]["rules"].get("policies", {}))
+            assert policies == admitting_somebody(view(case), group.policy.identity, port)
+            assert OF_A_ROUTE not in json.dumps(made)
+        assert OF_A_ROUTE not in json.dumps(found)
+
+
+def test_some_port_has_several_policies() -> None:
+    """Else the above would say little."""
+    ports = [
+        len(rules["rbac"]["rules"].get("policies", {}))
+        for case in CASES
+        for group in case_groups(case)
+        for made in routes(group).values()
+        for rules in made.get(OF_A_ROUTE, {}).values()
+    ]
+    assert {0, 1, 2} <= set(ports)
