@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from xds.names import NO_NAMES, Names, joined, without
 from xds.resource import Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.subscription import FULL_STATE, Subscription
@@ -56,10 +57,10 @@ class Channel:
     type_url: TypeUrl
     subscription: Subscription
     held: dict[ResourceName, Version] = field(default_factory=dict)
-    dirty: set[ResourceName] = field(default_factory=set)
-    must: set[ResourceName] = field(default_factory=set)
-    gone: set[ResourceName] = field(default_factory=set)
-    absent: set[ResourceName] = field(default_factory=set)
+    dirty: Names = NO_NAMES
+    must: Names = NO_NAMES
+    gone: Names = NO_NAMES
+    absent: Names = NO_NAMES
     retired: dict[ResourceName, Resource] = field(default_factory=dict)
     owed: bool = False
     last: Response | None = None
@@ -68,7 +69,7 @@ class Channel:
     acked_version: Version = NO_VERSION
     rejection: Rejection | None = None
     rejected: dict[ResourceName, Version] = field(default_factory=dict)
-    suspected: set[ResourceName] = field(default_factory=set)
+    suspected: Names = NO_NAMES
     retry: bool = False
 
     @property
@@ -92,6 +93,8 @@ class Channel:
         """
         if (response := self.unanswered.pop(nonce, None)) is None:
             return
+        if not self.unanswered:
+            self.unanswered.clear()  # a dictionary keeps the room that it had, unless told so
         self.overtaken.clear()
         if rejection is not None:
             self._reject(response, rejection)
@@ -128,27 +131,32 @@ class Channel:
             self.retry = True
             if hit.isdisjoint(resources):
                 self._retry()
-        for name in names:
-            if name in resources:
-                if self.subscription.wants(name, on_demand=resources[name].on_demand):
-                    self.dirty.add(name)
-                self.gone.discard(name)
+        there = {name for name in names if name in resources}
+        wanted = {n for n in there if self.subscription.wants(n, on_demand=resources[n].on_demand)}
+        self.dirty = joined(self.dirty, wanted)
+        self.gone = without(self.gone, there)
+        if self.retired:
+            for name in there:
                 self.retired.pop(name, None)
-            elif name in self.held:
-                self.gone.add(name)
-                self.dirty.discard(name)
-                if old is not None and (last := old.resources(self.type_url).get(name)) is not None:
-                    self.retired.setdefault(name, last)
-            else:
-                self.dirty.discard(name)
+        if len(there) < len(names):
+            self._lose(names - there, old)
+
+    def _lose(self, names: Names, old: Snapshot | None) -> None:
+        """Take the names of resources that are there no longer; what the client holds is to be taken back."""
+        lost = names & self.held.keys()
+        self.dirty = without(self.dirty, names)
+        self.gone = joined(self.gone, lost)
+        if old is not None:
+            before = old.resources(self.type_url)
+            self.retired = {**{n: before[n] for n in lost if n in before}, **self.retired}
 
     def drop(self, names: AbstractSet[ResourceName]) -> None:
         """Forget names that the client no longer wants."""
         for name in names:
             self.held.pop(name, None)
             self.retired.pop(name, None)
-        for pending in (self.dirty, self.must, self.gone, self.absent):
-            pending.difference_update(names)
+        self.dirty, self.must = without(self.dirty, names), without(self.must, names)
+        self.gone, self.absent = without(self.gone, names), without(self.absent, names)
         if names & (self.suspected | self.rejected.keys()):
             self._accept(names)
             self._retry()
@@ -176,11 +184,10 @@ class Channel:
                 sent = {each.name for each in changed} | must
                 news = [each for each in wanted if each.name in sent]
         self._hold(snapshot, changed)
-        self.dirty.clear()
-        self.must.clear()
+        self.dirty = self.must = NO_NAMES
         return news, changed
 
-    def _wanted(self, snapshot: Snapshot, names: set[ResourceName]) -> Sequence[Resource]:
+    def _wanted(self, snapshot: Snapshot, names: Names) -> Sequence[Resource]:
         """Return the resources of these names that there are, in their order; the snapshot's own if all."""
         resources = snapshot.resources(self.type_url)
         if len(names) * 4 <= len(resources):
@@ -208,26 +215,27 @@ class Channel:
         self.rejection = rejection
         names, suspected = blamed(response, rejection)
         self.rejected.update((name, names[name]) for name in names.keys() & self.held.keys())
-        overtaken = False
+        overtaken, unsure = False, set()
         for resource in response.resources:
             held = self.held.get(resource.name)
             if held not in (resource.version, NO_VERSION):
                 overtaken = True  # changed or dropped since: perhaps that was the bad one
             elif resource.name in names or resource.name in suspected:
                 self.held[resource.name] = NO_VERSION
-                self.suspected.update(suspected & {resource.name})
+                unsure.add(resource.name)
+        self.suspected = joined(self.suspected, suspected & unsure)
         if overtaken:
             self._retry()
         if response.resources:  # what was to be removed may be there still, for the sake of a bad neighbour
-            self.gone |= set(response.removed) - self.held.keys() - self.dirty - self.must
+            self.gone = joined(self.gone, set(response.removed) - self.held.keys() - self.dirty - self.must)
 
     def _retry(self) -> None:
-        self.must |= self.suspected
+        self.must = joined(self.must, self.suspected)
         self.retry = False
 
     def _accept(self, names: AbstractSet[ResourceName]) -> None:
         for name in names & self.rejected.keys():
             del self.rejected[name]
-        self.suspected -= names
+        self.suspected = without(self.suspected, names)
         if not self.rejected:
             self.rejection = None

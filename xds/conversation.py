@@ -161,23 +161,23 @@ class Conversation:
     def _start(
         self, coroutine: Coroutine[object, object, tuple[Ending, str]], role: str
     ) -> asyncio.Task[None]:
-        async def guarded() -> None:
-            try:
-                self.end(*await coroutine)
-            except Refused as refused:
-                self.end(Ending.REFUSED, refused.reason)
-            except Excess as error:
-                self.end(Ending.TOO_LARGE, str(error))
-            except WireError as error:
-                self.end(Ending.INVALID, str(error))
-            except Disconnected:
-                self.end(Ending.CLIENT)
-            except Exception as error:
-                if self._ending.done():
-                    raise
-                self._ending.set_exception(error)
+        return asyncio.create_task(self._guarded(coroutine), name=f"xds-stream-{self._number}-{role}")
 
-        return asyncio.create_task(guarded(), name=f"xds-stream-{self._number}-{role}")
+    async def _guarded(self, coroutine: Coroutine[object, object, tuple[Ending, str]]) -> None:
+        try:
+            self.end(*await coroutine)
+        except Refused as refused:
+            self.end(Ending.REFUSED, refused.reason)
+        except Excess as error:
+            self.end(Ending.TOO_LARGE, str(error))
+        except WireError as error:
+            self.end(Ending.INVALID, str(error))
+        except Disconnected:
+            self.end(Ending.CLIENT)
+        except Exception as error:
+            if self._ending.done():
+                raise
+            self._ending.set_exception(error)
 
     async def _read(self, transport: Transport) -> tuple[Ending, str]:
         while (message := await transport.read()) is not None:

@@ -1,13 +1,12 @@
 """The gRPC edge: discovery over mTLS."""
 
 import asyncio
-import contextlib
 import enum
 import ipaddress
 import itertools
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -167,8 +166,13 @@ class AdsServer:
             await context.send_initial_metadata(())
             peer = _peer(context)
             node_key = await self._authenticated(context, peer)
-            async with self._admitted(context, peer):
+            wait = await self._admitted(context, peer)
+            self._count(peer, 1)
+            try:
+                await asyncio.sleep(wait)
                 ending, detail = await self._converse(discovery, node_key, peer, context)
+            finally:
+                self._count(peer, -1)
             await _end(context, ending, detail)
 
         # No serializers: bytes come in and go out as they are.
@@ -192,24 +196,20 @@ class AdsServer:
         own = [status for status in self.statuses() if status.node_key == node_key]
         return client_status(own, self._cache.snapshot, contents=not request.exclude_resource_contents)
 
-    @contextlib.asynccontextmanager
-    async def _admitted(self, context: grpc.aio.ServicerContext, peer: Peer) -> AsyncIterator[None]:
-        """Wait for the stream's turn and count it, or turn it away."""
+    async def _admitted(self, context: grpc.aio.ServicerContext, peer: Peer) -> float:
+        """Return how many seconds the stream has to wait for its turn, or turn it away."""
         same = self._per_certificate[peer.certificate]
         wait = self._admission.wait(time.monotonic(), self._streams, same)
         if wait is None:
             self._observer.refused(peer, Ending.TOO_MANY)
             await context.abort(*_STATUS[Ending.TOO_MANY])
-        self._streams += 1
-        self._per_certificate[peer.certificate] += 1
-        try:
-            await asyncio.sleep(wait or 0)
-            yield
-        finally:
-            self._streams -= 1
-            self._per_certificate[peer.certificate] -= 1
-            if not self._per_certificate[peer.certificate]:
-                del self._per_certificate[peer.certificate]
+        return wait or 0.0
+
+    def _count(self, peer: Peer, streams: int) -> None:
+        self._streams += streams
+        self._per_certificate[peer.certificate] += streams
+        if not self._per_certificate[peer.certificate]:
+            del self._per_certificate[peer.certificate]
 
     async def _converse(
         self, discovery: Discovery, node_key: NodeKey, peer: Peer, context: grpc.aio.ServicerContext

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from xds.channel import Channel
+from xds.names import NO_NAMES, joined, without
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot, version_of
 from xds.subscription import FULL_STATE, Subscription
@@ -182,10 +183,9 @@ class Stream(abc.ABC):
         """O3: Envoy warms a changed cluster until its endpoints come again, and may not ask for them."""
         if (endpoints := self._channels.get(ENDPOINT)) is None:
             return
-        for cluster in clusters:
-            for type_url, name in cluster.references:
-                if type_url == ENDPOINT and endpoints.subscription.wants(name):
-                    endpoints.must.add(name)
+        referred = (reference for cluster in clusters for reference in cluster.references)
+        names = {name for type_url, name in referred if type_url == ENDPOINT}
+        endpoints.must = joined(endpoints.must, filter(endpoints.subscription.wants, names))
 
     def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
         """Say whether the client owes an answer that the next step has to wait for (O2, O5)."""
@@ -217,9 +217,9 @@ class AdsStream(Stream):
             channel.answered(request.nonce, request.rejection)
         change = channel.subscription.replace(request.names)
         channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
-        channel.must |= change.added  # W8: asked for anew, answered anew
+        channel.must = joined(channel.must, change.added)  # W8: asked for anew, answered anew
         if change.began:
-            channel.must.update(self._wanted(channel))
+            channel.must = joined(channel.must, self._wanted(channel))
         if change.ended:
             channel.drop_unwanted()
         # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
@@ -227,7 +227,7 @@ class AdsStream(Stream):
         return self._flush()
 
     def _begin(self, channel: Channel) -> None:
-        channel.must.update(self._wanted(channel))
+        channel.must = joined(channel.must, self._wanted(channel))
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         owed, channel.owed = channel.owed, False
@@ -272,14 +272,14 @@ class DeltaStream(Stream):
         if first:
             self._resume(channel, request, change.added)
         else:
-            channel.must |= change.added  # D3: asked for again, sent again
+            channel.must = joined(channel.must, change.added)  # D3: asked for again, sent again
         if channel.subscription.wildcard:
-            channel.must |= change.dropped  # D9: says whether it is still there under the wildcard
+            channel.must = joined(channel.must, change.dropped)  # D9: is it still there under the wildcard?
         else:
             channel.drop(change.dropped)
         if change.began:
             channel.owed = True  # D10
-            channel.dirty.update(self._wanted(channel))
+            channel.dirty = joined(channel.dirty, self._wanted(channel))
         if change.ended:
             channel.drop_unwanted()
         self._look_for_absent(channel)
@@ -307,22 +307,22 @@ class DeltaStream(Stream):
             if channel.subscription.wants(name):
                 channel.held[name] = version
         if channel.type_url == ENDPOINT:
-            channel.must |= asked
+            channel.must = joined(channel.must, asked)
         else:
-            channel.must |= asked - channel.held.keys()
-            channel.dirty |= asked & channel.held.keys()
+            channel.must = joined(channel.must, asked - channel.held.keys())
+            channel.dirty = joined(channel.dirty, asked & channel.held.keys())
         if self._snapshot is not None:
             self._find_gone(channel, self._snapshot)
 
     def _begin(self, channel: Channel) -> None:
         if self._snapshot is None:
             return
-        channel.dirty.update(self._wanted(channel))
+        channel.dirty = joined(channel.dirty, self._wanted(channel))
         self._find_gone(channel, self._snapshot)
         self._look_for_absent(channel)
 
     def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
-        channel.gone |= channel.held.keys() - snapshot.resources(channel.type_url).keys()
+        channel.gone = joined(channel.gone, channel.held.keys() - snapshot.resources(channel.type_url).keys())
 
     def _look_for_absent(self, channel: Channel) -> None:
         """D4: a name that does not exist is answered at once.
@@ -338,15 +338,14 @@ class DeltaStream(Stream):
             for name in asked & self._snapshot.on_demand(channel.type_url)
             if not channel.subscription.wants(name, on_demand=True)
         }
-        channel.must -= missing
+        channel.must = without(channel.must, missing)
         for name in missing:
             channel.held.pop(name, None)
-        channel.absent |= missing - channel.gone
+        channel.absent = joined(channel.absent, missing - channel.gone)
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         owed, channel.owed = channel.owed, False
-        absent = sorted(channel.absent)
-        channel.absent.clear()
+        absent, channel.absent = sorted(channel.absent), NO_NAMES
         news, changed = channel.take_news(snapshot)
         removed = channel.take_removals() if channel.type_url == LISTENER else []
         if not (news or absent or removed or owed):

@@ -5,7 +5,8 @@ appended as the last field, so that the bytes before it can be shared by every s
 """
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NewType, cast
@@ -104,7 +105,7 @@ def read_request(data: bytes) -> Request:
         raise WireError("not a DiscoveryRequest") from error
     return Request(
         TypeUrl(message.type_url),
-        cast("tuple[ResourceName, ...]", tuple(message.resource_names)),
+        _names(message.resource_names),
         Version(message.version_info),
         Nonce(message.response_nonce),
         _rejection(message),
@@ -120,8 +121,8 @@ def read_delta_request(data: bytes) -> DeltaRequest:
         raise WireError("not a DeltaDiscoveryRequest") from error
     return DeltaRequest(
         TypeUrl(message.type_url),
-        cast("tuple[ResourceName, ...]", tuple(message.resource_names_subscribe)),
-        cast("tuple[ResourceName, ...]", tuple(message.resource_names_unsubscribe)),
+        _names(message.resource_names_subscribe),
+        _names(message.resource_names_unsubscribe),
         cast("dict[ResourceName, Version]", dict(message.initial_resource_versions)),
         Nonce(message.response_nonce),
         _rejection(message),
@@ -169,6 +170,11 @@ def _rejection(
     if message.type_url in (SECRET, "") and _DUMP.search(said):  # a stream for one type need not name it
         said = WITHHELD
     return Rejection(message.error_detail.code, said[:ERROR_LIMIT])
+
+
+def _names(names: Iterable[str]) -> tuple[ResourceName, ...]:
+    """Return the names, each the same object whoever asks for it: they are kept as long as the stream."""
+    return cast("tuple[ResourceName, ...]", tuple(map(sys.intern, names)))
 
 
 def _node(message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest) -> Node | None:

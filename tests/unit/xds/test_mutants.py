@@ -57,7 +57,7 @@ def _resend_on_nack(patch: pytest.MonkeyPatch) -> None:
         response = self.unanswered.get(nonce)
         original(self, nonce, rejection)
         if rejection is not None and response is not None:
-            self.must.update(resource.name for resource in response.resources)
+            self.must = self.must.union(resource.name for resource in response.resources)
 
     patch.setattr(Channel, "answered", answered)
 
@@ -106,7 +106,7 @@ def _push_everything(patch: pytest.MonkeyPatch) -> None:
 
     def on_snapshot(self: Stream, snapshot: Snapshot) -> list[Response]:
         for channel in self._channels.values() if self._snapshot is not None else ():
-            channel.must.update(channel.held)
+            channel.must = channel.must.union(channel.held)
         return original(self, snapshot)
 
     patch.setattr(Stream, "on_snapshot", on_snapshot)

@@ -7,10 +7,12 @@ import pytest
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.encoder import BYTES, ENTRIES, Encoder
+from xds.names import NO_NAMES
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
 from xds.snapshot import InconsistentError, Snapshot, SnapshotError
 from xds.status import Variant
-from xds.wire import Nonce, Response
+from xds.stream import DeltaStream
+from xds.wire import DeltaRequest, Nonce, Response, read_delta_request
 
 Make = Callable[..., Resource]
 
@@ -160,3 +162,39 @@ def test_whoever_has_versions_of_their_own_may_name_them(make: Make) -> None:
     assert snapshot.version(ENDPOINT) == "mine"
     assert len(snapshot.version(ROUTE)) == 16
     assert snapshot.changed([make(ENDPOINT, "b")]).version(ENDPOINT) != "mine"
+
+
+def test_a_settled_stream_has_no_empty_sets_of_its_own(make: Make) -> None:
+    """Sets, additions, a removal, all acknowledged: what is empty again is the one empty set there is."""
+    stream = DeltaStream()
+    before = Snapshot.of((make(CLUSTER, "a"), make(CLUSTER, "b"), make(ENDPOINT, "a"), make(ENDPOINT, "b")))
+    after = Snapshot.of((make(CLUSTER, "a", 1), make(ENDPOINT, "a", 1), make(ENDPOINT, "c")))
+    sent = stream.on_snapshot(before)
+    for first in (
+        DeltaRequest(CLUSTER),
+        DeltaRequest(ENDPOINT, (ResourceName("a"), ResourceName("b"), ResourceName("absent"))),
+    ):
+        sent += stream.on_request(first)
+    sent += stream.on_snapshot(after)
+    for count, response in enumerate(sent):
+        sent += stream.on_request(DeltaRequest(response.type_url, nonce=response.nonce))
+        assert count < 20
+
+    assert {name for response in sent for name in response.removed} == {"b", "absent"}
+    for channel in stream.channels:
+        pending = (channel.dirty, channel.must, channel.gone, channel.absent, channel.suspected)
+        assert all(names is NO_NAMES for names in pending), (channel.type_url, pending)
+
+
+def test_a_name_is_one_object_whoever_asks_for_it() -> None:
+    """Requests that are not the same bytes name the same resource: its name is kept once."""
+    one, two = (
+        read_delta_request(
+            discovery_pb2.DeltaDiscoveryRequest(
+                type_url=ENDPOINT, resource_names_subscribe=["team/service|80"], response_nonce=nonce
+            ).SerializeToString()
+        )
+        for nonce in ("1", "2")
+    )
+
+    assert one.subscribe[0] is two.subscribe[0]
