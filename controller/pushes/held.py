@@ -58,6 +58,10 @@ class Content:
         """Say whether one of these names is in it, sent or removed."""
         return not (names.isdisjoint(self.versions) and names.isdisjoint(self.removed))
 
+    def is_within(self, names: set[ResourceName]) -> bool:
+        """Say whether all that is in it, sent or removed, has one of these names."""
+        return names.issuperset(self.versions) and names.issuperset(self.removed)
+
 
 class Held:
     """The versions of one type that a client holds. Unchangeable; `after` leads to the next."""

@@ -68,10 +68,10 @@ class PushHistory:
         self.replaced = self._replaced.find
 
     def published(self, wave: Wave, step: Step) -> None:
-        """Note a wave that published something; may be called before or after the cache has it."""
-        self._newest = wave.number
+        """Note what a wave, or a part of it, published; may be called before or after the cache has it."""
+        self._newest += 1
         here = [node for node in step.members if node in self._proxies]
-        for node, touch in self._triggers.published(wave, step, here).items():
+        for node, touch in self._triggers.published(self._newest, wave, step, here).items():
             proxy = self._proxies[node]
             proxy.moved = (*proxy.moved, touch)[-TOUCHES:]
 
@@ -164,7 +164,9 @@ class PushHistory:
 
     def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
         touches = self._triggers.of(self._cache.group(node))
-        return (*touches, *proxy.moved) if proxy.moved else touches
+        if not proxy.moved:
+            return touches
+        return tuple(sorted((*touches, *proxy.moved), key=lambda each: each.moment))
 
     def _due(
         self,

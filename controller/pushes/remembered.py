@@ -13,7 +13,7 @@ from xds.status import Variant
 from xds.wire import Nonce, Rejection, Response
 
 Known = tuple[tuple[Touch, ...], int]
-"""The waves that a response may be due to, oldest first, and the number of the newest of all."""
+"""The waves that a response may be due to, oldest first, and the newest moment of all (see Touch)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ class Early:
 
 @dataclass(slots=True, eq=False)
 class TypeRecord:
-    """One type of a proxy: what it holds, and the newest wave when it was last sent some of it."""
+    """One type of a proxy: what it holds, and the newest moment when it was last sent some of it."""
 
     held: Held
     seen: int = -1
@@ -56,7 +56,7 @@ class TypeRecord:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A proxy's pushes, oldest first, and its newest stream; `opened` is the newest wave at its beginning."""
+    """A proxy's pushes, oldest first, and its newest stream; `opened` is the newest moment then."""
 
     variant: Variant
     opened: int

@@ -17,8 +17,12 @@ TOUCHES: Final = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Touch:
-    """A wave, as a group of proxies saw it: the names it changed by type; None where it may be anything."""
+    """A wave, as a group of proxies saw it: the names it changed by type; None where it may be anything.
 
+    `moment` counts what was published, from 0: a wave may be published in parts, groups at a time.
+    """
+
+    moment: int
     wave: Wave
     names: Mapping[TypeUrl, frozenset[ResourceName]] | None
 
@@ -26,12 +30,16 @@ class Touch:
         """Say whether the wave changed something of what a response holds."""
         if self.names is None:
             return True
-        names = self.names.get(content.type_url)
-        if names is not None and (content.whole or content.names_any(names)):
+        if content.whole and content.type_url in self.names:
             return True
+        return content.names_any(self.of(content.type_url))
+
+    def of(self, type_url: TypeUrl) -> frozenset[ResourceName]:
+        """Return the names that the wave is known to have changed in a type."""
+        names = self.names or {}
+        found = names.get(type_url, frozenset())
         # A changed cluster's endpoints are sent with it, whether they are other ones or not (rule O4).
-        clusters = self.names.get(CLUSTER) if content.type_url == ENDPOINT else None
-        return clusters is not None and content.names_any(clusters)
+        return found | names.get(CLUSTER, frozenset()) if type_url == ENDPOINT else found
 
 
 class Triggers:
@@ -44,7 +52,9 @@ class Triggers:
         self._served: dict[GroupKey, Snapshot] = {}
         self._touches: dict[GroupKey, tuple[Touch, ...]] = {}
 
-    def published(self, wave: Wave, step: Step, here: Iterable[NodeKey]) -> Mapping[NodeKey, Touch]:
+    def published(
+        self, moment: int, wave: Wave, step: Step, here: Iterable[NodeKey]
+    ) -> Mapping[NodeKey, Touch]:
         """Take a step; return the touches of those of the proxies `here` that are in another group now."""
         for group, snapshot in step.snapshots.items():
             if snapshot is None:
@@ -54,19 +64,19 @@ class Triggers:
             old = self._served.get(group)
             self._served[group] = snapshot
             if old is not None and old is not snapshot and self._is_here(group):
-                self._touch(group, wave, old, snapshot)
+                self._touch(group, Touch(moment, wave, snapshot.changed_since(old)), old)
         moved = [node for node in here if step.members.get(node) is not None] if step.members else []
-        return dict.fromkeys(moved, Touch(wave, None))
+        return dict.fromkeys(moved, Touch(moment, wave, None))
 
     def of(self, group: GroupKey | None) -> tuple[Touch, ...]:
         """Return the last waves that changed a group, oldest first."""
         return () if group is None else self._touches.get(group, ())
 
-    def _touch(self, group: GroupKey, wave: Wave, old: Snapshot, new: Snapshot) -> None:
-        if not (changed := new.changed_since(old)):
+    def _touch(self, group: GroupKey, touch: Touch, old: Snapshot) -> None:
+        if not touch.names:
             return
-        self._touches[group] = (*self._touches.get(group, ()), Touch(wave, changed))[-TOUCHES:]
-        for type_url, names in changed.items():
+        self._touches[group] = (*self._touches.get(group, ()), touch)[-TOUCHES:]
+        for type_url, names in touch.names.items():
             before = old.resources(type_url)
             for name in names:
                 if (resource := before.get(name)) is not None:
@@ -78,18 +88,21 @@ def causing(
 ) -> tuple[Wave, ...]:
     """Return the waves that a response is due to, newest first; none if it answers a request.
 
-    `opened` is the newest wave when the stream was opened, `seen` the newest when a response of this type
-    was last sent on it. What brings nothing new after all waves have been seen was asked for.
+    `opened` is the newest moment when the stream was opened, `seen` the newest when a response of this type
+    was last sent on it. What brings nothing new after all waves have been seen was asked for. A wave in which
+    the proxy came to another group may be due to nothing: a client that comes back holds what it is to have.
     """
     fresh: list[Wave] = []
     before: Wave | None = None
+    explained: set[ResourceName] = set()
     for touch in reversed(touches):
-        number = touch.wave.number
-        if number <= opened:
+        if touch.moment <= opened:
             continue
-        if number > seen:
-            if touch.concerns(content):
-                fresh.append(touch.wave)
+        if touch.moment > seen:
+            if touch.concerns(content) and (touch.names is not None or not content.is_within(explained)):
+                if touch.wave not in fresh:  # one may have changed the group to which the proxy came in it
+                    fresh.append(touch.wave)
+                explained |= touch.of(content.type_url)
         elif is_news and not fresh and before is None and touch.concerns(content):
             before = touch.wave
     if fresh:

@@ -9,7 +9,7 @@ from controller.rejection.withholding import Rejected
 from controller.snapshots.serving import Serving
 from mesh.objects import Origin, Problem, Severity
 from xds.cache import NodeKey
-from xds.resource import ResourceName, TypeUrl, Version
+from xds.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
 
 REJECTED: Final = "resource-rejected"
 
@@ -21,8 +21,8 @@ OBJECTS: Final = 8
 
 _WORDS: Final = 200
 
-_LIKELY: Final = ("HTTPRouteGroup", "TrafficSplit", "TCPRoute", "TrafficTarget", "Service", "Workload")
-"""The kinds of objects by what proxies find fault with: first what they get nearly as it was written."""
+_POLICIES: Final = ("HTTPRouteGroup", "TrafficSplit", "TCPRoute", "TrafficTarget")
+_PLACES: Final = ("Workload", "Pod", "EndpointSlice", "Service")
 
 
 class Rejections:
@@ -49,7 +49,9 @@ class Rejections:
 
 def problem(rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Problem:
     """Return what is said of a rejected resource: it is held against the likeliest object behind it."""
-    first, *others = sorted(behind, key=_likelihood) or (None,)
+    first, *others = sorted(behind, key=lambda each: (_unlikelihood(rejected.type_url, each), each)) or (
+        None,
+    )
     named = ", ".join(str(each) for each in others[:OBJECTS])
     more = f" and {len(others) - OBJECTS} more" if len(others) > OBJECTS else ""
     kept = "its last good version" if rejected.replaced else "its last good version where there is one"
@@ -77,9 +79,14 @@ def _here(serving: Serving, made_from: MadeFrom) -> MadeFrom:
     return made_from if sourced is None else MadeFrom(made_from.key, sourced.origin)
 
 
-def _likelihood(made_from: MadeFrom) -> tuple[int, MadeFrom]:
-    kind = made_from.key.kind
-    return (_LIKELY.index(kind) if kind in _LIKELY else len(_LIKELY), made_from)
+def _unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:
+    """Return how unlikely a kind of object is to be at fault: first what proxies get nearly as it is written.
+
+    Listeners and endpoints hold addresses and ports above all, anything else what policies say.
+    """
+    places_first = type_url in (LISTENER, ENDPOINT)
+    kinds = (*_PLACES, *_POLICIES) if places_first else (*_POLICIES, *reversed(_PLACES))
+    return kinds.index(made_from.key.kind) if made_from.key.kind in kinds else len(kinds)
 
 
 def _more(count: int) -> Problem:

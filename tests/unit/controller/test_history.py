@@ -90,6 +90,35 @@ def _news(push: Push) -> tuple[Any, ...]:
     return (push.added, push.changed, push.removed, push.again)
 
 
+def test_a_stream_that_opens_between_two_parts_of_a_wave_is_pushed_the_second(mesh: Mesh) -> None:
+    """The wave is as new to it as to all others of its group."""
+    mesh.withhold(resource("a", "2"))
+    mesh.history.opened(OTHER, Variant.DELTA, 1.0)
+    mesh.send(resource("a"), resource("b"), node=OTHER)
+    mesh.waves -= 1
+    wave = mesh.publish(resource("a", "3"), resource("b"))
+    mesh.send(resource("a", "3"), node=OTHER)
+    assert mesh.last(OTHER).waves == (wave,)
+    assert mesh.last(OTHER).trigger is Trigger.CHANGE
+
+
+def test_what_a_proxy_held_already_is_due_to_nothing_later(mesh: Mesh) -> None:
+    """Held over a restart, it comes to its group and is sent no routes; those sent later are due to later."""
+    mesh.publish(resource("a"), resource("b"), moved=True, since=100.0)
+    later = mesh.publish(resource("a", "2"), resource("b"), since=444.0)
+    response = Response(ROUTE, Version("v"), Nonce("n"), (resource("a", "2"),))
+    assert mesh.history.sent(NODE, response, 100, 445.0) == Delays(1.0, None)
+    assert mesh.last().waves == (later,)
+
+
+def test_what_a_move_brought_is_due_to_it_beside_a_later_wave(mesh: Mesh) -> None:
+    """One response for both: what the later one did not change, the move did."""
+    first = mesh.publish(resource("a", "2"), resource("b", "2"), moved=True)
+    later = mesh.publish(resource("a", "3"), resource("b", "2"))
+    mesh.send(resource("a", "3"), resource("b", "2"))
+    assert mesh.last().waves == (later, first)
+
+
 def test_a_push_is_remembered_whole(mesh: Mesh) -> None:
     """When, why, what, how much, and how long it waits for an answer."""
     mesh.send(resource("a"), resource("b"), now=10.0)

@@ -12,7 +12,7 @@ from sidecars.envoy.driver import EnvoyDriver
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate
 from xds.cache import NodeKey
-from xds.resource import ROUTE, ResourceName, Version
+from xds.resource import LISTENER, ROUTE, ResourceName, Version
 
 NODE = NodeKey("buyer-uuid.buyer.default")
 ROUTES = ResourceName("rds-outbound.default/shop|80")
@@ -39,6 +39,14 @@ def test_the_likeliest_object_is_blamed_and_the_others_are_named() -> None:
         f"{NODE} or others of its group reject it and are served its last good version until it changes; "
         "it is also made from Service default/shop (mesh.yaml:1 (document 1))",
     )
+
+
+def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> None:
+    """Nearly all that an Envoy finds wrong with a listener is an address that it cannot bind."""
+    behind = (_made_from("HTTPRouteGroup", "all", 1), _made_from("Workload", "shop", 9))
+    rejected = Rejected(NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True)
+    assert problem(rejected, behind).key == behind[1].key
+    assert problem(_rejected(), behind).key == behind[0].key, "negative control: a route is not"
 
 
 def test_what_is_long_is_cut() -> None:
