@@ -25,8 +25,8 @@ from mesh.service import ServiceKey
 
 REQUESTS: Final = 10
 """Fresh requests per cell; each must have the expected outcome."""
-SPLIT_REQUESTS: Final = 1000
-"""Requests per measured split: a fair coin misses ±5 points in 0.14 % of such samples."""
+SPLIT_REQUESTS: Final = 3000
+"""Requests per measured split: a fair coin misses ±5 points in one of 26 million such samples."""
 SPLIT_TOLERANCE: Final = 5.0
 """Percentage points."""
 LOOP_ROUNDS: Final = 4

@@ -119,7 +119,7 @@ class Supervisor:
         await running.process.wait()
 
     async def until(
-        self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 30.0
+        self, what: str, condition: Callable[[], Awaitable[bool] | bool], deadline: float = 60.0
     ) -> None:
         """Wait until `condition` holds; raise DemoError at the deadline (seconds) or if a process ends."""
         limit = time.monotonic() + deadline

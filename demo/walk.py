@@ -44,7 +44,7 @@ from demo.topology import (
 from demo.verdicts import CellResult, Verdict, controls, wrong
 from mesh.service import ServiceKey
 
-SETTLE_SECONDS: Final = 20.0
+SETTLE_SECONDS: Final = 60.0
 """How long a change may take until real requests show it."""
 _PAUSE: Final = 0.1
 _SPLIT_CONCURRENCY: Final = 8

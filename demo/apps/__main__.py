@@ -45,7 +45,7 @@ async def run(role: str, settings: AppSettings, stop: asyncio.Event) -> None:
     counters = Counters()
     async with contextlib.AsyncExitStack() as stack:
         if role == "store":
-            timeout = aiohttp.ClientTimeout(total=2)
+            timeout = aiohttp.ClientTimeout(total=10)
             session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
             runner = await _serve_web(Store(settings, counters, session).application(), settings)
             stack.push_async_callback(runner.cleanup)

@@ -29,7 +29,7 @@ class Probe:
     path: str = "/"
     headers: tuple[tuple[str, str], ...] = ()
     concurrency: int = 1
-    timeout: float = 5.0
+    timeout: float = 20.0
 
     def to_json(self) -> str:
         """Return it as JSON."""

@@ -68,7 +68,7 @@ class Warehouse:
     async def _insert(self) -> str:
         if self._settings.database is None:
             return outcomes.REFUSED
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(5):
             if self._database is None:
                 self._database = await wire.Client.connect(*self._settings.database)
             await self._database.insert("restock")

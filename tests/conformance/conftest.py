@@ -74,6 +74,12 @@ def program(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def second_port() -> int:
+    """Give a port for another listener."""
+    return free_port("127.0.0.1")
+
+
+@pytest.fixture
 async def bench(keys: Keys, ends: AsyncExitStack, program: str, variant: Variant, tmp_path: Path) -> Bench:
     """Start control plane and upstreams."""
     plane = await ControlPlane.begin(keys, ends)

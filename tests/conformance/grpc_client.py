@@ -16,7 +16,7 @@ def main() -> None:
         if target not in channels:
             channels[target] = grpc.insecure_channel(f"xds:///{target}")
         try:
-            answer = channels[target].unary_unary("/demo.Who/Ask")(b"who", timeout=10).decode()
+            answer = channels[target].unary_unary("/demo.Who/Ask")(b"who", timeout=20).decode()
         except grpc.RpcError as error:
             answer = f"{error.code().name}: {error.details()}".replace("\n", " ")
         sys.stdout.write(answer + "\n")

@@ -88,8 +88,8 @@ def tls_listener(port: int, secret: str, *, name: str = "front-tls") -> Resource
     return encode(json_format.ParseDict(message, listener_pb2.Listener()))
 
 
-def on_demand_listener(port: int) -> Resource:
-    """Return a listener that asks for a cluster when the first request for it comes."""
+def on_demand_listener(port: int, patience: timedelta) -> Resource:
+    """Return a listener that asks for a cluster when the first request for it comes, and waits so long."""
     message = json_format.ParseDict(_listener(port, "front", ROUTES, 1), listener_pb2.Listener())
     packed = message.filter_chains[0].filters[0].typed_config
     connections = http_connection_manager_pb2.HttpConnectionManager.FromString(packed.value)
@@ -99,9 +99,7 @@ def on_demand_listener(port: int) -> Resource:
     source = core_v3.ConfigSource(
         ads=core_v3.AggregatedConfigSource(), resource_api_version=core_v3.ApiVersion.V3
     )
-    wanted = on_demand_v3.OnDemand(
-        odcds=on_demand_v3.OnDemandCds(source=source, timeout=timedelta(seconds=5))
-    )
+    wanted = on_demand_v3.OnDemand(odcds=on_demand_v3.OnDemandCds(source=source, timeout=patience))
     ours = connections.http_filters.add(name="on-demand")
     ours.typed_config.type_url = f"{TYPE}.filters.http.on_demand.v3.OnDemand"
     ours.typed_config.value = bytes(wanted)

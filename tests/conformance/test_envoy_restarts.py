@@ -79,6 +79,7 @@ async def test_d13_a_cluster_swapped_while_we_were_away_loses_nothing(bench: Any
         await bench.plane.start()
         await bench.plane.settled()
         await until(lambda: moved(bench))
+        await load.turn()
         failures = dict(load.failures)
         await load.more(100)
 
@@ -115,7 +116,7 @@ async def test_o4_a_restart_while_envoy_warms_frees_it(bench: Any, monkeypatch: 
             async def is_warming() -> bool:
                 return bool(await envoy.stat("cluster_manager.warming_clusters") == 1)
 
-            await until(is_warming, 5)
+            await until(is_warming, STALL)
             assert not bench.plane.is_settled()
             await bench.plane.stop()
             broken.undo()

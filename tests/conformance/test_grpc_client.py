@@ -86,7 +86,7 @@ class Caller:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{target}\n".encode())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return (await self._process.stdout.readline()).decode().strip()
 
     async def answered_by(self, name: str) -> None:
@@ -108,6 +108,16 @@ def configuration(cluster_name: str, *ports: int) -> tuple[Resource, ...]:
     )
 
 
+async def calling(plane: ControlPlane, ends: AsyncExitStack, folder: Path) -> tuple[Caller, int]:
+    """Start a client whose calls the backend `first` answers; return it, and the backend's port."""
+    first = await backend("first", ends)
+    plane.publish(*configuration("c1", first))
+    caller = await Caller.start(plane, folder, ends)
+    assert await caller.call() == "first"
+    await plane.settled()
+    return caller, first
+
+
 @pytest.fixture
 async def plane(keys: Keys, ends: AsyncExitStack) -> ControlPlane:
     """Start a control plane."""
@@ -118,11 +128,8 @@ async def test_o10_grpc_calls_follow_endpoints_a_cluster_swap_and_a_restart(
     plane: ControlPlane, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
     """Over mutual TLS, by name (O10): endpoints move, the cluster is swapped, we restart; no call fails."""
-    first, second = await backend("first", ends), await backend("second", ends)
-    plane.publish(*configuration("c1", first))
-    caller = await Caller.start(plane, tmp_path, ends)
-    assert await caller.call() == "first"
-    await plane.settled()
+    caller, first = await calling(plane, ends, tmp_path)
+    second = await backend("second", ends)
     for type_url in (LISTENER, ROUTE, CLUSTER, ENDPOINT):
         status = plane.type_status(type_url)
         assert status is not None
@@ -149,11 +156,8 @@ async def test_n1_grpc_rejects_what_it_cannot_use_and_recovers(
     plane: ControlPlane, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
     """A cluster of a policy that it does not know is a NACK in its own words; calls go on as before."""
-    first, second = await backend("first", ends), await backend("second", ends)
-    plane.publish(*configuration("c1", first))
-    caller = await Caller.start(plane, tmp_path, ends)
-    assert await caller.call() == "first"
-    await plane.settled()
+    caller, first = await calling(plane, ends, tmp_path)
+    second = await backend("second", ends)
 
     bad = cluster("c1", policy="CLUSTER_PROVIDED")
     plane.publish(api_listener(TARGET), route("c1"), bad, endpoints("c1", first))
@@ -173,11 +177,7 @@ async def test_w9_grpc_is_told_at_once_of_a_listener_that_goes(
     plane: ControlPlane, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
     """What is missing in an answer that lists everything (W9) is gone; it works again when it is back."""
-    first = await backend("first", ends)
-    plane.publish(*configuration("c1", first))
-    caller = await Caller.start(plane, tmp_path, ends)
-    assert await caller.call() == "first"
-    await plane.settled()
+    caller, first = await calling(plane, ends, tmp_path)
 
     plane.publish(*configuration("c1", first)[1:])
 

@@ -48,7 +48,7 @@ async def who_answers(port: int, header: str = "") -> str:
     """
     request = REQUEST.replace(b"\r\n\r\n", f"\r\n{header}\r\n\r\n".encode()) if header else REQUEST
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             try:
                 status, body, _ = await ask(reader, writer, request)
@@ -67,12 +67,13 @@ class Load:
     connections: int = 8
     answers: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+    _made: Counter[int] = field(default_factory=Counter)
     _stopping: bool = False
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
         """Begin, and wait until every connection has had an answer."""
-        self._tasks = [asyncio.create_task(self._run()) for _ in range(self.connections)]
+        self._tasks = [asyncio.create_task(self._run(each)) for each in range(self.connections)]
         await self.more(self.connections)
         return self
 
@@ -83,11 +84,18 @@ class Load:
         self._stopping = True
         await asyncio.gather(*self._tasks)
 
-    async def more(self, count: int, seconds: float = 30) -> None:
+    async def more(self, count: int, seconds: float = 60) -> None:
         """Wait until so many more requests have been answered or have failed."""
         wanted = self.total + count
         async with asyncio.timeout(seconds):
             while self.total < wanted:
+                await asyncio.sleep(PAUSE)
+
+    async def turn(self, seconds: float = 60) -> None:
+        """Wait until every connection has made a request that began from now on."""
+        wanted = {each: self._made[each] + 2 for each in range(self.connections)}  # one may be under way
+        async with asyncio.timeout(seconds):
+            while any(self._made[each] < count for each, count in wanted.items()):
                 await asyncio.sleep(PAUSE)
 
     @property
@@ -95,28 +103,34 @@ class Load:
         """How many requests there were."""
         return self.answers.total() + self.failures.total()
 
-    async def _run(self) -> None:
+    async def _run(self, number: int) -> None:
         while not self._stopping:
             try:
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
             except OSError as error:
-                self.failures[type(error).__name__] += 1
+                self._count(number, self.failures, type(error).__name__)
                 await asyncio.sleep(PAUSE)
                 continue
             try:
-                await self._converse(reader, writer)
+                await self._converse(number, reader, writer)
             except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
-                self.failures[type(error).__name__] += 1
+                self._count(number, self.failures, type(error).__name__)
             finally:
                 writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(
+        self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         usable = True
         while usable and not self._stopping:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 status, body, usable = await ask(reader, writer)
             if status == 200:
-                self.answers[body] += 1
+                self._count(number, self.answers, body)
             else:
-                self.failures[str(status)] += 1
+                self._count(number, self.failures, str(status))
             await asyncio.sleep(PAUSE)
+
+    def _count(self, number: int, outcomes: Counter[str], outcome: str) -> None:
+        outcomes[outcome] += 1
+        self._made[number] += 1

@@ -19,7 +19,7 @@ from demo.matrix import PHASES
 from demo.supervisor import Supervisor
 from demo.topology import BOOKBUYER, BOOKSTORE, PLACES, STORE_V1, STORE_V2, Mode
 
-pytestmark = [pytest.mark.envoy, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 TRANSPARENT = pytest.param(
     Mode.TRANSPARENT,
     marks=[
@@ -38,7 +38,7 @@ async def running(state: Path, mode: Mode, *, hot_restart: bool = False) -> Asyn
         async with Supervisor(state) as supervisor:
             bookstore = await Bookstore.create(state, supervisor, mode, hot_restart=hot_restart)
             await bookstore.start(WANTED["F"])
-            await supervisor.until("the first sale", lambda: _sold_by(bookstore, STORE_V1.name))
+            await supervisor.until("the first sale", lambda: sold_by(bookstore, STORE_V1.name))
             await supervisor.until("all connected", lambda: all_connected(bookstore))
             yield bookstore
     finally:
@@ -53,7 +53,8 @@ async def buy(bookstore: Bookstore, count: int, concurrency: int = 4) -> Outcome
     return await bookstore.programs[BOOKBUYER.name].probe(probe)
 
 
-async def _sold_by(bookstore: Bookstore, *names: str) -> bool:
+async def sold_by(bookstore: Bookstore, *names: str) -> bool:
+    """Say whether ten purchases all succeed, with these sellers and no others."""
     found = await buy(bookstore, 10, 1)
     return set(found.identities) == set(names) and found.results == {"200": 10}
 
@@ -83,6 +84,10 @@ async def resources_sent(bookstore: Bookstore) -> Mapping[str, int]:
         for sample in family.samples
         if sample.name == "meshwright_xds_resources_sent_total"
     }
+
+
+async def _has_sent(bookstore: Bookstore, kind: str, count: int) -> bool:
+    return (await resources_sent(bookstore)).get(kind, 0) >= count
 
 
 async def assignments_held(bookstore: Bookstore) -> int:
@@ -136,7 +141,7 @@ async def test_an_edited_split_changes_traffic_without_a_failed_request(
 
 
 def _sells(bookstore: Bookstore, sellers: tuple[str, ...]) -> Callable[[], Awaitable[bool]]:
-    return lambda: _sold_by(bookstore, *sellers)
+    return lambda: sold_by(bookstore, *sellers)
 
 
 @pytest.mark.parametrize("mode", [Mode.EXPLICIT, TRANSPARENT])
@@ -153,10 +158,11 @@ async def test_a_crash_of_the_control_plane_is_not_felt_and_its_return_sends_onl
         before, held = await resources_sent(bookstore), await assignments_held(bookstore)
         async with under_load(bookstore) as outcomes:
             await _crash_and_return(bookstore, outcomes)
+            await bookstore.supervisor.until("all endpoints", lambda: _has_sent(bookstore, "endpoint", held))
             again = await resources_sent(bookstore)
             await _crash_and_return(bookstore, outcomes, edit=WANTED["H"])
-            edited = await resources_sent(bookstore)
             await bookstore.supervisor.until("sales of v2", _sells(bookstore, (STORE_V2.name,)))
+            edited = await resources_sent(bookstore)
 
         assert all(before[kind] for kind in ("cluster", "endpoint", "listener", "route", "secret"))
         assert {kind: sent for kind, sent in again.items() if sent} == {"endpoint": held}

@@ -11,7 +11,7 @@ import pytest
 from demo.interception import missing_for_transparent
 from demo.topology import Mode
 
-pytestmark = [pytest.mark.envoy, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(600)]
 TRANSPARENT = pytest.param(
     Mode.TRANSPARENT,
     marks=[

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from demo.ports import free_port
 from tests.golden.envoys import HERE, RunningEnvoy, keep
 
 pytestmark = pytest.mark.envoy
@@ -52,7 +53,7 @@ async def start(ends: AsyncExitStack, *command: str) -> asyncio.subprocess.Proce
 
 async def until_answered_by(name: str, port: int) -> None:
     """Ask until that server answers."""
-    async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(60), aiohttp.ClientSession() as session:
         while True:
             with contextlib.suppress(aiohttp.ClientError):  # not listening yet
                 async with session.get(f"http://127.0.0.1:{port}/") as response:
@@ -69,11 +70,10 @@ async def ends() -> AsyncIterator[AsyncExitStack]:
 
 
 async def test_the_documented_example_runs_with_a_real_envoy(
-    envoy: str, ends: AsyncExitStack, unused_tcp_port_factory: object, tmp_path: Path
+    envoy: str, ends: AsyncExitStack, tmp_path: Path
 ) -> None:
     """Traffic goes to the first cluster, and to the second after a line on standard input."""
-    assert callable(unused_tcp_port_factory)
-    ads, front = unused_tcp_port_factory(), unused_tcp_port_factory()
+    ads, front = free_port("127.0.0.1"), free_port("127.0.0.1")
     ports = [str(await server(name, ends)) for name in ("first", "second")]
     example = await start(ends, sys.executable, str(EXAMPLE), f"127.0.0.1:{ads}", str(front), *ports)
     assert example.stdout is not None

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+pytestmark = pytest.mark.timeout(1000)  # the build fetches what it needs
 PACKAGES = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 
 
@@ -20,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """Build the wheel as anybody would, in an environment of its own."""
     out = tmp_path_factory.mktemp("wheel")
     uv = Path(sys.executable).parent / "uv"
-    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", out, ROOT], check=True, timeout=300)
+    subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", out, ROOT], check=True, timeout=900)
     (built,) = out.glob("*.whl")
     return zipfile.ZipFile(built)
 

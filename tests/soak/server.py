@@ -1,8 +1,8 @@
 """A program: our server alone in a process, so that its memory can be measured.
 
-`python server.py FOLDER BYTES` serves endpoints `one` of that size over mutual TLS, with keys issued below
-the folder, and prints its port. For each line on standard input it publishes the next edition and prints
-how many streams there are; it ends with its input.
+`python server.py FOLDER BYTES LEAK` serves endpoints `one` of that size over mutual TLS, with keys issued
+below the folder, and prints its port; of each stream it keeps LEAK bytes for ever. For each line on standard
+input it publishes the next edition and prints how many streams there are; it ends with its input.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from tests.conformance.control import Keys
-from xds.access import AnyNode
+from xds.access import AnyNode, Peer
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.limits import Limits
 from xds.resource import Resource, encode
@@ -28,12 +28,27 @@ def endpoints(size: int, edition: int) -> Resource:
     return encode(assignment)
 
 
-async def main(folder: Path, size: int) -> None:
+class Keeping(AnyNode):
+    """Takes a client at its word, and keeps some bytes of each."""
+
+    def __init__(self, node_key: NodeKey, leak: int) -> None:
+        super().__init__(node_key)
+        self._leak = leak
+        self._kept: list[bytes] = []
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Return the one node key there is."""
+        if self._leak:
+            self._kept.append(bytes(self._leak))
+        return super().authenticate(peer)
+
+
+async def main(folder: Path, size: int, leak: int) -> None:
     """Serve until standard input ends."""
     keys, cache = Keys.make(folder), SnapshotCache()
     group, node = GroupKey("g"), NodeKey("n")
     cache.publish({group: Snapshot.of((endpoints(size, 0),))}, {node: group})
-    server = AdsServer(cache, AnyNode(node), lambda: keys.tls, limits=LIMITS)
+    server = AdsServer(cache, Keeping(node, leak), lambda: keys.tls, limits=LIMITS)
     sys.stdout.write(f"{await server.start('127.0.0.1:0')}\n")
     sys.stdout.flush()
     edition = 0
@@ -46,4 +61,4 @@ async def main(folder: Path, size: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))

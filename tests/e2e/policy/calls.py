@@ -14,7 +14,7 @@ import aiohttp
 from tests.e2e.policy.applications import SERVED_BY
 from tests.golden.live import until
 
-_SECONDS = 10
+_SECONDS = 30
 
 
 @dataclass(frozen=True)

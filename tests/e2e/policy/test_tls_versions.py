@@ -31,7 +31,7 @@ async def handshake(mesh: PolicyMesh, lowest: ssl.TLSVersion, highest: ssl.TLSVe
     context = mesh.certificate("client")
     context.minimum_version, context.maximum_version = lowest, highest
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             reader, writer = await asyncio.open_connection(WORKLOADS["v1"].address, HTTP, ssl=context)
             try:
                 writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.ports import free_port
+from demo.ports import can_bind, free_port
 
 PROGRAM = shutil.which("dnsmasq", path=os.environ.get("PATH", "") + ":/usr/sbin")
 DEADLINE = 30.0
@@ -60,11 +60,18 @@ class Dnsmasq:
         socket.create_connection(("127.0.0.1", self.port), DEADLINE).close()
 
     def stop(self) -> None:
-        """Stop it, if it runs; its zone stays for the next start."""
+        """Stop it, if it runs; its zone stays for the next start.
+
+        Returns when its port is free: a child that it began for a TCP connection may hold it for longer.
+        """
         if self._process is not None:
             self._process.terminate()
             self._process.wait()
             self._process = None
+            until = time.monotonic() + DEADLINE
+            while not can_bind("127.0.0.1", self.port):
+                assert time.monotonic() < until, "dnsmasq does not give its port back"
+                time.sleep(0.005)
 
     def zone(self, **addresses: Sequence[str]) -> None:
         """Make these the addresses of `<name>.mesh.test`; return when they are in force."""

@@ -126,7 +126,7 @@ async def test_a_driver_ends_when_it_is_told(tmp_path: Path, driver: SidecarDriv
             assert await carry_out(probe, HOST) == ""
         assert len(running.pages.statuses) == 1
         async with running.waiting(probes.readiness.port) as reader:
-            await asyncio.wait_for(tasks.end(in_order=in_order), 10.0)
+            await asyncio.wait_for(tasks.end(in_order=in_order), 30.0)
             with contextlib.suppress(OSError):
-                await asyncio.wait_for(reader.read(), 10.0)
+                await asyncio.wait_for(reader.read(), 30.0)
     assert "Connect" in await carry_out(probes.readiness, HOST)

@@ -148,6 +148,12 @@ class Server:
                     return float(found.rpartition(" ")[2])
         return 0.0
 
+    async def counted(self, line: str, least: int) -> float:
+        """Return the value of a counter once it has come so far: a client may see things before it counts."""
+        while (found := await self.metric(line)) < least:
+            await asyncio.sleep(0.01)
+        return found
+
 
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:

@@ -171,7 +171,7 @@ async def test_an_unknown_workload_is_held_silent_and_served_once_it_appears(ser
         assert await server.metric('meshwright_xds_responses_total{type="cluster"}') == 0
         server.write(workload("one"))
         assert await client.names() == CLUSTERS
-    assert await server.metric('meshwright_xds_responses_total{type="cluster"}') == 1
+        assert await server.counted('meshwright_xds_responses_total{type="cluster"}', 1) == 1
 
 
 async def test_a_workload_that_never_appears_ends_the_stream_at_the_deadline(serve: Serve) -> None:

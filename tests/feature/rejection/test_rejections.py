@@ -45,7 +45,7 @@ DOCUMENTS = (
 
 
 async def _until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -56,7 +56,7 @@ async def _problems(server: Server) -> list[dict[str, Any]]:
 
 
 async def _problems_until(server: Server, count: int) -> list[dict[str, Any]]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(found := await _problems(server)) != count:
             await asyncio.sleep(0.01)
     return found
@@ -100,8 +100,8 @@ async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes
     sidecars = (picky, easy, again)
     await _until(lambda: all(b"split:shop/mended" in each.routes(SHOP) for each in sidecars))
     await _problems_until(server, 0)
+    await server.counted("meshwright_verifications_total", 4)
     assert await server.metric("meshwright_verification_differences_total") == 0
-    assert await server.metric("meshwright_verifications_total") > 3
 
 
 @pytest.mark.parametrize("variant", list(Variant))

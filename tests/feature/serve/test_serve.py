@@ -101,7 +101,7 @@ def _run(*arguments: str) -> str:
 
 def _status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=10) as response:  # noqa: S310 - our own server
+        with urllib.request.urlopen(url, timeout=60) as response:  # noqa: S310 - our own server
             return int(response.status)
     except urllib.error.HTTPError as error:
         with error:

@@ -26,7 +26,7 @@ def test_a_difference_fails_the_run(arguments: tuple[str, ...], status: int, sai
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )
     assert (done.returncode, said in done.stdout) == (status, True), done.stdout

@@ -25,7 +25,7 @@ from xds.server import SERVICE, AdsServer, TlsIdentity
 from xds.status import Variant
 from xds.wire import Rejection, Response
 
-DEADLINE = 10.0
+DEADLINE = 30.0
 
 
 @dataclass(frozen=True)

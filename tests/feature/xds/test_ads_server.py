@@ -220,18 +220,20 @@ async def test_s10_a_half_close_ends_the_stream(
 
 async def test_n8_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect: Connect) -> None:
     """It reads nothing while megabytes are pushed; the other client has them all the time."""
-    served = await serve(limits=Limits(write_seconds=0.2))
-    big = [endpoints(f"{n:04}" + "x" * 2000) for n in range(3000)]
-    names = [resource.name for resource in big]
-    publish(served.cache, *big)
+    served = await serve(limits=Limits(write_seconds=2.0))
+    names = [f"{n:04}" + "x" * 2000 for n in range(3000)]
+    # Made before: what holds the loop for long would hold the quick one's writes as well.
+    editions = [Snapshot.of([endpoints(name, weight) for name in names]) for weight in (0, 1)]
+    group, node = GroupKey("g"), NodeKey("n")
+    served.cache.publish({group: editions[0]}, {node: group})
     slow, quick = connect(served.port), connect(served.port)
     await slow.ask(ENDPOINT, *names)
     await quick.ask(ENDPOINT, names[0])
     await quick.response()
-    served_weights = 0
+    number = 0
     while not served.seen.endings:
-        served_weights += 1
-        publish(served.cache, *(endpoints(name, served_weights) for name in names))
+        number += 1
+        served.cache.publish({group: editions[number % 2]}, {node: group})
         await quick.response()
 
     assert served.seen.endings[0][0] is Ending.SLOW

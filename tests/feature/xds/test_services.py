@@ -1,5 +1,6 @@
 """The services beside aggregated discovery, and that none of them is open to everybody."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -179,5 +180,7 @@ async def test_health_is_served_until_the_server_stops(serve: Serve, connect: Co
 
     assert (await check(b"")).status == health_pb2.HealthCheckResponse.SERVING
     assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
-    await served.server.stop(0.5)
+    stopping = asyncio.create_task(served.server.stop(10.0))
     assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+    watch.cancel()
+    await stopping

@@ -54,7 +54,7 @@ async def running(admissions: Admissions, ledger: Ledger) -> AsyncIterator[async
         admissions.run(ledger, lambda: NOW, lambda: changes.put_nowait(list(admissions.admitted())))
     )
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             yield changes
     finally:
         task.cancel()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from demo import mtls
+from demo.ports import free_port
 
 TARGET = "bookstore.bookstore.svc.cluster.local"
 
@@ -42,9 +43,7 @@ def test_plain_http_that_is_answered_is_told_from_one_that_is_not(tmp_path: Path
 
 def test_a_port_where_nobody_listens_is_said(tmp_path: Path) -> None:
     """No connection is a failure with a name, not a refusal by a sidecar that answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    target = mtls.Target("127.0.0.1", port, TARGET, tmp_path / "ca.pem")
+    target = mtls.Target("127.0.0.1", free_port("127.0.0.1"), TARGET, tmp_path / "ca.pem")
     assert mtls.plain(target, "token") == "ConnectionRefusedError"
 
 
