@@ -207,12 +207,13 @@ class Agent:
 
 async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
     """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError."""
-    settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone(settings.run):
         async with EnvoyAdmin(str(settings.admin)) as admin:
             agent = Agent(settings, admin, stop)
             async with _serving(agent, settings):
                 await agent.start()
+                if stop.is_set():
+                    agent.quit()  # nobody has been served who could be waited for
                 return await _kept(agent, stop)
 
 
@@ -245,7 +246,7 @@ async def _serving(agent: Agent, settings: AgentSettings) -> AsyncIterator[None]
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, settings.status.host, settings.status.port).start()
+            await web.SockSite(runner, status.listening(settings.status)).start()
         except OSError as error:
             raise AgentError(f"cannot listen on {settings.status}: {error.strerror}") from error
         yield
@@ -255,8 +256,13 @@ async def _serving(agent: Agent, settings: AgentSettings) -> AsyncIterator[None]
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Hold the directory against a second agent; the kernel gives it back when we end."""
-    with (directory / "lock").open("w") as file:
+    """Make the directory, and hold it against a second agent; the kernel gives it back when we end."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = (directory / "lock").open("w")
+    except OSError as error:
+        raise AgentError(f"cannot use the directory {directory}: {error.strerror}") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -72,12 +72,16 @@ class Tables:
     def test(self, given: str) -> None:
         """Have a change looked at, without making it."""
         if given:
-            run([f"{self.name}-restore", "--noflush", "--test"], given)
+            self._restore("--test", given=given)
 
     def make(self, given: str) -> None:
         """Make a change, if there is any."""
         if given:
-            run([f"{self.name}-restore", "--noflush"], given)
+            self._restore(given=given)
+
+    def _restore(self, *more: str, given: str) -> None:
+        # The legacy backend gives up at once, if not told to wait, where another program changes rules.
+        run([f"{self.name}-restore", "--noflush", "--wait=30", *more], given)
 
 
 def _suffix(name: str, backend: Backend) -> str:

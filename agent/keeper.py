@@ -37,12 +37,16 @@ async def validated(options: EnvoyOptions, runtime: RuntimeDirectory) -> None:
         *bound(validate(options, runtime.candidate)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,  # Ctrl-C would end it, as if it had said no
     )
     output, _ = await process.communicate()
     words = " ".join(output.decode(errors="replace").split())[-1000:]
-    if process.returncode == NOT_STARTED:
+    status = process.returncode or 0
+    if status == NOT_STARTED:
         raise EnvoyRejected(words)
-    if process.returncode:
+    if status < 0:
+        raise EnvoyRejected(f"Envoy was ended by signal {-status} before it had judged {runtime.candidate}")
+    if status:
         raise EnvoyRejected(f"Envoy does not accept {runtime.candidate}: {words}")
 
 

@@ -1,6 +1,7 @@
 """The agent's HTTP server: what a kubelet, Prometheus and a shutdown hook ask. A thin edge."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from typing import Protocol
@@ -10,6 +11,7 @@ from aiohttp import web
 
 from agent import probes, scraping
 from agent.probes import Probes
+from agent.settings import HostPort
 from sidecars.layout import LIVE_PATH, READY_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
@@ -75,6 +77,12 @@ def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web
     app.router.add_post("/quitquitquit", from_here(quit_now))
     app.router.add_get("/{path:.*}", probe)
     return app
+
+
+def listening(at: HostPort) -> socket.socket:
+    """Return a socket that listens; at `[::]` it takes IPv4 as well. Raises OSError."""
+    everywhere, family = at.host == "::", socket.AF_INET6 if ":" in at.host else socket.AF_INET
+    return socket.create_server((at.host, at.port), family=family, backlog=128, dualstack_ipv6=everywhere)
 
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

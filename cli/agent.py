@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
+from sidecars.layout import STATUS_PORT
+
 if TYPE_CHECKING:
     from agent.settings import AgentSettings
 
@@ -40,7 +42,9 @@ def run(
     ] = Path("/run/meshwright"),
     envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.")] = "envoy",
     admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
-    status: Annotated[str, typer.Option(metavar="HOST:PORT", help="Probes and metrics.")] = "0.0.0.0:15020",
+    status: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Probes and metrics; [::] is both families.")
+    ] = "0.0.0.0:15020",
     protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
     application_port: Annotated[
         list[int] | None, typer.Option(help="Not ready before a listener serves it; repeat for more.")
@@ -138,6 +142,25 @@ def _run(settings: "AgentSettings", log_level: str) -> None:
         _fail(error)
     if ending is Ending.EXHAUSTED:
         _fail(f"{ending.value}; its own words are above")
+
+
+@agent.command()
+def wait(
+    status: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
+    ] = f"127.0.0.1:{STATUS_PORT}",
+    seconds: Annotated[float, typer.Option(help="At most so long.")] = 60.0,
+) -> None:
+    """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
+    from agent.settings import HostPort
+    from agent.waiting import until_ready
+
+    try:
+        words = until_ready(HostPort.parse(status), seconds)
+    except ValueError as error:
+        _fail(f"--status is {error}")
+    if words:
+        _fail(f"not ready after {seconds:g} s: {words}")
 
 
 @agent.command()

@@ -17,10 +17,6 @@ class UnknownDriverError(DriverError):
     """The driver chosen is not registered; the message lists those that are."""
 
 
-class NotChosenError(DriverError):
-    """The driver was asked for before one was chosen."""
-
-
 class NotADriverError(DriverError):
     """An entry point leads to something that is no driver, or cannot be imported."""
 

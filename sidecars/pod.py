@@ -9,6 +9,7 @@ from certs.material import ProxyCertificate
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace
+from mesh.workload import Transparent
 from sidecars.layout import ProbeKind
 from sidecars.selection import Selection
 
@@ -70,6 +71,7 @@ class InjectorContext:
     trust_bundle: bytes = field(default=b"", repr=False)
     kubernetes: KubernetesClient | None = None
     image_pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
+    interception: Transparent = field(default_factory=Transparent)
     exclusions: Exclusions = field(default_factory=Exclusions)
     original_probes: tuple[OriginalProbe, ...] = ()
     dry_run: bool = False

@@ -1,4 +1,7 @@
-"""Sidecar drivers by name: registered once each, one of them chosen."""
+"""Sidecar drivers by name: found where they are installed, registered once each.
+
+Which of them is whose is chosen by `selection`: there is no driver to be called that was not chosen there.
+"""
 
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -9,8 +12,6 @@ from sidecars.errors import (
     DuplicateDriverError,
     NoDriverError,
     NotADriverError,
-    NotChosenError,
-    UnknownDriverError,
 )
 
 GROUP: Final = "meshwright.sidecars"
@@ -18,11 +19,10 @@ GROUP: Final = "meshwright.sidecars"
 
 
 class DriverRegistry:
-    """The drivers of this process, and the one that the mesh uses."""
+    """The drivers of this process."""
 
     def __init__(self) -> None:
         self._drivers: dict[str, SidecarDriver] = {}
-        self._chosen: SidecarDriver | None = None
 
     @classmethod
     def discover(cls, found: Iterable[EntryPoint] | None = None) -> Self:
@@ -34,38 +34,19 @@ class DriverRegistry:
         return registry
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the registered drivers, sorted."""
-        return tuple(sorted(self._drivers))
-
-    @property
-    def chosen(self) -> SidecarDriver:
-        """Return the driver in use; raise NotChosenError before `choose`."""
-        if self._chosen is None:
-            raise NotChosenError("no sidecar driver has been chosen yet")
-        return self._chosen
-
-    @property
     def drivers(self) -> Mapping[str, SidecarDriver]:
-        """Return the registered drivers by name."""
-        return {name: self._drivers[name] for name in self.names}
+        """Return the registered drivers by name, sorted; raise NoDriverError if there is none."""
+        if not self._drivers:
+            raise NoDriverError(
+                "no sidecar driver is registered; is the package installed with its entry points?"
+            )
+        return dict(sorted(self._drivers.items()))
 
     def register(self, driver: SidecarDriver) -> None:
         """Add a driver; raise DuplicateDriverError if its name is taken."""
         if driver.name in self._drivers:
             raise DuplicateDriverError(f"sidecar driver {driver.name!r} is registered twice")
         self._drivers[driver.name] = driver
-
-    def choose(self, name: str) -> SidecarDriver:
-        """Take the driver of that name into use and return it; raise if there is none."""
-        if not self._drivers:
-            raise NoDriverError(
-                "no sidecar driver is registered; is the package installed with its entry points?"
-            )
-        if name not in self._drivers:
-            raise UnknownDriverError(f"sidecar driver {name!r} is unknown; known: {', '.join(self.names)}")
-        self._chosen = self._drivers[name]
-        return self._chosen
 
 
 def _load(point: EntryPoint) -> SidecarDriver:

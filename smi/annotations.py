@@ -2,6 +2,8 @@
 
     meshwright.dev/permissive: "true"                        # Namespace: accept every client of the mesh
     meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: be told of no more
+    meshwright.dev/interception-capture: tproxy              # Pod: how inbound connections are captured
+    meshwright.dev/interception-ipv6: "true"                 # Pod: capture IPv6 as well
 
 Their values are text, as Kubernetes has it; a value that is not understood refuses the object.
 """
@@ -10,10 +12,13 @@ from typing import Final
 
 from mesh.names import Namespace, ServiceName, is_dns_label
 from mesh.service import Egress, ServicePattern
+from mesh.workload import Capture, Transparent
 from smi.fields import Fields
 
 PERMISSIVE: Final = "meshwright.dev/permissive"
 EGRESS_SERVICES: Final = "meshwright.dev/egress-services"
+CAPTURE: Final = "meshwright.dev/interception-capture"
+IPV6: Final = "meshwright.dev/interception-ipv6"
 
 ANY: Final = "*"
 NONE: Final = "none"
@@ -25,16 +30,16 @@ _EGRESS_RULE: Final = (
 
 def permissive(annotations: Fields) -> bool | None:
     """Read whether a namespace's workloads accept every client of the mesh, None where it is not said."""
-    match annotations.text(PERMISSIVE):
-        case None:
-            return None
-        case "true":
-            return True
-        case "false":
-            return False
-        case _:
-            annotations.wrong(PERMISSIVE, 'must be "true" or "false"')
-            return None
+    return _flag(annotations, PERMISSIVE)
+
+
+def interception(annotations: Fields) -> Transparent:
+    """Read how a pod's traffic is led through its proxy: by REDIRECT, and IPv4 alone, where it is not said.
+
+    The rules in the pod and the listeners of its proxy are both made of it.
+    """
+    capture = annotations.choice(CAPTURE, tuple(Capture), Capture.REDIRECT)
+    return Transparent(Capture(capture), _flag(annotations, IPV6) or False)
 
 
 def egress_services(annotations: Fields) -> Egress:
@@ -49,6 +54,19 @@ def egress_services(annotations: Fields) -> Egress:
     if len(known) < len(set(found)):
         annotations.wrong(EGRESS_SERVICES, _EGRESS_RULE)
     return tuple(sorted(known, key=str))
+
+
+def _flag(annotations: Fields, name: str) -> bool | None:
+    match annotations.text(name):
+        case None:
+            return None
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            annotations.wrong(name, 'must be "true" or "false"')
+            return None
 
 
 def _pattern(text: str) -> ServicePattern | None:

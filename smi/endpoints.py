@@ -7,7 +7,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, ProxyUuid, ServiceAccountName, ServiceName, is_dns_label
 from mesh.objects import EndpointSlice
 from mesh.workload import Workload, WorkloadKey, WorkloadPort
-from smi.annotations import egress_services
+from smi.annotations import egress_services, interception
 from smi.codes import Code
 from smi.core import is_tcp
 from smi.fields import Fields
@@ -53,6 +53,7 @@ def pod(manifest: Manifest) -> Workload | None:
         uuid=None if uuid is None else ProxyUuid(uuid),
         ports=_container_ports(spec),
         labels=labels,
+        interception=interception(annotations),
         driver=sidecar_driver(manifest),
         egress=egress_services(annotations),
     )

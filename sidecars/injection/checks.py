@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from mesh.workload import Capture, Transparent
 from sidecars.errors import AlreadyPatchedError, CannotPatchError
 from sidecars.injection import names
 from sidecars.injection.sidecar import Sidecar
-from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, ProbeKind
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT, ProbeKind
 from sidecars.pod import InjectorContext, Pod, PodOs
 
 _TAKEN_PORTS: Final = (OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
@@ -41,13 +42,16 @@ def _reasons(
     if {each.get("name") for each in spec.get("volumes", ())} & set(names.VOLUMES):
         yield "spec.volumes has a volume of one of the sidecar's names"
     if not sidecar.intercepts:
+        if context.interception != Transparent():
+            driver = context.selection.driver
+            yield f"its annotations say how its traffic is captured, and driver {driver} captures none"
         return
     yield from _too_early(spec)
     if context.os is PodOs.WINDOWS:
         yield "on Windows a pod's traffic cannot be led through a proxy: there are no iptables, and no agent"
     if spec.get("hostNetwork"):
         yield "spec.hostNetwork is true: the traffic of the whole node would be led through this sidecar"
-    yield from _conflicts(spec, containers)
+    yield from _conflicts(spec, containers, context.interception.capture)
 
 
 def _too_early(spec: Mapping[str, Any]) -> Iterator[str]:
@@ -63,11 +67,14 @@ def _too_early(spec: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _conflicts(spec: Mapping[str, Any], containers: tuple[Mapping[str, Any], ...]) -> Iterator[str]:
+def _conflicts(
+    spec: Mapping[str, Any], containers: tuple[Mapping[str, Any], ...], capture: Capture
+) -> Iterator[str]:
+    taken = (*_TAKEN_PORTS, TPROXY_PORT) if capture is Capture.TPROXY else _TAKEN_PORTS
     for each in containers:
         context = {**spec.get("securityContext", {}), **each.get("securityContext", {})}
         if context.get("runAsUser") == PROXY_UID:
             yield f"container {each.get('name')} runs as user {PROXY_UID}: nothing that it sends is captured"
         for port in each.get("ports", ()):
-            if port.get("containerPort") in _TAKEN_PORTS:
+            if port.get("containerPort") in taken:
                 yield f"container {each.get('name')} has port {port['containerPort']}, which is the sidecar's"

@@ -1,7 +1,8 @@
 """What an injector must know of a pod: from MeshConfig, the pod's namespace, and the pod itself. Pure.
 
-A pod's annotations have the names that Open Service Mesh gave them; their lists, with commas between the
-entries, are added to those of MeshConfig:
+How its traffic is captured is said by annotations of our own (`smi.annotations.interception`). What is not
+captured is said by those that Open Service Mesh named; their lists, with commas between the entries, are
+added to those of MeshConfig:
 
     openservicemesh.io/inbound-port-exclusion-list: "9100"
     openservicemesh.io/outbound-port-exclusion-list: "6379, 27017"
@@ -16,13 +17,16 @@ from typing import Any, Final
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName, is_dns_label
-from mesh.objects import NamespaceObject
-from mesh.workload import DRIVER_ANNOTATION
+from mesh.objects import NamespaceObject, Origin
+from mesh.workload import DRIVER_ANNOTATION, Transparent
 from sidecars.errors import CannotPatchError
 from sidecars.injection.probes import originals
 from sidecars.pod import InjectorContext, KubernetesClient, Pod, PodOs, PullPolicy
 from sidecars.selection import select
+from smi import annotations as our_own
 from smi.endpoints import SERVICE_ANNOTATION
+from smi.fields import Fields
+from smi.notes import Notes
 
 INBOUND_PORTS: Final = "openservicemesh.io/inbound-port-exclusion-list"
 OUTBOUND_PORTS: Final = "openservicemesh.io/outbound-port-exclusion-list"
@@ -73,10 +77,20 @@ def injector_context(
         trust_bundle=injector.trust_bundle,
         kubernetes=injector.kubernetes,
         image_pull_policy=injector.image_pull_policy,
+        interception=interception(annotations),
         exclusions=exclusions(config.exclusions, annotations),
         original_probes=originals(pod),
         dry_run=dry_run,
     )
+
+
+def interception(annotations: Mapping[str, str]) -> Transparent:
+    """Return how the pod wants its traffic captured, as the control plane will read it there."""
+    notes = Notes(Origin("pod"))
+    found = our_own.interception(Fields(annotations, "metadata.annotations", notes))
+    for problem in notes.problems:
+        raise CannotPatchError(f"{problem.field} is {problem.value}: {problem.expected}")
+    return found
 
 
 def exclusions(mesh_wide: Exclusions, annotations: Mapping[str, str]) -> Exclusions:

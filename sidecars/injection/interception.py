@@ -6,10 +6,12 @@ from typing import Any
 
 from mesh.config import Exclusions
 from mesh.names import Port
+from mesh.workload import Capture, Transparent
 from sidecars.errors import CannotPatchError
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, STATUS_PORT
 from sidecars.pod import InjectorContext
+from smi.annotations import IPV6
 
 
 def init_container(context: InjectorContext, image: str) -> dict[str, Any]:
@@ -19,7 +21,7 @@ def init_container(context: InjectorContext, image: str) -> dict[str, Any]:
         "image": image,
         "imagePullPolicy": context.image_pull_policy.value,
         "command": ["meshwright", "intercept"],
-        "args": list(arguments(context.exclusions)),
+        "args": list(arguments(context.interception, context.exclusions)),
         "securityContext": {
             "runAsUser": 0,
             "runAsGroup": 0,
@@ -31,16 +33,20 @@ def init_container(context: InjectorContext, image: str) -> dict[str, Any]:
     }
 
 
-def arguments(excluded: Exclusions) -> tuple[str, ...]:
+def arguments(how: Transparent, excluded: Exclusions) -> tuple[str, ...]:
     """Return the options of `meshwright intercept`; the agent's own port is never captured."""
     found = ["--uid", str(PROXY_UID)]
+    if how.capture is not Capture.REDIRECT:
+        found += ["--capture", how.capture.value]
+    if how.ipv6:
+        found += ["--ipv6"]
     found += ["--exclude-inbound-ports", _ports((*excluded.inbound_ports, Port(STATUS_PORT)))]
     if excluded.outbound_ports:
         found += ["--exclude-outbound-ports", _ports(excluded.outbound_ports)]
     if excluded.ranges_included is not None:
-        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included)]
+        found += ["--include-outbound-ranges", _ranges("included", excluded.ranges_included, how)]
     if excluded.ranges_excluded:
-        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded)]
+        found += ["--exclude-outbound-ranges", _ranges("excluded", excluded.ranges_excluded, how)]
     return tuple(found)
 
 
@@ -51,8 +57,8 @@ def _ports(ports: Iterable[Port]) -> str:
     return ",".join(str(port) for port in sorted(set(ports)))
 
 
-def _ranges(which: str, ranges: tuple[str, ...]) -> str:
-    """Return ranges as the command reads them; IPv4 alone, which is what is captured."""
+def _ranges(which: str, ranges: tuple[str, ...], how: Transparent) -> str:
+    """Return ranges as the command reads them, of what is captured."""
     if not ranges:
         raise CannotPatchError(f"the list of {which} outbound ranges is empty: leave it out")
     found = []
@@ -61,8 +67,10 @@ def _ranges(which: str, ranges: tuple[str, ...]) -> str:
             network = ip_network(text)
         except ValueError as error:
             raise CannotPatchError(f"{which} outbound range {text!r}: {error}") from error
-        if network.version != 4:
-            raise CannotPatchError(f"{which} outbound range {text}: only IPv4 is captured in pods")
+        if network.version == 6 and not how.ipv6:
+            raise CannotPatchError(
+                f"{which} outbound range {text}: only IPv4 is captured here, without the annotation {IPV6}"
+            )
         if network.prefixlen == 0 and which == "excluded":
             raise CannotPatchError(f"{which} outbound range {text} excludes everything")
         found.append(network)

@@ -35,7 +35,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     spec = pod["spec"]
     made = container(context, sidecar, _image(context))
     if context.os is PodOs.LINUX:
-        made["securityContext"] = confined()
+        made["securityContext"] = confined(raw_sockets=sidecar.raw_sockets)
     found = context.original_probes or probes.originals(context.pod)
     kept = tuple(each for each in found if sidecar.carries_out_probes and probes.is_rewritten(each))
     for each in all_containers(pod):

@@ -2,11 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from mesh.workload import Capture
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, READY_PATH, STATUS_PORT
 from sidecars.pod import InjectorContext
+
+_WITH_RAW_SOCKETS: Final = (
+    "setpriv",
+    *("--reuid", str(PROXY_UID), "--regid", str(PROXY_UID), "--clear-groups"),
+    *("--inh-caps", "-all,+net_raw", "--ambient-caps", "+net_raw", "--"),
+)
+"""Listening for TPROXY takes CAP_NET_RAW, which Kubernetes gives to no container that begins as another user
+than root: capabilities that are added are lost where a process is not root, unless they are ambient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +23,15 @@ class Sidecar:
     """A container by its differences between drivers.
 
     `intercepts`: the pod's traffic is led through it, which Linux can. `carries_out_probes`: it answers the
-    rewritten probes, as the agent does. `ready_port` None leaves its readiness to itself.
+    rewritten probes, as the agent does. `ready_port` None leaves its readiness to itself. `raw_sockets`: its
+    command begins as root, and becomes the proxy's user with CAP_NET_RAW alone.
     """
 
     arguments: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     intercepts: bool = False
+    raw_sockets: bool = False
     carries_out_probes: bool = False
     ready_port: int | None = None
 
@@ -33,16 +44,20 @@ def control_plane(context: InjectorContext) -> str:
 
 def agent_sidecar(context: InjectorContext) -> Sidecar:
     """Return the sidecar that is the agent, with Envoy below it."""
+    how = context.interception
+    both_families = ("--status", f"[::]:{STATUS_PORT}") if how.ipv6 else ()
     return Sidecar(
-        command=("meshwright", "agent"),
+        command=(*(_WITH_RAW_SOCKETS if how.capture is Capture.TPROXY else ()), "meshwright", "agent"),
         arguments=(
             *("--credentials", names.CREDENTIALS_DIRECTORY),
             *("--ads", control_plane(context)),
             *("--run", f"{names.RUN_DIRECTORY}/agent"),
             *("--probes", f"{names.POD_DIRECTORY}/{names.PROBES_FILE}"),
             *("--envoy-log-level", context.config.sidecar.log_level),
+            *both_families,
         ),
         intercepts=True,
+        raw_sockets=how.capture is Capture.TPROXY,
         carries_out_probes=True,
         ready_port=STATUS_PORT,
     )
@@ -77,8 +92,20 @@ def container(context: InjectorContext, sidecar: Sidecar, image: str) -> dict[st
     return made
 
 
-def confined() -> dict[str, Any]:
-    """Return a security context without any right: the proxy's user, on Linux."""
+def confined(*, raw_sockets: bool) -> dict[str, Any]:
+    """Return a security context for Linux without any right, as the proxy's user.
+
+    With `raw_sockets` it is root that may become that user and hand CAP_NET_RAW on, and nothing else.
+    """
+    if raw_sockets:
+        return {
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "runAsNonRoot": False,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"add": ["NET_RAW", "SETGID", "SETUID"], "drop": ["ALL"]},
+        }
     return {
         "runAsUser": PROXY_UID,
         "runAsGroup": PROXY_UID,

@@ -61,7 +61,7 @@ class Machine:
     def socket(self, family: socket.AddressFamily, uid: int) -> socket.socket:
         """Return a TCP socket of this machine and user."""
         made = self.do(lambda: socket.socket(family, socket.SOCK_STREAM), uid)
-        made.settimeout(3)
+        made.settimeout(15)
         return made
 
 
@@ -162,7 +162,7 @@ def machine() -> Iterator[Machine]:
 
 
 def _until_apart(pid: int) -> None:
-    limit = time.monotonic() + 10
+    limit = time.monotonic() + 60
     while Path(f"/proc/{pid}/comm").read_text() != "sleep\n":
         assert time.monotonic() < limit
         time.sleep(0.005)

@@ -127,7 +127,7 @@ class Meshed:
         made = await cls.without_agents(state, family, how, envoy, ends)
         await asyncio.gather(*(made.agent(name, capabilities) for name in ADDRESSES))
         await made.intercept(how)
-        await until(made.serves, 30)
+        await until(made.serves)
         return made
 
     @classmethod
@@ -173,7 +173,7 @@ class Meshed:
         with (self.state / "serve.log").open("ab") as log:
             self.serving = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
         self.ends.push_async_callback(_gone, self.serving)
-        await until(self._answers, 40)
+        await until(self._answers)
 
     async def _answers(self) -> bool:
         assert self.serving is not None
@@ -258,7 +258,7 @@ class Meshed:
         made = Agent(process, folder, ADMIN, STATUS, get)
         self.agents[name] = made
         self.ends.push_async_callback(end, made)
-        await until(made.ready, 40)
+        await until(made.ready)
         return made
 
     def _program(self) -> Path:

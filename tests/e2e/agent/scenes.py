@@ -115,7 +115,7 @@ class Scene:
     async def agent(self, uuid: str, *more: str) -> Agent:
         """Start an agent and wait until its proxy is ready."""
         made = await self.start(uuid, *more)
-        await until(made.ready, 40)
+        await until(made.ready)
         return made
 
     async def start(self, uuid: str, *more: str) -> Agent:
@@ -140,7 +140,7 @@ async def end(agent: Agent) -> None:
     """End an agent, if it runs."""
     if agent.process.returncode is None:
         agent.process.terminate()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await agent.process.wait()
 
 
@@ -160,7 +160,7 @@ async def get_from(place: Place, url: str, method: str = "GET", **headers: str) 
     """Ask from a place."""
     try:
         async with place.session() as session:
-            answer = await session.request(method, url, headers=headers, timeout=aiohttp.ClientTimeout(5))
+            answer = await session.request(method, url, headers=headers, timeout=aiohttp.ClientTimeout(15))
             return answer.status, await answer.text()
     except (aiohttp.ClientError, OSError, TimeoutError):
         return 0, ""
@@ -188,7 +188,7 @@ def when(condition: Callable[[], bool]) -> Awaitable[None]:
     async def holds() -> bool:
         return condition()
 
-    return until(holds, 30)
+    return until(holds)
 
 
 async def answered() -> bool:

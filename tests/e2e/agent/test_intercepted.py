@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.envoy,
     pytest.mark.root,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(400),
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 TRANSPARENT = ("net_raw",)
@@ -128,7 +128,7 @@ async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:
         await meshed.crash()
         await under.more(100)
         await meshed.serve()
-        await until(meshed.synced, 40)
+        await until(meshed.synced)
         await under.more(100)
         _say(meshed, "the control plane killed and back", under.every - before)
         assert set(under.every - before) == {"200"}
@@ -183,7 +183,7 @@ async def test_tproxy_without_the_capability_is_said_and_touches_nothing_else(
             said = [each for each in found if each["code"] == "resource-rejected"]
             return [each["field"] for each in said] == ["listener inbound-listener-tproxy"]
 
-        await until(rejected, 20)
+        await until(rejected)
         _, text = await agent.get(f"{agent.admin}/listeners")
         names = {line.partition("::")[0] for line in text.splitlines()}
         assert names == {"inbound-listener", "outbound-listener"}
@@ -213,8 +213,8 @@ async def _killed(meshed: Meshed, name: str) -> None:
     known = agent.started()
     os.kill(known[-1], signal.SIGKILL)
     await when(lambda: len(agent.started()) > len(known))
-    await until(agent.ready, 30)
-    await until(meshed.serves, 30)
+    await until(agent.ready)
+    await until(meshed.serves)
 
 
 async def _hot_restarted(meshed: Meshed, name: str) -> None:
@@ -226,7 +226,7 @@ async def _hot_restarted(meshed: Meshed, name: str) -> None:
     async def new() -> bool:
         return await agent.epoch() == epoch + 1
 
-    await until(new, 40)
+    await until(new)
     await when(lambda: not is_alive(agent.started()[-2]))
 
 

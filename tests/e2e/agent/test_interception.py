@@ -300,7 +300,7 @@ def _old_connection(scene: Scene) -> Iterator[tuple[socket.socket, socket.socket
         client = scene.client.socket(AF_INET, 0)
         client.connect((WORKLOAD[AF_INET], 9999))
         accepted, _ = server.accept()
-        accepted.settimeout(3)
+        accepted.settimeout(15)
     with client, accepted:
         yield client, accepted
 

@@ -11,12 +11,12 @@ import structlog
 from demo.bookstore import Bookstore
 from demo.topology import BOOKBUYER, STORE_V1, Mode
 from tests.e2e.agent.conftest import missing_for_namespaces
-from tests.e2e.test_control_plane import all_connected, running, under_load, until_bought
+from tests.e2e.test_control_plane import all_connected, running, sold_by, under_load, until_bought
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.root,
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 _log = structlog.get_logger(__name__)
@@ -40,6 +40,8 @@ async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(envoy: str, tmp_p
                 "another Envoy", lambda: envoys(bookstore, BOOKBUYER.name) not in ([], [first])
             )
             await bookstore.supervisor.until("all back", lambda: all_connected(bookstore))
+            # The old one's stream may have been there still when that was asked.
+            await bookstore.supervisor.until("sales again", lambda: sold_by(bookstore, STORE_V1.name))
             until_back = outcomes.copy()
             await until_bought(bookstore, outcomes, 200)
             since: Counter[str] = outcomes - until_back

@@ -1,7 +1,9 @@
 """The three files: read and judged, put where Envoy reads them, watched."""
 
 import asyncio
+import itertools
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -81,8 +83,46 @@ def test_an_override_is_laid_over_a_bootstrap() -> None:
         merged(text, "[]")
 
 
-async def test_changes_are_noticed_by_event_by_link_and_by_looking(tmp_path: Path) -> None:
-    """A file written, a directory's link swapped as Kubernetes does it, and a link into a place unwatched."""
+def _swap(folder: Path, number: int) -> None:
+    """Have the file by way of a directory's link, and swap that, as Kubernetes does it."""
+    (folder / f"..{number}").mkdir(exist_ok=True)
+    (folder / f"..{number}" / "file").write_text(str(number))
+    (folder / ".new").symlink_to(f"..{number}")
+    (folder / ".new").replace(folder / "..data")
+    if number == 1:
+        (folder / "file").symlink_to("..data/file")
+
+
+def _write(folder: Path, number: int) -> None:
+    """Write the file where it stands."""
+    (folder / "file").write_text(str(number))
+
+
+def _edit(folder: Path, number: int) -> None:
+    """Replace the file, as editors do."""
+    (folder / ".file.swp").write_text(str(number))
+    (folder / ".file.swp").replace(folder / "file")
+
+
+@pytest.mark.parametrize("change", [_swap, _write, _edit])
+async def test_a_change_is_noticed_by_its_event(tmp_path: Path, change: Callable[[Path, int], None]) -> None:
+    """Long before the next look, whichever way it is made."""
+    change(tmp_path, 1)
+    found = changes([tmp_path], (tmp_path / "file").read_text, look_seconds=3600, quiet_seconds=0.02)
+    async with asyncio.timeout(60):
+        assert await anext(found) == "1"
+        noticed = asyncio.ensure_future(anext(found))
+        # Nobody says when the watch has begun: what was changed before that has no event.
+        for number in itertools.count(2):
+            change(tmp_path, number)
+            if (await asyncio.wait({noticed}, timeout=0.2))[0]:
+                break
+        assert int(noticed.result()) > 1
+    await found.aclose()
+
+
+async def test_changes_are_noticed_by_looking(tmp_path: Path) -> None:
+    """Those without an event, too: behind a link into a place that nobody watches."""
     watched, elsewhere = tmp_path / "watched", tmp_path / "elsewhere"
     for number in (1, 2):
         (watched / f"..{number}").mkdir(parents=True)
@@ -92,7 +132,7 @@ async def test_changes_are_noticed_by_event_by_link_and_by_looking(tmp_path: Pat
     (watched / "..data").symlink_to("..1")
     (watched / "file").symlink_to("..data/file")
     found = changes([watched], (watched / "file").read_text, look_seconds=0.05, quiet_seconds=0.02)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await anext(found) == "1"
         (watched / ".new").symlink_to("..2")
         (watched / ".new").replace(watched / "..data")

@@ -8,6 +8,7 @@ from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSe
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid
 from mesh.objects import NamespaceObject
+from mesh.workload import Capture, Transparent
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.errors import CannotPatchError, UnknownDriverError
 from sidecars.injection.context import (
@@ -26,6 +27,8 @@ from sidecars.selection import Selection
 INJECTOR = Injector("mesh", Namespace("system"), {"envoy": 15128, "document": 15129}, trust_bundle=b"roots")
 SHOP = NamespaceObject(Namespace("shop"))
 DRIVER = "meshwright.dev/sidecar-driver"
+CAPTURE = "meshwright.dev/interception-capture"
+IPV6 = "meshwright.dev/interception-ipv6"
 NODE_OS = {"nodeSelector": {"kubernetes.io/os": "windows"}}
 PROBE = {"tcpSocket": {"port": 1}}
 MESH_WIDE = Exclusions((Port(9100),), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.0/16",))
@@ -151,6 +154,34 @@ def test_the_proxy_is_named_as_its_pod_will_be_read(
 ) -> None:
     """By the primary service: the annotation's, else that of the ServiceAccount's name."""
     assert str(context(pod(annotations, **spec)).proxy) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({}, Transparent()),
+        ({CAPTURE: "tproxy"}, Transparent(Capture.TPROXY)),
+        ({IPV6: "true"}, Transparent(ipv6=True)),
+        ({CAPTURE: "redirect", IPV6: "false"}, Transparent()),
+    ],
+)
+def test_a_pod_says_how_its_traffic_is_captured(annotations: dict[str, str], expected: Transparent) -> None:
+    """By the annotations that the control plane reads of it, too."""
+    assert context(pod(annotations)).interception == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        (CAPTURE, "TPROXY", 'is "TPROXY": must be one of redirect, tproxy'),
+        (IPV6, "yes", 'is "yes": must be "true" or "false"'),
+    ],
+)
+def test_a_capture_that_is_none_is_refused(name: str, text: str, words: str) -> None:
+    """By its name, with what it must be."""
+    with pytest.raises(CannotPatchError) as refused:
+        context(pod({name: text}))
+    assert str(refused.value) == f"metadata.annotations.{name} {words}"
 
 
 def test_what_cannot_be_is_said() -> None:

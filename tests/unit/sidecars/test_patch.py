@@ -20,6 +20,7 @@ from cli.main import app
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port
+from mesh.workload import Capture, Transparent
 from sidecars.document.driver import DocumentDriver
 from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
@@ -101,10 +102,13 @@ def context(pod: dict[str, Any], **changes: Any) -> InjectorContext:
 EXCLUSIONS = Exclusions(
     tuple(map(Port, range(9000, 9020))), (Port(5432), Port(3306)), ("10.0.0.0/8",), ("10.9.0.0/16",)
 )
+BOTH_FAMILIES = Exclusions(ranges_included=("10.0.0.0/8", "fd00::/8"), ranges_excluded=("fd00:1::/32",))
 CASES: dict[str, tuple[SidecarDriver, InjectorContext]] = {
     "plain": (EnvoyDriver(), context(PLAIN)),
     "probes": (EnvoyDriver(), context(PROBED)),
     "exclusions": (EnvoyDriver(), context(PLAIN, exclusions=EXCLUSIONS)),
+    "tproxy": (EnvoyDriver(), context(PLAIN, interception=Transparent(Capture.TPROXY))),
+    "ipv6": (EnvoyDriver(), context(PLAIN, interception=Transparent(ipv6=True), exclusions=BOTH_FAMILIES)),
     "dry-run": (EnvoyDriver(), context(PLAIN, dry_run=True, image_pull_policy=PullPolicy.ALWAYS)),
     "document": (DocumentDriver(), context(PROBED, selection=DOCUMENT)),
     "document-windows": (DocumentDriver(), context(PLAIN, selection=DOCUMENT, os=PodOs.WINDOWS)),
@@ -154,7 +158,9 @@ def test_the_agent_reads_the_probes_and_its_options() -> None:
     sidecar = pod["spec"]["containers"][0]
     asked = {part for part in sidecar["args"] if part.startswith("--")}
     assert asked <= _options(agent_command.registered_callback)
-    init = EnvoyDriver().patch(context(PLAIN, exclusions=EXCLUSIONS))["spec"]["initContainers"][-1]
+    how = Transparent(Capture.TPROXY, ipv6=True)
+    captured = EnvoyDriver().patch(context(PLAIN, exclusions=EXCLUSIONS, interception=how))
+    init = captured["spec"]["initContainers"][-1]
     (intercept,) = [each for each in app.registered_commands if each.name == "intercept" or _named(each)]
     assert {part for part in init["args"] if part.startswith("--")} <= _options(intercept)
     given = init["args"][init["args"].index("--exclude-inbound-ports") + 1]
@@ -199,6 +205,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "the proxy's user": (_container(securityContext={"runAsUser": 1500}), {}, "runs as user 1500"),
     "the pod's user": (_with(securityContext={"runAsUser": 1500}), {}, "runs as user 1500"),
     "the proxy's port": (_container(ports=[{"containerPort": 15003}]), {}, "has port 15003"),
+    "TPROXY's port": (
+        _container(ports=[{"containerPort": 15006}]),
+        {"interception": Transparent(Capture.TPROXY)},
+        "has port 15006, which is the sidecar's",
+    ),
     "a volume": (_with(volumes=[{"name": names.RUN_VOLUME}]), {}, "has a volume of one of the sidecar's"),
     "a port's name": (
         _container(livenessProbe={"httpGet": {"port": "web"}}),
@@ -227,6 +238,28 @@ def test_what_cannot_be_is_refused(name: str) -> None:
     pod, changes, words = REFUSED[name]
     with pytest.raises(CannotPatchError, match=words):
         EnvoyDriver().patch(context(pod, **changes))
+
+
+def test_capture_is_for_drivers_that_capture() -> None:
+    """A pod that asks another driver for it would not get what it asks for; without a word, it is patched."""
+    known = context(PLAIN, selection=DOCUMENT)
+    with pytest.raises(
+        CannotPatchError, match="how its traffic is captured, and driver document captures none"
+    ):
+        DocumentDriver().patch(replace(known, interception=Transparent(Capture.TPROXY)))
+    assert restored(DocumentDriver().patch(known)) == PLAIN
+
+
+def test_tproxy_s_user_is_the_proxy_s() -> None:
+    """The container begins as root with three rights, and its command leaves all but one of them behind."""
+    made = EnvoyDriver().patch(context(PLAIN, interception=Transparent(Capture.TPROXY)))
+    sidecar = made["spec"]["containers"][0]
+    command, security = sidecar["command"], sidecar["securityContext"]
+    assert command[command.index("--reuid") + 1] == command[command.index("--regid") + 1] == "1500"
+    assert command[command.index("--inh-caps") + 1] == "-all,+net_raw"
+    assert command[command.index("--") + 1 :] == ["meshwright", "agent"]
+    assert security["capabilities"] == {"add": ["NET_RAW", "SETGID", "SETUID"], "drop": ["ALL"]}
+    assert security["allowPrivilegeEscalation"] is False
 
 
 def test_probes_that_were_rewritten_before_are_given_as_they_were() -> None:

@@ -4,69 +4,57 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from controller.drivers import MeshDrivers
 from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.errors import (
-    DuplicateDriverError,
-    NoDriverError,
-    NotADriverError,
-    NotChosenError,
-    UnknownDriverError,
-)
+from sidecars.errors import DuplicateDriverError, NoDriverError, NotADriverError, UnknownDriverError
 from sidecars.registry import GROUP, DriverRegistry
 from tests.unit.sidecars.paper import Paper
 
 
-def test_the_chosen_driver_is_given() -> None:
-    """Of several drivers the one chosen by name is given, and another choice changes it."""
+def test_drivers_are_known_by_name() -> None:
+    """In the order of their names, whichever was registered first."""
     registry = DriverRegistry()
     paper, envoy = Paper(), EnvoyDriver()
     registry.register(paper)
     registry.register(envoy)
-    assert registry.names == ("envoy", "paper")
-    assert registry.choose("envoy").name == registry.chosen.name == envoy.name
-    assert registry.choose("paper").name == registry.chosen.name == paper.name
+    assert list(registry.drivers.items()) == [("envoy", envoy), ("paper", paper)]
 
 
 def test_nothing_registered() -> None:
-    """Choosing when nothing is registered says so."""
+    """Where nothing is installed, whoever asks for drivers is told so."""
     with pytest.raises(NoDriverError, match="no sidecar driver is registered"):
-        DriverRegistry().choose("envoy")
+        _ = DriverRegistry.discover([]).drivers
 
 
 def test_one_name_twice() -> None:
-    """A second driver of one name is refused and the first stays."""
+    """A second driver of one name is refused and the first stays; two packages that ship one are found."""
     registry = DriverRegistry()
-    registry.register(EnvoyDriver())
+    first = EnvoyDriver()
+    registry.register(first)
     with pytest.raises(DuplicateDriverError, match="'envoy' is registered twice"):
         registry.register(EnvoyDriver())
-    assert registry.names == ("envoy",)
+    assert registry.drivers["envoy"] is first
+    value = "sidecars.envoy.driver:EnvoyDriver"
+    with pytest.raises(DuplicateDriverError, match="'envoy' is registered twice"):
+        DriverRegistry.discover([EntryPoint(name, value, GROUP) for name in ("envoy", "mine")])
 
 
-def test_an_unknown_name() -> None:
-    """Choosing an unknown driver names the known ones, and leaves the choice as it was."""
+def test_none_can_be_called_before_one_is_chosen() -> None:
+    """The mesh's drivers are made with the choice of one, and not at all without."""
     registry = DriverRegistry()
-    registry.register(EnvoyDriver())
     registry.register(Paper())
-    registry.choose("paper")
-    with pytest.raises(UnknownDriverError, match="'pipy' is unknown; known: envoy, paper"):
-        registry.choose("pipy")
-    assert registry.chosen.name == "paper"
-
-
-def test_asked_before_chosen() -> None:
-    """Asking for the driver before one is chosen is an error of its own."""
-    registry = DriverRegistry()
+    with pytest.raises(UnknownDriverError, match="'envoy' is unknown; known: paper"):
+        MeshDrivers(registry.drivers, {})
     registry.register(EnvoyDriver())
-    with pytest.raises(NotChosenError):
-        _ = registry.chosen
+    assert MeshDrivers(registry.drivers, {}).drivers == registry.drivers
 
 
 def test_installed_drivers_are_found() -> None:
-    """The package's own entry point leads to the Envoy driver, which keeps the contract."""
-    registry = DriverRegistry.discover()
-    assert isinstance(registry.choose("envoy"), EnvoyDriver)
-    assert isinstance(registry.chosen, SidecarDriver)
+    """The package's own entry points lead to drivers that keep the contract."""
+    found = DriverRegistry.discover().drivers
+    assert isinstance(found["envoy"], EnvoyDriver)
+    assert all(isinstance(each, SidecarDriver) for each in found.values())
 
 
 @pytest.mark.parametrize(

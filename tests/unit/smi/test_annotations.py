@@ -5,13 +5,15 @@ import pytest
 from mesh.names import Namespace, ServiceName
 from mesh.objects import NamespaceObject
 from mesh.service import Egress, ServicePattern
-from mesh.workload import Workload
+from mesh.workload import Capture, Transparent, Workload
 from sidecars.injection import names
 from smi.own_names import INJECTED
 from tests.unit.smi.reading import complaints, reading, value
 
 EGRESS = "meshwright.dev/egress-services"
 PERMISSIVE = "meshwright.dev/permissive"
+CAPTURE = "meshwright.dev/interception-capture"
+IPV6 = "meshwright.dev/interception-ipv6"
 
 
 def namespace(annotations: str) -> str:
@@ -74,6 +76,38 @@ def test_what_is_no_service_is_refused(text: str) -> None:
     for write in (namespace, pod, workload):
         found = complaints(write(f'{{{EGRESS}: "{text}"}}'))
         assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{}", Transparent()),
+        (f"{{{CAPTURE}: redirect, {IPV6}: 'false'}}", Transparent()),
+        (f"{{{CAPTURE}: tproxy}}", Transparent(Capture.TPROXY)),
+        (f"{{{IPV6}: 'true'}}", Transparent(ipv6=True)),
+        (f"{{{CAPTURE}: tproxy, {IPV6}: 'true'}}", Transparent(Capture.TPROXY, ipv6=True)),
+    ],
+)
+def test_a_pod_says_how_it_is_intercepted(text: str, expected: Transparent) -> None:
+    """As a Workload does by `spec.interception`; without a word it is REDIRECT, of IPv4."""
+    found = value(pod(text))
+    assert isinstance(found, Workload)
+    assert found.interception == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "quoted"),
+    [
+        (CAPTURE, "TPROXY", '"TPROXY"'),
+        (CAPTURE, "none", '"none"'),
+        (IPV6, "'yes'", '"yes"'),
+        (IPV6, "true", "true"),
+    ],
+)
+def test_what_is_no_interception_is_refused(name: str, text: str, quoted: str) -> None:
+    """The whole Pod, by the annotation; a value that is no text is none either."""
+    found = complaints(pod(f"{{{name}: {text}}}"))
+    assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{name}", quoted)]
 
 
 @pytest.mark.parametrize(

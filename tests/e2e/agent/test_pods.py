@@ -1,0 +1,71 @@
+"""A patched pod's sidecar, begun with the rights that its security context leaves it."""
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from mesh.config import MeshConfig
+from mesh.identity import ProxyName
+from mesh.names import Namespace
+from mesh.workload import Capture, Transparent
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.pod import InjectorContext, PodOs
+from sidecars.selection import Selection
+from tests.e2e.agent.conftest import missing_for_namespaces
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+AGENT = ["meshwright", "agent"]
+NET_RAW = 1 << 13
+
+
+def _sidecar(how: Transparent) -> dict[str, Any]:
+    """Return the sidecar of a pod that is intercepted so."""
+    pod = {"metadata": {"name": "store-0"}, "spec": {"containers": [{"name": "store", "image": "store:1"}]}}
+    made = EnvoyDriver().patch(
+        InjectorContext(
+            pod=pod,
+            os=PodOs.LINUX,
+            namespace=Namespace("shop"),
+            mesh_name="mesh",
+            control_plane_namespace=Namespace("meshwright-system"),
+            proxy=ProxyName.parse("1.store.shop"),
+            config=MeshConfig(),
+            selection=Selection("envoy", "proxy:1", "", "init:1", 15128),
+            interception=how,
+        )
+    )
+    found: dict[str, Any] = made["spec"]["containers"][0]
+    return found
+
+
+def _confined(security: dict[str, Any]) -> list[str]:
+    """Return what begins a program as a container runtime does: this user, these rights and no new ones."""
+    added = [f"+{each.lower()}" for each in security["capabilities"].get("add", ())]
+    user = ["--reuid", str(security["runAsUser"]), "--regid", str(security["runAsGroup"]), "--clear-groups"]
+    assert security["capabilities"]["drop"] == ["ALL"]
+    assert security["allowPrivilegeEscalation"] is False
+    bounds = ["--bounding-set", ",".join(["-all", *added]), "--inh-caps", "-all", "--no-new-privs"]
+    return ["setpriv", *bounds, *user, "--"]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [(Transparent(), 0), (Transparent(Capture.TPROXY, ipv6=True), NET_RAW)]
+)
+def test_the_agent_is_the_proxy_s_user_with_no_more_than_it_needs(how: Transparent, expected: int) -> None:
+    """For TPROXY one right, which what it starts has too; and no other, whatever it began with."""
+    sidecar = _sidecar(how)
+    assert sidecar["command"][-2:] == AGENT
+    begun = [*_confined(sidecar["securityContext"]), *sidecar["command"][:-2]]
+    shown = subprocess.run(
+        [*begun, "sh", "-c", "id -u; id -g; sed -n 's/^CapEff:\\t*//p; s/^CapPrm:\\t*//p' /proc/self/status"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout.split()
+    assert shown[:2] == ["1500", "1500"]
+    assert [int(each, 16) for each in shown[2:]] == [expected, expected]

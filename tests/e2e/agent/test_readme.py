@@ -1,0 +1,104 @@
+"""The README's walk, typed as it stands there, on a machine of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import Machine, machine
+from tests.golden.live import until
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
+]
+ROOT = Path(__file__).parents[3]
+PLACE, LOOKING = "/tmp/hello", "meshwright proxies"  # what it says; the place is replaced
+AGENTS = ("127.0.0.1:15020", "127.0.0.1:15030")
+
+
+class Walker:
+    """Somebody who types what the README says, in a directory of the test's own."""
+
+    def __init__(self, at: Machine, folder: Path, envoy: str) -> None:
+        self.at = at
+        self._folder = folder
+        programs = [str(Path(sys.executable).parent), str(Path(envoy).parent), os.environ["PATH"]]
+        self._environment = {**os.environ, "PATH": os.pathsep.join(programs)}
+
+    def begin(self, text: str) -> subprocess.Popen[bytes]:
+        """Type lines; what they leave in the background goes on, and belongs to the group of this process."""
+        typed = text.replace(PLACE, str(self._folder))
+        with (self._folder.parent / "walk.log").open("ab") as log:
+            return subprocess.Popen(
+                [*self.at.enter, "bash", "-eu", "-c", typed],
+                cwd=ROOT,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def type(self, text: str) -> str:
+        """Type lines and return what they print."""
+        typed = text.replace(PLACE, str(self._folder))
+        return subprocess.run(
+            [*self.at.enter, "bash", "-c", typed],
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        ).stdout
+
+
+@pytest.fixture
+def walker(tmp_path: Path, envoy: str) -> Iterator[Walker]:
+    """Stand on a machine without a network."""
+    with machine() as at:
+        yield Walker(at, tmp_path / "hello", envoy)
+
+
+async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path: Path) -> None:
+    """Both sidecars connected and in step; the call that the policy allows is answered, the other refused."""
+    (walk,) = [each for each in _shell((ROOT / "README.md").read_text()) if PLACE in each]
+    first, looking, rest = walk.partition(LOOKING)
+    assert "\nenvoy " not in walk
+    begun = walker.begin(first)
+    try:
+        status = begun.wait(180)
+        assert status == 0, (tmp_path / "walk.log").read_text()[-3000:]
+        printed = ""
+
+        async def answered() -> bool:
+            nonlocal printed
+            printed = walker.type(looking + rest)
+            return "HTTP/1.1 200" in printed and printed.count(" synced ") == 2
+
+        await until(answered, 120)
+    finally:
+        for each in AGENTS:
+            walker.type(f"curl -sS -X POST http://{each}/quitquitquit")
+        os.killpg(begun.pid, signal.SIGTERM)
+    rows = [line.split() for line in printed.splitlines() if line.startswith(("caller-1 ", "hello-1 "))]
+    assert [(row[0], row[1], row[2]) for row in rows] == [
+        ("caller-1", "default/caller", "connected"),
+        ("hello-1", "default/hello", "connected"),
+    ]
+    assert all("synced" in row for row in rows)
+    assert re.findall(r"^HTTP/1.1 (\d+)", printed, re.MULTILINE) == ["200", "403"]
+
+
+def _shell(text: str) -> list[str]:
+    """Return the blocks of shell commands of a page."""
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -1,0 +1,51 @@
+"""What becomes of a bootstrap that Envoy is asked to judge: the words of who refuses it, or cannot be run."""
+
+from pathlib import Path
+
+import pytest
+
+from agent.command import EnvoyOptions
+from agent.keeper import EnvoyRejected, validated
+from agent.runtime import RuntimeDirectory
+
+
+def _program(folder: Path, text: str) -> EnvoyOptions:
+    """Return a program that stands for Envoy."""
+    program = folder / "envoy"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return EnvoyOptions(str(program))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("echo 'no such'; echo ' field'; exit 1", "Envoy does not accept {}: no such field"),
+        ("kill -TERM $$", "Envoy was ended by signal 15 before it had judged {}"),
+    ],
+)
+async def test_who_says_no_is_quoted_and_who_could_not_answer_is_not_blamed(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """An Envoy that somebody ends has not refused anything."""
+    runtime = RuntimeDirectory(tmp_path)
+    with pytest.raises(EnvoyRejected) as refused:
+        await validated(_program(tmp_path, text), runtime)
+    assert str(refused.value) == words.format(runtime.candidate)
+
+
+async def test_it_is_no_part_of_our_session(tmp_path: Path) -> None:
+    """Ctrl-C goes to every process of a terminal: it is the agent's, and no verdict."""
+    said = tmp_path / "said"
+    # The fields of a process: its id, name, state, parent, group and session.
+    await validated(
+        _program(tmp_path, f"cut -d' ' -f1,6 /proc/self/stat > {said}"), RuntimeDirectory(tmp_path)
+    )
+    ours = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[3])
+    assert int(said.read_text().split()[1]) != ours
+
+
+async def test_a_program_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """In its own words."""
+    with pytest.raises(EnvoyRejected, match="cannot run /nowhere/envoy: No such file or directory"):
+        await validated(EnvoyOptions("/nowhere/envoy"), RuntimeDirectory(tmp_path))

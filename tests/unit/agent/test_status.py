@@ -1,0 +1,94 @@
+"""Where the agent's server listens, and who waits for what it says."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from agent.settings import HostPort
+from agent.status import listening
+from agent.waiting import until_ready
+from demo.ports import free_port
+
+
+def _takes(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=30):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="there is no IPv6")
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("::", (True, True)), ("::1", (False, True)), ("0.0.0.0", (True, False)), ("127.0.0.1", (True, False))],
+)
+def test_both_families_are_taken_at_every_address_alone(host: str, expected: tuple[bool, bool]) -> None:
+    """A pod's kubelet may call by either; an address that is one family's stays one family's."""
+    port = free_port("127.0.0.1")  # not one that another program may have at the other family's address
+    with listening(HostPort(host, port)):
+        assert (_takes("127.0.0.1", port), _takes("::1", port)) == expected
+
+
+class _Server(HTTPServer):
+    """Answers as an agent would, one answer after the other, the last one for ever."""
+
+    answers: list[tuple[int, str]]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_GET(self) -> None:
+        """Answer."""
+        answers = self.server.answers
+        status, words = answers.pop(0) if len(answers) > 1 else answers[0]
+        assert self.path == "/healthz/ready"
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(words.encode())
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[_Server]:
+    """Serve on a port of this machine."""
+    with _Server(("127.0.0.1", 0), _Handler) as made:
+        threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+NOT_YET = (503, "Envoy is INITIALIZING\nno listeners have been received\n")
+
+
+def _waited(server: _Server, seconds: float) -> tuple[str, float]:
+    """Wait by a clock that goes on with each pause alone; return the words, and when that was."""
+    now = 0.0
+
+    def pause(more: float) -> None:
+        nonlocal now
+        now += more
+
+    return until_ready(HostPort("127.0.0.1", server.server_port), seconds, lambda: now, pause), now
+
+
+def test_it_is_asked_until_it_is_ready(server: _Server) -> None:
+    """And no more than that."""
+    server.answers = [NOT_YET, NOT_YET, (200, "ok\n")]
+    words, waited = _waited(server, 60)
+    assert words == ""
+    assert waited == pytest.approx(0.4)
+
+
+def test_who_waited_in_vain_is_told_why(server: _Server) -> None:
+    """What it said last, once the time is over."""
+    server.answers = [(503, "Envoy is PRE_INITIALIZING\n"), NOT_YET]
+    words, waited = _waited(server, 1)
+    assert words == "Envoy is INITIALIZING; no listeners have been received"
+    assert waited == pytest.approx(1)
