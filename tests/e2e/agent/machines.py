@@ -136,14 +136,24 @@ def _original_destination(connection: socket.socket) -> tuple[str, int]:
 
 def call(machine: Machine, family: socket.AddressFamily, uid: int, host: str, port: int) -> Answer | None:
     """Connect as a user of a machine and return the answer; None where nobody takes the call."""
+    try:
+        return answer(machine, family, uid, host, port)
+    except OSError:
+        return None
+
+
+def answer(machine: Machine, family: socket.AddressFamily, uid: int, host: str, port: int) -> Answer:
+    """Connect as a user of a machine and return the answer; OSError says what went wrong, and when."""
     with machine.socket(family, uid) as client:
+        began, doing = time.monotonic(), "connecting"
         try:
             client.connect((host, port))
+            doing = "reading"
             line = client.makefile().readline()
-        except OSError:
-            return None
+        except OSError as error:
+            raise OSError(f"{doing}: {error!r} after {time.monotonic() - began:.1f} s") from error
     if not line:
-        return None
+        raise OSError("closed without an answer")
     who, address, at, seen = line.split()
     return Answer(who, (address, int(at)), seen)
 
