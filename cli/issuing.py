@@ -1,19 +1,28 @@
 """Proxy certificates for the command line: by the running server, or from the state directory itself."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final, TypeVar
 
 from admin.commands import ProxyRequest
 from certs.errors import CertificateError
 from certs.proxy import VALIDITY
 from cli.client import NotRunning, Refused, ask
 from cli.output import write_credentials
-from controller.errors import StartupError
+from controller.errors import StartupError, StateInUse
 from controller.proxies import ProxyIssuing, without_server
 from mesh.names import TrustDomain
+
+START_SECONDS: Final = 30.0
+"""How long a server that has the state directory may take until it answers."""
+
+_PAUSE_SECONDS: Final = 0.1
+
+T = TypeVar("T")
 
 
 class IssuingError(Exception):
@@ -37,23 +46,44 @@ def issue(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> I
         "namespace": request.namespace,
         "validity_days": request.validity_days,
     }
-    try:
+
+    def by_server() -> Issued:
         answer = _asked(state, "/certs/issue-proxy", body)
-    except NotRunning:
-        return _issued_here(state, request, trust_domain, out)
-    _write(out, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
-    return Issued(answer["name"], answer["serial"], answer["not_after"])
+        _write(out, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
+        return Issued(answer["name"], answer["serial"], answer["not_after"])
+
+    return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out))
 
 
 def revoke(state: Path, serial: str, trust_domain: str) -> tuple[str, str]:
     """Revoke a certificate; return its name and serial. Raises IssuingError."""
-    try:
+
+    def by_server() -> tuple[str, str]:
         answer = _asked(state, "/certs/revoke", {"serial": serial})
-    except NotRunning:
+        return answer["name"], answer["serial"]
+
+    def here() -> tuple[str, str]:
         with _here(state, trust_domain) as issuing:
             entry = issuing.revoke(serial)
         return entry.common_name, entry.serial
-    return answer["name"], answer["serial"]
+
+    return _by_either(by_server, here)
+
+
+def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
+    """Do it by the server, or without one; a server that starts has the directory before it answers."""
+    limit = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return by_server()
+        except NotRunning:
+            pass
+        try:
+            return here()
+        except StateInUse as error:
+            if time.monotonic() >= limit:
+                raise IssuingError(str(error)) from error
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _asked(state: Path, path: str, body: object) -> dict[str, str]:
@@ -79,6 +109,8 @@ def _here(state: Path, trust_domain: str) -> Iterator[ProxyIssuing]:
     try:
         with without_server(state, TrustDomain(trust_domain), lambda: datetime.now(UTC), VALIDITY) as issuing:
             yield issuing
+    except StateInUse:
+        raise
     except (StartupError, CertificateError) as error:
         raise IssuingError(str(error)) from error
 

@@ -82,7 +82,7 @@ async def run(
         lock.prepare(settings.state)
         if not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
-    with lock.held(settings.state), tended(), contextlib.ExitStack() as stack:
+    with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             authority = CertificateAuthority.open(settings.state, TrustDomain(settings.trust_domain), clock())
             ledger = stack.enter_context(Ledger.open(settings.state / LEDGER_FILE))

@@ -3,13 +3,19 @@
 import contextlib
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from controller.errors import StartupError
+from controller.errors import StartupError, StateInUse
 
 LOCK_FILE: Final = "server.lock"
+
+COMMAND_SECONDS: Final = 5.0
+"""How long a server that starts waits for a command that has the directory for a moment."""
+
+_PAUSE_SECONDS: Final = 0.05
 
 
 def prepare(state: Path) -> None:
@@ -23,10 +29,11 @@ def prepare(state: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(state: Path) -> Iterator[None]:
-    """Hold the lock of `state`; raise StartupError if another process holds it.
+def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
+    """Hold the lock of `state`, waiting for it so long; raise StateInUse if another process keeps it.
 
-    The kernel gives the lock back when its holder dies, so a crash leaves nothing to clean up.
+    Raises StartupError if there can be no lock. The thread waits. The kernel gives the lock back when its
+    holder dies, so a crash leaves nothing to clean up.
     """
     path = state / LOCK_FILE
     try:
@@ -34,16 +41,24 @@ def held(state: Path) -> Iterator[None]:
     except OSError as error:
         raise StartupError(f"the state directory {state} is not writable: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        os.close(descriptor)
-        raise StartupError(
-            f"the state directory {state} is in use by another meshwright serve (process {holder})"
-        ) from error
-    try:
+        limit = time.monotonic() + seconds
+        while not _locked(descriptor):
+            if time.monotonic() >= limit:
+                holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                raise StateInUse(
+                    f"the state directory {state} is in use by another meshwright (process {holder})"
+                )
+            time.sleep(_PAUSE_SECONDS)
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -134,7 +134,7 @@ def test_a_second_server_on_one_state_directory_is_said(start: Start) -> None:
     """It names the process that has it, and that one goes on."""
     first = start()
     _serving(first)
-    assert re.search(rf"is in use by another meshwright serve \(process {first.pid}\)$", _failure(start()))
+    assert re.search(rf"is in use by another meshwright \(process {first.pid}\)$", _failure(start()))
     assert first.poll() is None
 
 

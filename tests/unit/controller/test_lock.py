@@ -1,6 +1,9 @@
 """One server per state directory."""
 
+import contextlib
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ def test_a_second_holder_is_told_who_holds_it(tmp_path: Path) -> None:
     with held(tmp_path), pytest.raises(StartupError) as caught, held(tmp_path):
         pass
     assert str(caught.value) == (
-        f"the state directory {tmp_path} is in use by another meshwright serve (process {os.getpid()})"
+        f"the state directory {tmp_path} is in use by another meshwright (process {os.getpid()})"
     )
 
 
@@ -24,6 +27,23 @@ def test_the_lock_is_free_after_its_holder(tmp_path: Path) -> None:
         pass
     with held(tmp_path):
         assert (tmp_path / LOCK_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_is_waited_for(tmp_path: Path) -> None:
+    """A command may have it for a moment when the server starts."""
+    with contextlib.ExitStack() as holding, ThreadPoolExecutor(1) as executor:
+        holding.enter_context(held(tmp_path))
+        started = threading.Event()
+
+        def waiting() -> str:
+            started.set()
+            with held(tmp_path, 60):
+                return "held"
+
+        waited = executor.submit(waiting)
+        started.wait(60)
+        holding.close()
+        assert waited.result(60) == "held"
 
 
 def test_the_state_directory_is_made_private(tmp_path: Path) -> None:
