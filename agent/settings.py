@@ -8,8 +8,8 @@ from agent.draining import DrainSettings
 from agent.lifecycle import RestartSettings
 from agent.probes import Probes
 from agent.watching import LOOK_SECONDS
-from sidecars.envoy.bootstrap import ADMIN_PORT, AdsProtocol
-from sidecars.layout import STATUS_PORT
+from sidecars.envoy.bootstrap import AdsProtocol
+from sidecars.layout import ADMIN_PORT, STATUS_PORT
 
 
 class AgentError(Exception):

@@ -5,6 +5,8 @@ from typing import Final
 
 PROXY_UID: Final = 1500
 """The proxy's user: what it sends is not captured."""
+ADMIN_PORT: Final = 15000
+"""The proxy's administration, on loopback."""
 OUTBOUND_PORT: Final = 15001
 INBOUND_PORT: Final = 15003
 TPROXY_PORT: Final = 15006

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy import credentials
+from sidecars.layout import ADMIN_PORT
 
 if TYPE_CHECKING:
     from envoy_data_plane.envoy.config.bootstrap import v3 as bootstrap_v3
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 ADS_CLUSTER: Final = "meshwright-ads"
 """The one static cluster: the control plane."""
 
-ADMIN_PORT: Final = 15000
 MAX_CONNECTIONS: Final = 50_000
-REGEX_PROGRAM_SIZE: Final = 65_536
 """Downstream connections that a proxy takes at once; Envoy warns where nothing bounds them."""
+REGEX_PROGRAM_SIZE: Final = 65_536
+"""How complex a policy's expression may be for RE2; Envoy's own limit of 100 refuses ordinary ones."""
 
 _TLS: Final = "envoy.transport_sockets.tls"
 _HTTP_OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"

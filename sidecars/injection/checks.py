@@ -7,10 +7,18 @@ from mesh.workload import Capture, Transparent
 from sidecars.errors import AlreadyPatchedError, CannotPatchError
 from sidecars.injection import names
 from sidecars.injection.sidecar import Sidecar
-from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT, ProbeKind
+from sidecars.layout import (
+    ADMIN_PORT,
+    INBOUND_PORT,
+    OUTBOUND_PORT,
+    PROXY_UID,
+    STATUS_PORT,
+    TPROXY_PORT,
+    ProbeKind,
+)
 from sidecars.pod import InjectorContext, Pod, PodOs
 
-_TAKEN_PORTS: Final = (OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
+_TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
 
 
 def check(context: InjectorContext, sidecar: Sidecar) -> None:

@@ -204,6 +204,11 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no containers": ({"spec": {}}, {}, "spec.containers is empty"),
     "the proxy's user": (_container(securityContext={"runAsUser": 1500}), {}, "runs as user 1500"),
     "the pod's user": (_with(securityContext={"runAsUser": 1500}), {}, "runs as user 1500"),
+    "the proxy's administration": (
+        _container(ports=[{"containerPort": 15000}]),
+        {},
+        "has port 15000, which is the sidecar's",
+    ),
     "the proxy's port": (_container(ports=[{"containerPort": 15003}]), {}, "has port 15003"),
     "TPROXY's port": (
         _container(ports=[{"containerPort": 15006}]),
