@@ -218,7 +218,7 @@ async def test_a_listener_that_cannot_be_bound_is_traced_to_its_workload(
         await _until(lambda: _rejected(server))
         (problem,) = await _rejected(server)
         assert problem["field"] == f"listener outbound-listener|{ADDRESS}|{taken}"
-        assert "Workload shop/buyer (mesh.yaml:" in problem["expected"]
+        assert problem["object"] == "Workload shop/buyer"
         await _until(lambda: only.listens(7001))
         server.write(*DOCUMENTS, _buyer())
 
