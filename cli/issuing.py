@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,10 +74,8 @@ def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
     """Do it by the server, or without one; a server that starts has the directory before it answers."""
     limit = time.monotonic() + START_SECONDS
     while True:
-        try:
+        with suppress(NotRunning):
             return by_server()
-        except NotRunning:
-            pass
         try:
             return here()
         except StateInUse as error:
