@@ -45,8 +45,8 @@ class DnsSource:
     a service that has some. Nothing is asked until `run`.
 
     It begins with what was `kept` by the one before. `keep` is given what the next one may begin with: soon
-    after slices have changed, else once a minute, and in the end. It is called in a thread, never twice at a
-    time, and must not raise.
+    after slices have changed, else once a minute, and in the end. It is called in a thread (in the end by the
+    event loop itself), never twice at a time, and must not raise.
     """
 
     name = "dns"
