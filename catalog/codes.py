@@ -35,6 +35,7 @@ class Code(ProblemCode):
     SHARED_ADDRESS = "MW2022", "Two Services are called at one address and port and cannot be told apart."
     PROTOCOLS_DIFFER = "MW2023", "Services disagree on what is spoken on one port of a workload."
     PROTOCOL_GUESSED = "MW2024", "Nothing says what a port speaks; it is taken for HTTP."
+    TEMPLATES_ONLY = "MW2025", "Behind a Service is nobody yet but what a controller would make pods of."
     UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
     UUID_TWICE = "MW2031", "Two workloads claim one proxy UUID; the first has it."
     LISTENER_CONFLICT = "MW2032", "Two explicit listeners share an address and port; the later is left out."

@@ -9,7 +9,7 @@ from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.policy import PolicyKey, TrafficSplit, TrafficTarget
 from mesh.service import Service, ServiceKey
-from mesh.workload import Workload, WorkloadKey
+from mesh.workload import PodTemplate, Workload, WorkloadKey
 
 PREFERRED_CONFIG: Final = "osm-mesh-config"
 """The MeshConfig that counts where there are several; else the first by namespace and name."""
@@ -68,6 +68,16 @@ def addressing(_: ServiceKey, service: Service) -> tuple[str, ...]:
 def labels(key: WorkloadKey, workload: Workload) -> tuple[Label, ...]:
     """Find a workload by its labels."""
     return tuple((key.namespace, name, value) for name, value in workload.labels)
+
+
+def template_labels(_: ObjectKey, template: PodTemplate) -> tuple[Label, ...]:
+    """Find a pod template by its labels."""
+    return tuple((template.key.namespace, name, value) for name, value in template.labels)
+
+
+def template_identities(_: ObjectKey, template: PodTemplate) -> tuple[ServiceIdentity, ...]:
+    """Find a pod template by the identity of its pods."""
+    return (template.identity,)
 
 
 def uuids(_: WorkloadKey, workload: Workload) -> tuple[ProxyUuid, ...]:

@@ -3,7 +3,9 @@
 from collections.abc import Collection
 from typing import Final
 
+from catalog import index
 from catalog.endpoints import endpoints
+from catalog.lookups import Grouped
 from catalog.proxy import SocketAddress
 from catalog.view import View
 from incremental.derived import derived
@@ -11,9 +13,10 @@ from incremental.firewall import Firewall
 from incremental.index import DerivedIndex, Index
 from mesh.identity import ServiceIdentity
 from mesh.names import ServiceAccountName, ServiceName
+from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, TrafficTarget
 from mesh.service import Service, ServiceKey, ServicePort
-from mesh.workload import Workload, WorkloadKey
+from mesh.workload import PodTemplate, Workload, WorkloadKey
 
 MANY: Final = -1
 """The number of identities where they are more than any TrafficTarget could name."""
@@ -28,6 +31,13 @@ class Lint:
         self._accounts: Index[ServiceAccountName, WorkloadKey, Workload] = Index(
             graph, "workloads by ServiceAccount", view.workloads, _account
         )
+        self._template_accounts: Index[ServiceAccountName, ObjectKey, PodTemplate] = Index(
+            graph, "pod templates by ServiceAccount", view.templates, _template_account
+        )
+        by_label = Index(graph, "pod templates by label", view.templates, index.template_labels)
+        self.templates_by_label = Grouped(by_label, view.templates)
+        by_identity = Index(graph, "pod templates by identity", view.templates, index.template_identities)
+        self.templates_by_identity = Grouped(by_identity, view.templates)
         self._widths: Index[int, PolicyKey, TrafficTarget] = Index(
             graph, "TrafficTargets by number of sources", view.targets_by_key, _width
         )
@@ -51,9 +61,15 @@ class Lint:
         return max(self._widths, default=0)
 
     def elsewhere(self, identity: ServiceIdentity) -> str:
-        """Say where a workload has an identity of that name, if not here; empty where none has."""
-        there = self._accounts.get(identity.service_account, ())
-        return ", ".join(sorted({str(self.view.workloads[key].identity) for key in there}))
+        """Say where pods or workloads have an identity of that name, if not here; empty where none has."""
+        name = identity.service_account
+        there = {self.view.workloads[key].identity for key in self._accounts.get(name, ())}
+        there.update(self.view.templates[key].identity for key in self._template_accounts.get(name, ()))
+        return ", ".join(map(str, sorted(there)))
+
+    def is_known(self, identity: ServiceIdentity) -> bool:
+        """Say whether a workload has an identity, or the pods that a controller would make."""
+        return identity in self.view.workloads_by_identity or identity in self.templates_by_identity
 
     def services_called(self, name: ServiceName) -> tuple[ServiceKey, ...]:
         """Return the services of that name in all namespaces, sorted."""
@@ -76,12 +92,19 @@ def called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketAd
 @derived
 def crowd(lint: Lint) -> int:
     """Return how many identities the mesh has; MANY where that is too many for every TrafficTarget."""
-    count = len(lint.view.workloads_by_identity)
-    return count if count <= lint.widest + 1 else MANY
+    workloads, templates = lint.view.workloads_by_identity, lint.templates_by_identity
+    count, most = len(workloads), lint.widest + 1
+    if count <= most and len(templates) <= most:
+        count += sum(each not in workloads for each in templates)
+    return count if count <= most and len(templates) <= most else MANY
 
 
 def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
     return (workload.identity.service_account,)
+
+
+def _template_account(_: ObjectKey, template: PodTemplate) -> tuple[ServiceAccountName, ...]:
+    return (template.identity.service_account,)
 
 
 def _name(key: ServiceKey, _: Service) -> tuple[ServiceName, ...]:

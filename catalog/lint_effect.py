@@ -6,6 +6,8 @@ from typing import Final
 
 from catalog.access import Nothing, admission, in_force, rule_matches
 from catalog.codes import Code
+from catalog.lint import Lint
+from catalog.lint_templates import ports_to_come
 from catalog.ports import served
 from catalog.saying import say
 from catalog.view import View
@@ -20,12 +22,13 @@ _COMPARED: Final = 64
 """TrafficTargets with equal rules that are compared with each other; with more it would take too long."""
 
 
-def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
+def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     """Yield what is wrong with the effect of a TrafficTarget whose rules are all there."""
+    view = lint.view
     in_order = target.rules and all(_is_known(view, target, rule) for rule in target.rules)
     if not in_order or not in_force(target):
         return
-    yield from _no_port(view, target)
+    yield from _no_port(lint, target)
     yield from _duplicate(view, target)
 
 
@@ -35,8 +38,9 @@ def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
     return PolicyKey(target.key.namespace, rule.name) in view.tcp_routes
 
 
-def _no_port(view: View, target: TrafficTarget) -> Iterator[Problem]:
-    called = ports_called(view, target.destination)
+def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    view = lint.view
+    called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
     if called and all(admission(view, target, *each) == Nothing() for each in called):
         ports = ", ".join(f"{number} ({protocol.value})" for number, protocol in called)
         where = f"a target port at which {target.destination} is called: {ports}"

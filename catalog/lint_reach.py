@@ -1,6 +1,7 @@
 """Whom a TrafficTarget reaches: nobody, everybody, everything, or somebody of another namespace."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from catalog.access import rule_matches
 from catalog.codes import Code
@@ -12,6 +13,7 @@ from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
 from mesh.workload import WorkloadKey
 
+_CONTROLLERS: Final = ("Deployment", "StatefulSet", "DaemonSet")
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
 
@@ -41,8 +43,8 @@ def _is_any(match: HTTPMatch) -> bool:
 
 
 def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    view, known = lint.view, lint.view.workloads_by_identity
-    if target.destination not in known:
+    view = lint.view
+    if not lint.is_known(target.destination):
         near = lint.elsewhere(target.destination)
         wanted = "the identity of a workload; until one has it, nothing is admitted"
         yield _said(
@@ -55,11 +57,11 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             wanted + (f" (there is {near})" if near else "") + _of_workload(view, target.destination),
         )
     for source in target.sources:
-        if source not in known and (near := lint.elsewhere(source)):
+        if not lint.is_known(source) and (near := lint.elsewhere(source)):
             wanted = f"no workload has this identity; one has {near}"
             code, named = Code.SOURCE_NAMESPACE, str(source)
             yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
-    if target.sources and not any(source in known for source in target.sources):
+    if target.sources and not any(map(lint.is_known, target.sources)):
         named = ", ".join(map(str, target.sources))
         wanted = "the identity of a workload; until one has it, nobody is admitted"
         wanted += "".join(_of_workload(view, each) for each in target.sources)
@@ -68,23 +70,26 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:
     """Say whose identity may be meant where a ServiceAccount has a workload's name."""
-    found = view.workloads.get(WorkloadKey(identity.namespace, identity.service_account))
-    if found is None or found.identity == identity:
-        return ""
-    return f" (the workload {found.key} has the ServiceAccount {found.identity})"
+    namespace, name = identity.namespace, identity.service_account
+    found = view.workloads.get(WorkloadKey(namespace, name))
+    if found is not None and found.identity != identity:
+        return f" (the workload {found.key} has the ServiceAccount {found.identity})"
+    for kind in _CONTROLLERS:
+        template = view.templates.get(ObjectKey(kind, namespace, name))
+        if template is not None and template.identity != identity:
+            return f" ({template} has the ServiceAccount {template.identity})"
+    return ""
 
 
 def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if (crowd := lint.crowd) == MANY:
         return
-    view, known = lint.view, lint.view.workloads_by_identity
-    others = crowd - (target.destination in known)
-    named = sum(each in known for each in set(target.sources) - {target.destination})
+    others = crowd - lint.is_known(target.destination)
+    named = sum(map(lint.is_known, set(target.sources) - {target.destination}))
     if _FEW < others <= named:
         wanted = "every other identity of the mesh is a source; leave out who need not call it"
-        yield _said(
-            view, target, Code.EVERYBODY, Severity.WARNING, "spec.sources", str(len(target.sources)), wanted
-        )
+        code, number = Code.EVERYBODY, str(len(target.sources))
+        yield _said(lint.view, target, code, Severity.WARNING, "spec.sources", number, wanted)
 
 
 def _said(

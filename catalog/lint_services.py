@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from catalog.codes import Code
 from catalog.endpoints import endpoints
 from catalog.lint import Lint, called_at
+from catalog.lint_templates import behind, named_in_vain
 from catalog.outbound import protocol_of
 from catalog.ports import declared_protocol, target_number
 from catalog.saying import say, workload_object
@@ -17,7 +18,7 @@ from mesh.workload import Endpoint, Explicit, Workload
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
     """Yield the problems of a Service."""
-    yield from _behind(lint.view, service)
+    yield from _behind(lint, service)
     yield from _guessed(lint.view, service)
     yield from _shared_addresses(lint, service)
 
@@ -32,17 +33,34 @@ def _object(key: ServiceKey) -> ObjectKey:
     return ObjectKey("Service", key.namespace, key.name)
 
 
-def _behind(view: View, service: Service) -> Iterator[Problem]:
+def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
+    view, key = lint.view, _object(service.key)
     found = [each for port in service.ports for each in endpoints(view, service.key, port)]
-    key = _object(service.key)
     # The apex of a split need not have anyone behind it: its backends answer.
     if not found and service.key not in view.splits_by_apex:
-        wanted = "a workload or EndpointSlice behind it; until then calls to it get no answer"
-        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", _selector(service), wanted)
+        yield from _to_come(lint, service)
     outside = sorted({_place(each) for each in found if each.identity is None})
     if outside:
         wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
         yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", ", ".join(outside), wanted)
+
+
+def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
+    """Yield that nobody is behind a Service, or who is going to be."""
+    view, key, selector = lint.view, _object(service.key), _selector(service)
+    templates = behind(lint, service.key)
+    if not templates:
+        wanted = "a workload or EndpointSlice behind it; until then calls to it get no answer"
+        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
+        return
+    named = ", ".join(map(str, templates))
+    for port in named_in_vain(templates, service):
+        wanted = f"the name of a port of {named}; calls to port {port.port} get no answer"
+        value = str(port.target_port)
+        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted)
+    where = "until a Pod, EndpointSlice or Workload says where they are"
+    wanted = f"selects the pods of {named}; calls to it get no answer {where}"
+    yield say(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:

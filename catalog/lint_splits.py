@@ -7,8 +7,9 @@ from typing import Final
 from catalog import splits
 from catalog.access import may_call
 from catalog.codes import Code
-from catalog.endpoints import endpoints
+from catalog.lint import Lint
 from catalog.lint_matches import covers
+from catalog.lint_templates import answering
 from catalog.outbound import protocol_of
 from catalog.saying import say
 from catalog.view import View
@@ -21,9 +22,9 @@ _NAMED: Final = 5
 """Clients that a problem names; of more it gives the number."""
 
 
-def problems(view: View, split: TrafficSplit) -> Iterator[Problem]:
+def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the problems of a TrafficSplit."""
-    place = _Place(view, ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
+    place = _Place(lint.view, ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
     yield from _backends(place, split)
     refusals = list(_refusals(place, split))
     yield from refusals
@@ -31,7 +32,7 @@ def problems(view: View, split: TrafficSplit) -> Iterator[Problem]:
         yield from _ports(place, split)
         yield from _overruled(place, split)
         yield from _shadowed(place, split)
-        yield from _not_allowed(place, split)
+        yield from _not_allowed(lint, place, split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
         yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
 
 
-def _not_allowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+def _not_allowed(lint: Lint, place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the backends that clients of the apex or of other backends may not call: no share of theirs.
 
     A client that may call none of a split's backends has nobody left for the calls that the split decides.
@@ -118,11 +119,11 @@ def _not_allowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     view = place.view
     if view.permissive(split.key.namespace):
         return
-    callers = {key: _callers(view, key) for key in _with_share(view, split)}
+    callers = {key: _callers(lint, key) for key in _with_share(view, split)}
     reached = frozenset().union(*callers.values())
     in_force = splits.in_force(view, split.apex, Protocol.HTTP)
     rivals = {key for each in in_force for key in _with_share(view, each)}
-    everyone = reached.union(*(_callers(view, key) for key in {split.apex, *rivals} - callers.keys()))
+    everyone = reached.union(*(_callers(lint, key) for key in {split.apex, *rivals} - callers.keys()))
     lost = everyone - reached
     fail = f", and the calls of {_named(lost)} that this split decides fail" if lost else ""
     for key, allowed in callers.items():
@@ -143,18 +144,18 @@ def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
     return tuple(key for key, weight in splits.known_weights(view, split).items() if weight > 0)
 
 
-def _callers(view: View, key: ServiceKey) -> frozenset[ServiceIdentity]:
-    """Return who may call any port of a service at all."""
+def _callers(lint: Lint, key: ServiceKey) -> frozenset[ServiceIdentity]:
+    """Return who may call any port of a service at all; of whom answers, pods to come count as well."""
+    view = lint.view
     places = {
-        (endpoint.identity, endpoint.port, protocol_of(view, key, port))
+        (identity, number, protocol_of(view, key, port))
         for port in view.services[key].ports
-        for endpoint in endpoints(view, key, port)
-        if endpoint.identity is not None
+        for identity, number in answering(lint, key, port)
     }
     return frozenset(
         client
-        for identity, port, protocol in places
+        for identity, number, protocol in places
         for target in view.targets_by_destination.get(identity, ())
         for client in target.sources
-        if may_call(view, client, identity, port, protocol)
+        if may_call(view, client, identity, number, protocol)
     )

@@ -133,7 +133,7 @@ def of_target(lint: Lint, key: PolicyKey) -> Said:
     return (
         *lint_targets.problems(lint.view, target),
         *lint_reach.problems(lint, target),
-        *lint_effect.problems(lint.view, target),
+        *lint_effect.problems(lint, target),
         *lint_matches.of_target(lint.view, target),
     )
 
@@ -147,7 +147,7 @@ def of_group(lint: Lint, key: PolicyKey) -> Said:
 @derived
 def of_split(lint: Lint, key: PolicyKey) -> Said:
     """Return the problems of a TrafficSplit."""
-    return tuple(lint_splits.problems(lint.view, lint.view.splits_by_key[key]))
+    return tuple(lint_splits.problems(lint, lint.view.splits_by_key[key]))
 
 
 @derived

@@ -24,7 +24,7 @@ from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
 from mesh.picture import Picture
 from mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.service import Service, ServiceKey
-from mesh.workload import Workload, WorkloadKey
+from mesh.workload import PodTemplate, Workload, WorkloadKey
 
 __all__ = ["DEFAULT_TRUST_DOMAIN", "MeshSettings", "View"]
 
@@ -39,7 +39,8 @@ class View:
     A workload backs every Service of its namespace whose selector matches its labels, every Service without
     selector that bears the name of its primary service, and every Service of which an EndpointSlice names
     its address; `backing` and `services_of` hold both directions. Of two workloads that claim one UUID the
-    first by key has it. Only `apply` changes a view, in one thread; others may look.
+    first by key has it. `templates` are pods to come, and back nothing. Only `apply` changes a view, in one
+    thread; others may look.
     """
 
     def __init__(self, settings: MeshSettings) -> None:
@@ -89,6 +90,7 @@ class View:
         self.workloads_by_uuid = First(by_uuid, self.workloads)
         self.workloads_by_identity = Grouped(self.by_identity, self.workloads)
         self.workloads_by_address = Grouped(self.by_address, self.workloads)
+        self.templates: Table[ObjectKey, PodTemplate] = Table(graph, "pod templates")
         self.backing = Found(self.services, lambda key: backing.backing(self, key))
         self.services_of = Found(self.workloads, lambda key: backing.services_of(self, key))
 
@@ -213,6 +215,8 @@ class View:
                 return (self._configs, sourced.key, value)
             case NamespaceObject() as value:
                 return (self.namespaces, value.name, value)
+            case PodTemplate() as value:
+                return (self.templates, sourced.key, value)
             case Service() as value:
                 return (self.services, value.key, value)
             case HTTPRouteGroup() as value:

@@ -8,7 +8,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.service import Egress, Service
-from mesh.workload import Workload
+from mesh.workload import PodTemplate, Workload
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,6 +99,7 @@ MeshObject = (
     | HTTPRouteGroup
     | MeshConfig
     | NamespaceObject
+    | PodTemplate
     | Service
     | ServiceIdentity
     | TCPRoute

@@ -115,6 +115,28 @@ class Workload:
         return bool(selector) and set(selector) <= set(self.labels)
 
 
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """What a controller (`kind`: a Deployment, a Job) makes pods of, or a Pod that has no address yet.
+
+    It says who is going to stand behind Services and have an identity. It has no address: nothing is called
+    there, and no sidecar is configured for it.
+    """
+
+    kind: str
+    key: WorkloadKey
+    identity: ServiceIdentity
+    labels: tuple[tuple[str, str], ...] = ()
+    ports: tuple[WorkloadPort, ...] = ()
+
+    def has_labels(self, selector: tuple[tuple[str, str], ...]) -> bool:
+        """Say whether its pods carry every label of a non-empty selector."""
+        return bool(selector) and set(selector) <= set(self.labels)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
     """An address at which one port of a service is reached.

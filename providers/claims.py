@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.workload import PodTemplate
 from smi.codes import Code
 
 ALIASES: Final = {"Workload": "Pod", "EndpointSlice": "Endpoints"}
@@ -19,6 +20,10 @@ def claim_of(key: ObjectKey) -> ObjectKey:
 
 
 def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
-    """Say that an object is defined again: it was first, under that key and at that place."""
+    """Say that an object is defined again: it was first, under that key and at that place.
+
+    Of a pod template nothing is in force, whichever counts: overlays and patches may well repeat one.
+    """
+    severity = Severity.WARNING if isinstance(second.value, PodTemplate) else Severity.ERROR
     expected = f"must be defined once; {key} at {first} comes first and is in force"
-    return Problem(str(Code.DUPLICATE_OBJECT), Severity.ERROR, second.origin, second.key, "", "", expected)
+    return Problem(str(Code.DUPLICATE_OBJECT), severity, second.origin, second.key, "", "", expected)

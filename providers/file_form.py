@@ -8,8 +8,7 @@ from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.claims import claim_of, duplicate
 from providers.documents import Document, documents
 from smi.codes import Code
-from smi.manifest import key_of
-from smi.reader import Reading, read
+from smi.reader import Reading, key_meant, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def _read(file: str, document: Document) -> Reading:
     """
     if not document.faults:
         return read(document.value, Origin(file, document.number, document.line))
-    key = key_of(document.value) if isinstance(document.value, dict) else None
+    key = key_meant(document.value)
     problems = tuple(
         Problem(
             str(fault.code),

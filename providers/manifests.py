@@ -5,8 +5,9 @@ is bad keeps its last good form, marked stale; an object is gone when its file, 
 documents could be named, no longer holds it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from mesh.endpoints import Inventory, slice_key
 from mesh.names import Namespace
@@ -15,6 +16,9 @@ from mesh.picture import Picture
 from mesh.workload import Workload, WorkloadKey
 from providers.claims import ALIASES, claim_of, duplicate
 from providers.file_form import Content, FileForm, read_file
+from smi.codes import Code
+
+_SOMEWHERE: Final = Origin("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +136,24 @@ def _problems(
     files: Mapping[str, FileForm], bad: frozenset[str], contested: Mapping[ObjectKey, tuple[str, ...]]
 ) -> tuple[Problem, ...]:
     """Return what is wrong with the files themselves, and what is defined more than once."""
-    found = {problem for file in bad for problem in files[file].problems}
+    found = set(_summed(problem for file in bad for problem in files[file].problems))
     for claim, holders in contested.items():
         first, *others = (files[file].by_claim()[claim] for file in holders)
         found.update(duplicate(each, first.key, first.origin) for each in others)
     return tuple(sorted(found, key=_problem_order))
+
+
+def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems, of those that tell of a kind that is not read one for each kind, at its first place."""
+    places: dict[Problem, list[Origin]] = {}
+    for problem in problems:
+        if problem.code == Code.OTHER_KIND:
+            places.setdefault(replace(problem, origin=_SOMEWHERE), []).append(problem.origin)
+        else:
+            yield problem
+    for problem, found in places.items():
+        said = problem.expected if len(found) == 1 else f"{problem.expected}; {len(found)} objects are such"
+        yield replace(problem, origin=min(found), expected=said)
 
 
 def _problem_order(problem: Problem) -> tuple[Origin, str, str, ObjectKey, str, str]:

@@ -12,7 +12,7 @@ class Code(ProblemCode):
 
     NOT_A_MAPPING = "MW1001", "The document is not a mapping, so it cannot be a manifest."
     NO_KIND = "MW1002", "apiVersion or kind is missing or is not text."
-    UNKNOWN_KIND = "MW1003", "The kind is neither read here nor a known kind of Kubernetes."
+    UNKNOWN_KIND = "MW1003", "The kind is none that its API group has."
     UNKNOWN_VERSION = "MW1004", "The kind is read, but not in this apiVersion."
     DRAFT_VERSION = "MW1005", "The apiVersion is a draft that was never released; it is refused by name."
     BAD_NAME = "MW1006", "metadata.name or metadata.namespace is missing or no Kubernetes name."
@@ -32,6 +32,9 @@ class Code(ProblemCode):
     NOT_TCP = "MW1023", "A port's transport is not TCP; sidecars carry TCP only."
     UDP_ROUTE = "MW1024", "UDPRoute is refused: a sidecar sees no UDP, and there is no mTLS for it."
     UNKNOWN_OWN_NAME = "MW1025", "An annotation or label of ours is not known, or says nothing on this kind."
+    NOT_ENFORCED = "MW1030", "The object or field is policy of OSM's that is not enforced here."
+    OTHER_KIND = "MW1031", "Objects of a kind that is no part of a mesh are not read; one line for each kind."
+    PRUNED = "MW1032", "A MeshConfig has fields that are none of a MeshConfig's; they have no effect."
 
     BAD_SYNTAX = "MW1101", "The document is not valid YAML or JSON."
     DUPLICATE_KEY = "MW1102", "A mapping has the same key twice, so what is meant cannot be known."

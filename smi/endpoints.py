@@ -6,7 +6,7 @@ Fields that are not used here may hold anything.
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, ProxyUuid, ServiceAccountName, ServiceName, is_dns_label
 from mesh.objects import EndpointSlice
-from mesh.workload import Workload, WorkloadKey, WorkloadPort
+from mesh.workload import PodTemplate, Workload, WorkloadKey, WorkloadPort
 from smi.annotations import egress_services, interception
 from smi.codes import Code
 from smi.core import is_tcp
@@ -23,8 +23,8 @@ SERVICE_ANNOTATION = "meshwright.dev/service"
 SERVICE_LABEL = "kubernetes.io/service-name"
 
 
-def pod(manifest: Manifest) -> Workload | None:
-    """Read a Pod as a Workload intercepted transparently; one without IP, or one that ended, is not used."""
+def pod(manifest: Manifest) -> Workload | PodTemplate | None:
+    """Read a Pod as a Workload intercepted transparently; one without IP is to come, one that ended is none."""
     status = manifest.body.section("status")
     phase = status.text("phase")
     if phase in ("Succeeded", "Failed"):
@@ -33,11 +33,13 @@ def pod(manifest: Manifest) -> Workload | None:
         )
         return None
     if not status.text("podIP"):
-        manifest.notes.inform(Code.NO_ADDRESS, status.at("podIP"), "is missing; not used until it has an IP")
-        return None
+        manifest.notes.inform(
+            Code.NO_ADDRESS, status.at("podIP"), "is missing; not called until it has an IP"
+        )
+        return of_pods(manifest, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))
     spec = manifest.body.section("spec")
     labels = manifest.labels()
-    account = spec.text("serviceAccountName") or spec.text("serviceAccount") or "default"
+    account = _account(spec)
     uuid = next((value for name in UUID_LABELS for key, value in labels if key == name), None)
     if uuid is not None and not is_dns_label(uuid):
         manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{_uuid_label(labels)}]", LABEL_RULE, uuid)
@@ -57,6 +59,26 @@ def pod(manifest: Manifest) -> Workload | None:
         driver=sidecar_driver(manifest),
         egress=egress_services(annotations),
     )
+
+
+def of_pods(manifest: Manifest, kind: str, key: WorkloadKey) -> PodTemplate:
+    """Read what is known of pods before they run; `kind` and `key` say what makes them."""
+    annotations = manifest.metadata.section("annotations")
+    interception(annotations)
+    egress_services(annotations)
+    sidecar_driver(manifest)
+    spec = manifest.body.section("spec")
+    return PodTemplate(
+        kind=kind,
+        key=key,
+        identity=ServiceIdentity(key.namespace, ServiceAccountName(_account(spec))),
+        labels=manifest.labels(),
+        ports=_container_ports(spec),
+    )
+
+
+def _account(spec: Fields) -> str:
+    return spec.text("serviceAccountName") or spec.text("serviceAccount") or "default"
 
 
 def _uuid_label(labels: tuple[tuple[str, str], ...]) -> str:

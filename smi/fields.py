@@ -181,9 +181,17 @@ class Fields:
                 )
         return tuple(sorted(found))
 
+    def asked(self) -> frozenset[str]:
+        """Return the keys that were asked for, whether they are there or not."""
+        return frozenset(self._asked)
+
+    def unasked(self) -> tuple[str, ...]:
+        """Return the keys that were not asked for, sorted, as text."""
+        return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
+
     def close(self) -> None:
         """Refuse every key that was not asked for."""
-        for key in sorted(str(key) for key in self._mapping if key not in self._asked):
+        for key in self.unasked():
             path = self.at(key if len(key) <= 60 else key[:57] + "...")
             value = self._mapping.get(key)
             self.notes.refuse(Code.UNKNOWN_FIELD, path, self._unknown(key), value)

@@ -1,10 +1,15 @@
-"""OSM's MeshConfig, config.openservicemesh.io v1alpha1 and v1alpha2.
+"""OSM's MeshConfig, config.openservicemesh.io v1alpha1 to v1alpha3.
 
 Honoured is what mesh.config.MeshConfig has. The other fields of OSM and its successor are known by name:
-they are accepted whatever they hold and reported in one line as not used. Anything else is refused.
+they are accepted whatever they hold and reported in one line as not used. What is none of them Kubernetes
+drops without a word; so the rest is in force, and one line names what has no effect. No such field can open
+anything: what is not said is closed.
 """
 
+import difflib
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Final
 
 from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
 from smi.codes import Code
@@ -12,11 +17,13 @@ from smi.durations import parse_duration
 from smi.fields import Fields, one_of
 from smi.manifest import Manifest
 from smi.references import ranges
+from smi.unenforced import not_enforced
 
 NOT_USED = {
     "spec": ("clusterSet", "pluginChains", "repoServer"),
     "spec.sidecar": (
         "configResyncInterval",
+        "enablePriviledgedInitContainer",
         "enablePrivilegedInitContainer",
         "localDNSProxy",
         "localProxyMode",
@@ -60,36 +67,74 @@ NOT_USED = {
 }
 """Known fields without effect here, by the section they stand in."""
 
+_AUTHORIZATION: Final = "inboundExternalAuthorization"
+_NAMED: Final = 20
+"""Fields without effect that are named; of more it is said how many they are."""
+
 LOG_LEVELS = ("trace", "debug", "info", "warning", "warn", "error", "critical", "off")
 MAX_VALIDITY = timedelta(days=3650)
 
 
 def mesh_config(manifest: Manifest) -> MeshConfig:
     """Read a MeshConfig; what it does not say keeps Meshwright's defaults."""
-    spec = manifest.spec(required=False)
+    manifest.body.accept("apiVersion", "kind", "metadata", "status")
+    spec = manifest.body.section("spec")
     sidecar, traffic = spec.section("sidecar"), spec.section("traffic")
     certificate = spec.section("certificate")
     others = (spec.section("observability"), spec.section("featureFlags"))
+    drivers = sidecar.sections("sidecarDrivers")
     found = MeshConfig(
         permissive=traffic.flag("enablePermissiveTrafficPolicyMode"),
         egress=traffic.flag("enableEgress"),
         service_certificate_validity=_validity(certificate),
-        sidecar=_sidecar(sidecar),
+        sidecar=_sidecar(sidecar, drivers),
         exclusions=_exclusions(traffic),
     )
-    _report_unused(manifest, (spec, sidecar, traffic, certificate, *others))
+    sections = (spec, sidecar, traffic, certificate, *others)
+    _report_unused(manifest, sections, unenforced=_report_unenforced(manifest, traffic))
+    _report_pruned(manifest, (manifest.body, *sections, *drivers))
     return found
 
 
-def _report_unused(manifest: Manifest, sections: tuple[Fields, ...]) -> None:
+def _report_unenforced(manifest: Manifest, traffic: Fields) -> tuple[str, ...]:
+    """Warn of policy that is asked for and not enforced; return the paths of it."""
+    authorization = traffic.section(_AUTHORIZATION)
+    if authorization.raw("enable") in (None, False):
+        return ()
+    instead = "sidecars ask no authorizer, and what policy allows passes without one"
+    manifest.notes.warn(Code.NOT_ENFORCED, authorization.path, not_enforced(instead))
+    return (authorization.path,)
+
+
+def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced: tuple[str, ...]) -> None:
     unused: list[str] = []
     for section in sections:
         names = NOT_USED[section.path]
         section.accept(*names)
         unused.extend(section.at(name) for name in names if section.has(name))
-        section.close()
-    if unused:
-        manifest.notes.inform(Code.FIELDS_NOT_USED, "spec", f"read, not used: {', '.join(sorted(unused))}")
+    if unused := sorted(set(unused) - set(unenforced)):
+        manifest.notes.inform(Code.FIELDS_NOT_USED, "spec", f"read, not used: {', '.join(unused)}")
+
+
+def _report_pruned(manifest: Manifest, sections: Sequence[Fields]) -> None:
+    """Name what stands where no MeshConfig has it."""
+    pruned = [said for section in sections for said in _pruned(section, sections)]
+    if pruned:
+        more = f" and {len(pruned) - _NAMED} more" if len(pruned) > _NAMED else ""
+        said = (
+            f"these fields are none of a MeshConfig's and have no effect: {', '.join(pruned[:_NAMED])}{more}"
+        )
+        manifest.notes.warn(Code.PRUNED, "", said)
+
+
+def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
+    """Yield the fields that a section does not have, with what may be meant: its place, or another name."""
+    for name in section.unasked():
+        path = section.at(name if len(name) <= 60 else name[:57] + "...")
+        home = next((each.path for each in sections if each.path and name in each.asked()), "")
+        near = difflib.get_close_matches(name[:60], sorted(section.asked()), n=1)
+        meant = f" (it is one of {home})" if home else f" (did you mean {near[0]}?)" if near else ""
+        yield f"{path}{meant}"
 
 
 def _validity(certificate: Fields) -> timedelta:
@@ -114,7 +159,7 @@ def _exclusions(traffic: Fields) -> Exclusions:
     )
 
 
-def _sidecar(fields: Fields) -> SidecarSettings:
+def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:
     default = SidecarSettings()
     low = _tls(fields, "tlsMinProtocolVersion", default.tls_min_version)
     high = _tls(fields, "tlsMaxProtocolVersion", default.tls_max_version)
@@ -122,7 +167,7 @@ def _sidecar(fields: Fields) -> SidecarSettings:
         fields.wrong("tlsMinProtocolVersion", f"must not be above tlsMaxProtocolVersion, which is {high}")
     return SidecarSettings(
         sidecar_class=fields.text("sidecarClass") or default.sidecar_class,
-        drivers=tuple(_driver(section) for section in fields.sections("sidecarDrivers")),
+        drivers=tuple(map(_driver, drivers)),
         log_level=fields.choice("logLevel", LOG_LEVELS, default.log_level),
         linux_image=_image(fields, "sidecarImage", "envoyImage"),
         windows_image=_image(fields, "sidecarWindowsImage", "envoyWindowsImage"),
@@ -152,7 +197,7 @@ def _tls(fields: Fields, name: str, default: TlsVersion) -> TlsVersion:
 
 
 def _driver(fields: Fields) -> SidecarDriverSettings:
-    found = SidecarDriverSettings(
+    return SidecarDriverSettings(
         name=fields.required_text("sidecarName", "must be the name of a sidecar driver, such as envoy"),
         linux_image=fields.text("sidecarImage") or "",
         windows_image=_image(fields, "sidecarWindowsImage", "sidecarImageWindowsImage"),
@@ -160,5 +205,3 @@ def _driver(fields: Fields) -> SidecarDriverSettings:
         proxy_server_port=fields.port("proxyServerPort"),
         disabled_mtls=fields.flag("sidecarDisabledMTLS"),
     )
-    fields.close()
-    return found

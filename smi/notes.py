@@ -35,9 +35,9 @@ class Notes:
         """Note what is in force but probably not meant."""
         self._add(code, Severity.WARNING, path, expected, value)
 
-    def inform(self, code: Code, path: str, expected: str) -> None:
+    def inform(self, code: Code, path: str, expected: str, value: object = _NOTHING) -> None:
         """Note what was read and is not used."""
-        self._add(code, Severity.INFO, path, expected, _NOTHING)
+        self._add(code, Severity.INFO, path, expected, value)
 
     def _add(self, code: Code, severity: Severity, path: str, expected: str, value: object) -> None:
         quoted = "" if value is _NOTHING else show(value, path)

@@ -1,25 +1,27 @@
 """From one manifest to mesh values, or to problems that say what would be right."""
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mesh.objects import MeshObject, ObjectKey, Origin, Problem
 from smi.codes import Code
-from smi.fields import Fields
-from smi.kinds import NOT_USED, READ, Kind
+from smi.fields import Fields, one_of
+from smi.kinds import READ, Kind, api_versions_of, is_foreign, kinds_of
 from smi.manifest import Manifest, check_metadata, key_of, split_api_version
 from smi.notes import Notes
 from smi.own_names import check_own_names
 from smi.show import cut
+from smi.unenforced import PRESETS, UNENFORCED, not_enforced
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one manifest came to.
 
-    `key` is its key as far as it could be told. `refused` are the keys of objects that are meant to exist
-    but could not be read: whoever holds an earlier form of them should keep it. `unnamed` says that
-    something could not be read and not even named.
+    `key` is its key as far as it could be told, None for a kind that is not read. `refused` are the keys of
+    objects that are meant to exist but could not be read: whoever holds an earlier form of them should keep
+    it. `unnamed` says that something could not be read and not even named.
     """
 
     objects: tuple[tuple[ObjectKey, MeshObject], ...] = ()
@@ -30,22 +32,51 @@ class Reading:
 
 
 def read(document: object, origin: Origin) -> Reading:
-    """Read one manifest, whatever it is; a `List` is read item by item. Never raises."""
-    if isinstance(document, Mapping) and document.get("kind") == "List":
-        return _read_list(document, origin)
+    """Read one manifest, whatever it is; a list of objects is read item by item. Never raises."""
+    if isinstance(document, Mapping) and (of := _listed(document)) is not None:
+        return _read_list(document, origin, of)
     return _read_one(document, origin, "")
 
 
-def _read_list(document: Mapping[str, object], origin: Origin) -> Reading:
+def key_meant(document: object) -> ObjectKey | None:
+    """Return the key of the object of ours that a document means, however broken; None if there is none."""
+    if not isinstance(document, Mapping):
+        return None
+    key, api_version = key_of(document), document.get("apiVersion")
+    if key is None or not isinstance(api_version, str):
+        return key
+    return None if is_foreign(split_api_version(api_version)[0], key.kind) else key
+
+
+def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Return what the items of a list need not say themselves; None if the document is no list.
+
+    kubectl makes a `List`; the API server has one kind of list for each kind, whose items do not repeat it.
+    """
+    kind, api_version = document.get("kind"), document.get("apiVersion")
+    if kind == "List":
+        return {}
+    if not isinstance(kind, str) or not isinstance(api_version, str) or not kind.endswith("List"):
+        return None
+    name = kind.removesuffix("List")
+    if (split_api_version(api_version)[0], name) not in (READ.keys() | UNENFORCED.keys()):
+        return None
+    return {"apiVersion": api_version, "kind": name}
+
+
+def _read_list(document: Mapping[str, object], origin: Origin, of: Mapping[str, object]) -> Reading:
     notes = Notes(origin)
     body = Fields(document, "", notes)
-    body.accept("kind", "metadata")
-    body.choice("apiVersion", ("v1",), "v1")
+    body.accept("apiVersion", "kind", "metadata")
+    if not of:
+        body.choice("apiVersion", ("v1",), "v1")
     items = body.items("items")
     body.close()
     if notes.refused:
         return Reading(problems=tuple(notes.problems), unnamed=True)
-    readings = [_read_one(item, origin, path) for path, item in items]
+    readings = [
+        _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path) for path, item in items
+    ]
     return Reading(
         objects=tuple(pair for reading in readings for pair in reading.objects),
         problems=tuple(problem for reading in readings for problem in reading.problems),
@@ -64,9 +95,10 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
     notes.key = key = key_of(document)
     kind, version = _kind(document, notes)
     if kind is None:
-        # A kind that is known and not used has no form that could be in force.
+        # A kind that is not read has no form that could be in force.
         refused = (key,) if notes.refused and key else ()
-        return Reading((), tuple(notes.problems), key, refused, unnamed=notes.refused and key is None)
+        named = key if notes.refused else None
+        return Reading((), tuple(notes.problems), named, refused, unnamed=notes.refused and key is None)
     if key is None:
         check_metadata(document, notes)
         return Reading(problems=tuple(notes.problems), unnamed=True)
@@ -94,30 +126,46 @@ def _kind(document: Mapping[str, object], notes: Notes) -> tuple[Kind | None, st
     if not isinstance(name, str) or not isinstance(api_version, str) or notes.refused:
         return None, ""
     group, version = split_api_version(api_version)
-    kind = READ.get(name)
-    if kind is not None and kind.group == group and version in kind.versions:
+    kind = READ.get((group, name))
+    if kind is None:
+        _note_unread(notes, group, name, api_version)
+    elif version in kind.versions:
         return kind, version
-    if kind is None and name in NOT_USED.get(group, frozenset()):
-        notes.inform(Code.NOT_USED, "kind", f"{name} is not used: it plays no part in the mesh")
-        return None, ""
-    _refuse_kind(notes, kind, name, api_version)
+    else:
+        _refuse_version(notes, kind, version, api_version)
     return None, ""
 
 
-def _refuse_kind(notes: Notes, kind: Kind | None, name: str, api_version: str) -> None:
-    if kind is None:
-        groups: Sequence[str] = sorted(group for group, kinds in NOT_USED.items() if name in kinds)
-        if groups:
-            expected = f"must be of the group {groups[0] or 'of core kinds (v1)'} for a {name}"
-            notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", expected, api_version)
-        else:
-            known = ", ".join(sorted(READ))
-            notes.refuse(Code.UNKNOWN_KIND, "kind", f"unknown kind; read are {known}", name)
+def _note_unread(notes: Notes, group: str, name: str, api_version: str) -> None:
+    """Note that a kind is not read, each in its own way: policy, somebody else's, or a slip."""
+    if (instead := UNENFORCED.get((group, name))) is not None:
+        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), name)
+    elif not is_foreign(group, name):
+        _refuse_kind(notes, group, name, api_version)
+    elif (group, name) == ("", "ConfigMap") and notes.key is not None and notes.key.name == PRESETS:
+        instead = "OSM makes its MeshConfig of it; write one, with these presets as its spec"
+        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), name)
+    else:
+        notes.key = None  # it stands for all of its kind
+        called = f"{name}.{group}" if group else name
+        notes.inform(Code.OTHER_KIND, "kind", "is no part of a mesh and not read", called)
+
+
+def _refuse_kind(notes: Notes, group: str, name: str, api_version: str) -> None:
+    """Note that a group has no such kind, and what may be meant: another group, or another name."""
+    if elsewhere := api_versions_of(name):
+        notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", one_of(elsewhere), api_version)
         return
-    group, version = split_api_version(api_version)
+    there = kinds_of(group)
+    near = difflib.get_close_matches(name[:60], there, n=1)
+    meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(there)}"
+    notes.refuse(Code.UNKNOWN_KIND, "kind", f"is no kind of {cut(api_version)}; {meant}", name)
+
+
+def _refuse_version(notes: Notes, kind: Kind, version: str, api_version: str) -> None:
     expected = f"must be one of {', '.join(kind.api_versions)}"
-    if group == kind.group and version in kind.drafts:
-        expected = f"is a draft of {cut(name)} that is not read; {expected}"
+    if version in kind.drafts:
+        expected = f"is a draft of {kind.name} that is not read; {expected}"
         notes.refuse(Code.DRAFT_VERSION, "apiVersion", expected, api_version)
     else:
         notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", expected, api_version)

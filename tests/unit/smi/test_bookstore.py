@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, NamespaceObject, ObjectKey, Origin
+from mesh.objects import MeshObject, NamespaceObject, Origin
 from mesh.policy import (
     Backend,
     HeaderMatch,
@@ -18,6 +18,7 @@ from mesh.policy import (
     TrafficTarget,
 )
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
 from providers.documents import documents
 from smi.reader import read
 
@@ -44,6 +45,13 @@ def _expected() -> list[MeshObject]:
             (ServicePort(Port(3306), "client", Protocol.TCP, "client", "appProtocol"),),
             (("app", "mysql"),),
             headless=True,
+        ),
+        PodTemplate(
+            "Deployment",
+            WorkloadKey(BOOKSTORE, "bookstore"),
+            _identity("bookstore", "bookstore"),
+            (("app", "bookstore"), ("version", "v1")),
+            (WorkloadPort(Port(14001), "web"),),
         ),
         TrafficTarget(
             PolicyKey(BOOKSTORE, "bookstore"),
@@ -72,18 +80,11 @@ def _expected() -> list[MeshObject]:
     ]
 
 
-def test_everything_in_the_bookstore_is_read_and_the_deployment_is_reported() -> None:
-    """Every object has exactly the expected value, and the only problem is the unused Deployment."""
+def test_everything_in_the_bookstore_is_read() -> None:
+    """Every object has exactly the expected value, and there is no problem."""
     text = Path(__file__).with_name(FILE).read_text()
     readings = [
         read(document.value, Origin(FILE, document.number, document.line)) for document in documents(text)
     ]
     assert [value for reading in readings for _, value in reading.objects] == _expected()
-    problems = [problem for reading in readings for problem in reading.problems]
-    assert [str(problem) for problem in problems] == [
-        (
-            "MW1020 bookstore.yaml:44 (document 5): Deployment bookstore/bookstore: kind: "
-            "Deployment is not used: it plays no part in the mesh"
-        )
-    ]
-    assert readings[4].key == ObjectKey("Deployment", BOOKSTORE, "bookstore")
+    assert [problem for reading in readings for problem in reading.problems] == []

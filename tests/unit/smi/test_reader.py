@@ -50,8 +50,28 @@ from tests.unit.smi.reading import ORIGIN, complaints, reading
             "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: b.c}}",
             ("error", "MW1006", "metadata.namespace", '"b.c"'),
         ),
-        ("{apiVersion: v1, kind: Secret, stringData: {a: hunter2}}", ("info", "MW1020", "kind", "")),
-        ("{apiVersion: batch/v1, kind: Job, metadata: {name: a}}", ("info", "MW1020", "kind", "")),
+        ("{apiVersion: v1, kind: Secret, stringData: {a: hunter2}}", ("info", "MW1031", "kind", '"Secret"')),
+        ("{apiVersion: batch/v1, kind: Job, metadata: {name: a}}", ("info", "MW1020", "spec.template", "")),
+        (
+            "{apiVersion: apps/v1, kind: Deploymnet, metadata: {name: a}}",
+            ("error", "MW1003", "kind", '"Deploymnet"'),
+        ),
+        (
+            "{apiVersion: policy.openservicemesh.io/v1alpha1, kind: Egres, metadata: {name: a}}",
+            ("error", "MW1003", "kind", '"Egres"'),
+        ),
+        (
+            "{apiVersion: acess.smi-spec.io/v1alpha3, kind: TrafficTarget, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"acess.smi-spec.io/v1alpha3"'),
+        ),
+        (
+            "{apiVersion: config.openservicmesh.io/v1alpha2, kind: MeshConfig, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"config.openservicmesh.io/v1alpha2"'),
+        ),
+        (
+            "{apiVersion: specs.smi-spec.io/v1alpha4, kind: TrafficTarget, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"specs.smi-spec.io/v1alpha4"'),
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(text: str, expected: tuple[str, str, str, str]) -> None:
@@ -110,7 +130,7 @@ def test_nothing_raises(document: object) -> None:
 
 
 @given(
-    st.sampled_from([(name, version) for name, kind in READ.items() for version in kind.api_versions]),
+    st.sampled_from([(kind.name, version) for kind in READ.values() for version in kind.api_versions]),
     st.dictionaries(_WORDS, _LIKELY, max_size=6),
     st.booleans(),
 )

@@ -1,0 +1,46 @@
+"""Controllers of pods: who is going to run, and under which labels and identity.
+
+Read is the template that their pods are made of. Other fields may hold anything.
+"""
+
+from mesh.objects import ObjectKey
+from mesh.workload import PodTemplate, WorkloadKey
+from smi.codes import Code
+from smi.endpoints import of_pods
+from smi.fields import Fields
+from smi.manifest import Manifest
+from smi.own_names import check_own_names
+
+
+def pod_template(manifest: Manifest) -> PodTemplate | None:
+    """Read a Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController or Job.
+
+    One that another controller made and that has no pods, such as the last ReplicaSet of a Deployment, is
+    not used: what it has may be long out of date.
+    """
+    spec = manifest.body.section("spec")
+    if spec.raw("replicas") == 0 and manifest.metadata.items("ownerReferences"):
+        return None
+    return _template(manifest, spec)
+
+
+def cron_job(manifest: Manifest) -> PodTemplate | None:
+    """Read a CronJob: the template of its Jobs' pods."""
+    return _template(manifest, manifest.body.section("spec").section("jobTemplate").section("spec"))
+
+
+def template_object(manifest: Manifest) -> PodTemplate | None:
+    """Read a PodTemplate, which has its template beside metadata."""
+    return _template(manifest, manifest.body)
+
+
+def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
+    """Read the template; a document without one is a patch, or nothing that Kubernetes would take."""
+    template = fields.section("template")
+    if not template.names():
+        manifest.notes.inform(Code.NOT_USED, template.path, "is missing; not used without it")
+        return None
+    key = ObjectKey("Pod", manifest.namespace, manifest.key.name)
+    pods = Manifest(key, manifest.version, template, template.section("metadata"), manifest.notes)
+    check_own_names(pods)
+    return of_pods(pods, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))
