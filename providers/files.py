@@ -16,6 +16,8 @@ from providers.file_form import Content, Unreadable
 from smi.codes import Code
 
 EXTENSIONS = (".yaml", ".yml", ".json")
+NO_MANIFESTS = frozenset({"kustomization.yaml", "kustomization.yml"})
+"""Files of a tool that stand among manifests, and may well lack apiVersion and kind."""
 
 SINGLY: Final = 256
 """How many files are looked at one by one; where events name more, some may have been lost."""
@@ -51,8 +53,8 @@ class Listing:
 
 
 def is_manifest(name: str) -> bool:
-    """Say whether a file's name is a manifest's: an extension we read, not hidden, no editor's copy."""
-    return name.endswith(EXTENSIONS) and not name.startswith((".", "#", "~"))
+    """Say whether a file's name is a manifest's: an extension we read, not hidden, no editor's or tool's."""
+    return name.endswith(EXTENSIONS) and not name.startswith((".", "#", "~")) and name not in NO_MANIFESTS
 
 
 def list_directory(path: Path) -> Listing:

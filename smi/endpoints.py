@@ -24,7 +24,7 @@ SERVICE_LABEL = "kubernetes.io/service-name"
 
 
 def pod(manifest: Manifest) -> Workload | PodTemplate | None:
-    """Read a Pod as a Workload intercepted transparently; one without IP is to come, one that ended is none."""
+    """Read a Pod as a Workload intercepted transparently; one without IP is to come, an ended one none."""
     status = manifest.body.section("status")
     phase = status.text("phase")
     if phase in ("Succeeded", "Failed"):

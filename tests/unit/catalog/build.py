@@ -21,7 +21,16 @@ from mesh.policy import (
     TrafficTarget,
 )
 from mesh.service import Egress, Protocol, Service, ServiceKey, ServicePattern, ServicePort
-from mesh.workload import Explicit, Interception, Transparent, Upstream, Workload, WorkloadKey, WorkloadPort
+from mesh.workload import (
+    Explicit,
+    Interception,
+    PodTemplate,
+    Transparent,
+    Upstream,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
 from smi.annotations import PERMISSIVE
 
 DEFAULT = Namespace("default")
@@ -96,6 +105,12 @@ def workload(
         weight=weight,
         egress=egress,
     )
+
+
+def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = "") -> PodTemplate:
+    """Make what a Deployment makes its pods of: label `app`, ServiceAccount, by default its name."""
+    labels = (("app", app or name),)
+    return PodTemplate("Deployment", WorkloadKey(DEFAULT, name), identity(account or name), labels, ports)
 
 
 def namespace(name: str, *, permissive: bool | None = None, egress: Egress = None) -> NamespaceObject:
@@ -193,6 +208,8 @@ def object_key(thing: object) -> ObjectKey:
             return ObjectKey("Service", key.namespace, key.name)
         case Workload(key=at):
             return ObjectKey("Workload", at.namespace, at.name)
+        case PodTemplate(kind=kind, key=at):
+            return ObjectKey(kind, at.namespace, at.name)
         case HTTPRouteGroup(key=name) | TCPRoute(key=name) | TrafficSplit(key=name) | TrafficTarget(key=name):
             return ObjectKey(type(thing).__name__, name.namespace, name.name)
         case _:
@@ -204,6 +221,7 @@ def _value(thing: object) -> MeshObject:
         thing,
         MeshConfig
         | NamespaceObject
+        | PodTemplate
         | Service
         | Workload
         | HTTPRouteGroup

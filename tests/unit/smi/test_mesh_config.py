@@ -115,12 +115,15 @@ spec:
             "warning",
             "MW1032",
             "",
-            "these fields are none of a MeshConfig's and have no effect: traffic (it is one of spec), "
-            "spec.trafic (did you mean traffic?), "
-            "spec.sidecar.proxyMode (did you mean localProxyMode?), "
-            "spec.traffic.enablePermisiveTrafficPolicyMode (did you mean enablePermissiveTrafficPolicyMode?), "
-            "spec.observability.outboundPortExclusionList (it is one of spec.traffic), "
-            "spec.sidecar.sidecarDrivers[0].sidecarImg (did you mean sidecarImage?)",
+            (
+                "these fields are none of a MeshConfig's and have no effect: traffic (it is one of spec), "
+                "spec.trafic (did you mean traffic?), "
+                "spec.sidecar.proxyMode (did you mean localProxyMode?), "
+                "spec.traffic.enablePermisiveTrafficPolicyMode (did you mean "
+                "enablePermissiveTrafficPolicyMode?), "
+                "spec.observability.outboundPortExclusionList (it is one of spec.traffic), "
+                "spec.sidecar.sidecarDrivers[0].sidecarImg (did you mean sidecarImage?)"
+            ),
         ),
     ]
     sidecar = SidecarSettings(drivers=(SidecarDriverSettings("envoy"),), log_level="info")
@@ -161,18 +164,20 @@ def test_presets_of_osms_chart_are_a_good_spec() -> None:
     presets = """
 {"sidecar": {"enablePrivilegedInitContainer": false, "logLevel": "error", "envoyImage": "",
   "maxDataPlaneConnections": 0, "configResyncInterval": "0s", "resources": {},
-  "tlsMinProtocolVersion": "TLSv1_2", "tlsMaxProtocolVersion": "TLSv1_3", "cipherSuites": [], "ecdhCurves": [],
-  "localProxyMode": "Localhost"},
+  "tlsMinProtocolVersion": "TLSv1_2", "tlsMaxProtocolVersion": "TLSv1_3",
+  "cipherSuites": [], "ecdhCurves": [], "localProxyMode": "Localhost"},
  "traffic": {"enableEgress": true, "enablePermissiveTrafficPolicyMode": true, "outboundPortExclusionList": [],
   "inboundPortExclusionList": [], "outboundIPRangeExclusionList": [], "outboundIPRangeInclusionList": [],
   "networkInterfaceExclusionList": [], "useHTTPSIngress": false},
  "observability": {"enableDebugServer": false, "osmLogLevel": "info", "prometheusScraping": true,
   "tracing": {"enable": false}},
  "certificate": {"serviceCertValidityDuration": "24h", "certKeyBitSize": 2048,
-  "ingressGateway": {"subjectAltNames": ["a"], "validityDuration": "24h", "secret": {"name": "a", "namespace": "b"}}},
+  "ingressGateway": {"subjectAltNames": ["a"], "validityDuration": "24h",
+   "secret": {"name": "a", "namespace": "b"}}},
  "featureFlags": {"enableWASMStats": true, "enableEgressPolicy": true, "enableMulticlusterMode": false,
-  "enableSnapshotCacheMode": false, "enableAsyncProxyServiceMapping": false, "enableIngressBackendPolicy": true,
-  "enableEnvoyActiveHealthChecks": false, "enableRetryPolicy": false, "enableMeshRootCertificate": false,
+  "enableSnapshotCacheMode": false, "enableAsyncProxyServiceMapping": false,
+  "enableIngressBackendPolicy": true, "enableEnvoyActiveHealthChecks": false,
+  "enableRetryPolicy": false, "enableMeshRootCertificate": false,
   "enableSPIFFE": false}}
 """
     for version in ("v1alpha1", "v1alpha2", "v1alpha3"):

@@ -6,7 +6,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.objects import ObjectKey
 from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
-from tests.unit.smi.reading import complaints, reading, value
+from tests.unit.smi.reading import ORIGIN, complaints, reading, value
 
 SHOP = Namespace("shop")
 OUTSIDE = (
@@ -25,8 +25,10 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
         (
             "policy",
             "Egress",
-            "is not enforced here: traffic to its hosts is treated as all that leaves the mesh: passed where the "
-            "MeshConfig has spec.traffic.enableEgress, else refused",
+            (
+                "is not enforced here: traffic to its hosts is treated as all that leaves the mesh: passed "
+                "where the MeshConfig has spec.traffic.enableEgress, else refused"
+            ),
         ),
         ("policy", "IngressBackend", OUTSIDE),
         ("policy", "AccessControl", OUTSIDE),
@@ -41,8 +43,10 @@ def _named(api_version: str, kind: str, rest: str = "") -> str:
         (
             "config",
             "MeshRootCertificate",
-            "is not enforced here: certificates are issued by this control plane's own authority, in its own "
-            "trust domain",
+            (
+                "is not enforced here: certificates are issued by this control plane's own authority, in its "
+                "own trust domain"
+            ),
         ),
         ("config", "MultiClusterService", "is not enforced here: services of other clusters are not known"),
     ],
@@ -62,7 +66,7 @@ def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, 
 
 
 def test_presets_of_osm_are_no_mesh_config() -> None:
-    """The ConfigMap that OSM's chart has would open the mesh if it were one; another ConfigMap is nobody's."""
+    """The ConfigMap that OSM's chart has would open the mesh if it were one; others are nobody's."""
     presets = (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: preset-mesh-config, namespace: osm-system}\n"
         'data: {preset-mesh-config.json: \'{"traffic": {"enablePermissiveTrafficPolicyMode": true}}\'}'
@@ -96,7 +100,7 @@ def test_presets_of_osm_are_no_mesh_config() -> None:
     ],
 )
 def test_kinds_of_others_are_no_errors(api_version: str, kind: str, called: str) -> None:
-    """One word, whatever they are called and hold; a kind without metadata, as kustomize has it, is no error."""
+    """One word, whatever they are called and hold; without metadata, as kustomize has it, too."""
     for text in (
         _named(api_version, kind, "spec: {password: hunter2}"),
         f"apiVersion: {api_version}\nkind: {kind}",
@@ -107,7 +111,7 @@ def test_kinds_of_others_are_no_errors(api_version: str, kind: str, called: str)
                 "info",
                 "MW1031",
                 None,
-                f'MW1031 test.yaml:1 (document 1): document: kind is "{called}": is no part of a mesh and not read',
+                f'MW1031 {ORIGIN}: document: kind is "{called}": is no part of a mesh and not read',
             )
         ]
         assert (found.objects, found.key, found.refused, found.unnamed) == ((), None, (), False)
@@ -150,7 +154,7 @@ def _template(kind: str, ports: tuple[WorkloadPort, ...] = (), account: str = "d
     ],
 )
 def test_what_makes_pods_says_who_they_will_be(api_version: str, kind: str) -> None:
-    """Labels, identity and TCP ports of the pods, wherever a kind has its template; nothing else is looked at."""
+    """Labels, identity and TCP ports of the pods, wherever a kind has its template, and nothing else."""
     inner = "  template:" + POD
     texts = {
         "Pod": POD.replace("\n    ", "\n").replace(

@@ -1,0 +1,356 @@
+"""`meshwright lint` as it is typed, on what users of OSM have: no false alarm, and every real fault."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.cli import osm_demo as osm
+from tests.unit.cli.typed import Done
+
+Run = Callable[..., Done]
+Lint = Callable[..., list[tuple[str, str, str, str]]]
+Change = Callable[[list[osm.Manifest]], object]
+
+GUESSED = [
+    ("info", "MW2024", "Service bookstore/bookstore", "14001"),
+    ("info", "MW2024", "Service bookstore/bookstore-v2", "14001"),
+    ("info", "MW2024", "Service bookwarehouse/bookwarehouse", "14001"),
+]
+TO_COME = [
+    ("info", "MW2025", "Service bookstore/bookstore-v2", "app=bookstore-v2"),
+    ("info", "MW2025", "Service bookwarehouse/bookwarehouse", "app=bookwarehouse"),
+    ("info", "MW2025", "Service bookwarehouse/mysql", "app=mysql"),
+]
+
+
+@pytest.fixture
+def lint(run: Run, tmp_path: Path) -> Lint:
+    """Write files, lint them, and return severity, code, object and value of every problem, sorted."""
+
+    def lint(**files: str) -> list[tuple[str, str, str, str]]:
+        return sorted(
+            (each["severity"], each["code"], str(each["object"]), each["value"])
+            for each in _problems(run, tmp_path, files)
+        )
+
+    return lint
+
+
+def _problems(run: Run, folder: Path, files: dict[str, str]) -> list[dict[str, Any]]:
+    directory = folder / "mesh"
+    directory.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (directory / f"{name}.yaml").write_text(text, newline="")
+    done = run("lint", str(directory), "--json")
+    assert done.stderr == ""
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    assert done.returncode == any(each["severity"] == "error" for each in found)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("access", "specs", "splits"),
+    [
+        ("v1alpha3", "v1alpha4", "v1alpha2"),
+        ("v1alpha3", "v1alpha4", "v1alpha4"),
+        ("v1alpha3", "v1alpha3", "v1alpha3"),
+        ("v1alpha2", "v1alpha3", "v1alpha2"),
+        ("v1alpha2", "v1alpha2", "v1alpha1"),
+        ("v1alpha1", "v1alpha1", "v1alpha2"),
+    ],
+)
+def test_osms_demo_has_no_error_and_no_warning(lint: Lint, access: str, specs: str, splits: str) -> None:
+    """In every version of SMI that OSM used; of each Service it is said whose pods will be behind it.
+
+    Before v1alpha4 a TCPRoute cannot name ports, and it is worth knowing that it means all.
+    """
+    wide_open = [("info", "MW2053", "TrafficTarget bookwarehouse/mysql", "")] * (specs != "v1alpha4")
+    assert lint(demo=osm.text(osm.demo(access, specs, splits))) == [*GUESSED, *TO_COME, *wide_open]
+
+
+def test_the_published_mesh_config_is_in_force_and_says_what_is_not(run: Run, tmp_path: Path) -> None:
+    """One warning names the fields that are in the wrong section; the rest is read."""
+    found = _problems(run, tmp_path, {"demo": osm.text(osm.demo()), "config": osm.MESH_CONFIG})
+    (warning,) = [each for each in found if each["severity"] != "info"]
+    assert warning["line"] == (
+        "MW1032 config.yaml:2 (document 1): MeshConfig default/osm-mesh-config: these fields are none of a "
+        "MeshConfig's and have no effect: spec.observability.inboundPortExclusionList (it is one of "
+        "spec.traffic), spec.observability.outboundIPRangeExclusionList (it is one of spec.traffic), "
+        "spec.observability.outboundPortExclusionList (it is one of spec.traffic)"
+    )
+    permissive = osm.MESH_CONFIG.replace("PolicyMode: false", "PolicyMode: true")
+    assert permissive != osm.MESH_CONFIG
+    ask = ("--from", "bookthief/bookthief", "--to", "bookstore/bookstore-v2:14001", "DELETE", "/")
+    pods = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, labels: {app: %s, "
+        "osm-proxy-uuid: %s}}\n"
+        "spec: {serviceAccountName: %s}\nstatus: {podIP: 10.0.0.%d}\n---\n"
+    )
+    running = "".join(
+        pods % (name, namespace, name, name, name, number)
+        for number, (namespace, name) in enumerate(
+            (("bookstore", "bookstore-v2"), ("bookthief", "bookthief")), 1
+        )
+    )
+    (tmp_path / "mesh" / "pods.yaml").write_text(running)
+    assert run("explain", "--mesh", str(tmp_path / "mesh"), *ask).returncode == 3
+    (tmp_path / "mesh" / "config.yaml").write_text(permissive)
+    assert run("explain", "--mesh", str(tmp_path / "mesh"), *ask).returncode == 0
+
+
+def _of(manifests: list[osm.Manifest], kind: str, name: str) -> osm.Manifest:
+    (found,) = (each for each in manifests if (each["kind"], each["metadata"]["name"]) == (kind, name))
+    return found
+
+
+def _pod(manifests: list[osm.Manifest], kind: str, name: str) -> osm.Manifest:
+    return dict(_of(manifests, kind, name)["spec"]["template"])
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            lambda demo: _pod(demo, "Deployment", "bookstore-v2")["spec"].update(
+                serviceAccountName="bookstor-v2"
+            ),
+            [
+                ("warning", "MW2007", "TrafficTarget bookstore/bookstore-v2", "bookstore/bookstore-v2"),
+                ("warning", "MW2017", "TrafficSplit bookstore/bookstore-split", "bookstore/bookstore-v2"),
+            ],
+            id="misspelt ServiceAccount of a Deployment",
+        ),
+        pytest.param(
+            lambda demo: _of(demo, "TrafficTarget", "mysql")["spec"]["sources"][0].update(
+                name="bookwarehous"
+            ),
+            [("warning", "MW2008", "TrafficTarget bookwarehouse/mysql", "bookwarehouse/bookwarehous")],
+            id="misspelt source",
+        ),
+        pytest.param(
+            lambda demo: _of(demo, "TrafficTarget", "mysql")["spec"]["sources"][0].update(
+                namespace="bookstore"
+            ),
+            [
+                ("warning", "MW2008", "TrafficTarget bookwarehouse/mysql", "bookstore/bookwarehouse"),
+                ("warning", "MW2009", "TrafficTarget bookwarehouse/mysql", "bookstore/bookwarehouse"),
+            ],
+            id="source of another namespace",
+        ),
+        pytest.param(
+            lambda demo: _pod(demo, "StatefulSet", "mysql")["metadata"]["labels"].update(app="mysq"),
+            [("warning", "MW2020", "Service bookwarehouse/mysql", "app=mysql")],
+            id="wrong label",
+        ),
+        pytest.param(
+            lambda demo: _of(demo, "Service", "mysql")["spec"]["ports"][0].update(targetPort="client"),
+            [("warning", "MW2020", "Service bookwarehouse/mysql", "client")],
+            id="name of no container's port",
+        ),
+        pytest.param(
+            lambda demo: demo.remove(_of(demo, "TrafficTarget", "bookstore-v2")),
+            [("warning", "MW2017", "TrafficSplit bookstore/bookstore-split", "bookstore/bookstore-v2")],
+            id="backend that clients may not call",
+        ),
+        pytest.param(
+            lambda demo: _of(demo, "TCPRoute", "mysql")["spec"]["matches"].update(ports=[3307]),
+            [("warning", "MW2055", "TrafficTarget bookwarehouse/mysql", "")],
+            id="rule for a port that nobody calls",
+        ),
+        pytest.param(
+            lambda demo: _of(demo, "HTTPRouteGroup", "bookwarehouse-service-routes").update(
+                kind="HTTPRouteGrup"
+            ),
+            [
+                (
+                    "error",
+                    "MW1003",
+                    "HTTPRouteGrup bookwarehouse/bookwarehouse-service-routes",
+                    '"HTTPRouteGrup"',
+                ),
+                (
+                    "error",
+                    "MW2001",
+                    "TrafficTarget bookwarehouse/bookwarehouse",
+                    "bookwarehouse-service-routes",
+                ),
+                ("error", "MW2004", "TrafficTarget bookwarehouse/bookwarehouse", ""),
+            ],
+            id="misspelt kind",
+        ),
+        pytest.param(
+            lambda demo: _of(demo, "TrafficTarget", "mysql")["spec"].update(source=[]),
+            [
+                ("error", "MW1012", "TrafficTarget bookwarehouse/mysql", "a list of 0 items"),
+            ],
+            id="unknown field of an access policy",
+        ),
+    ],
+)
+def test_real_faults_in_the_demo_are_found(
+    lint: Lint, change: Change, expected: list[tuple[str, str, str, str]]
+) -> None:
+    """The negative control: each fault is said, and nothing else but what was said without it."""
+    manifests = osm.demo()
+    change(manifests)
+    found = lint(demo=osm.text(manifests))
+    assert [each for each in found if each[0] != "info"] == expected
+
+
+UNENFORCED = """
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: Egress
+metadata: {name: books, namespace: bookbuyer}
+spec:
+  sources: [{kind: ServiceAccount, name: bookbuyer, namespace: bookbuyer}]
+  hosts: [books.example.com]
+  ports: [{number: 443, protocol: https}]
+---
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: IngressBackend
+metadata: {name: front, namespace: bookstore}
+spec:
+  backends: [{name: bookstore, port: {number: 14001, protocol: http}}]
+  sources: [{kind: Service, namespace: ingress, name: controller}]
+---
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: Retry
+metadata: {name: retry, namespace: bookbuyer}
+spec: {source: {kind: ServiceAccount, name: bookbuyer, namespace: bookbuyer}, retryPolicy: {numRetries: 5}}
+---
+apiVersion: policy.openservicemesh.io/v1alpha1
+kind: UpstreamTrafficSetting
+metadata: {name: limits, namespace: bookstore}
+spec: {host: bookstore.bookstore.svc.cluster.local, connectionSettings: {tcp: {maxConnections: 1}}}
+---
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: osm-system}
+spec: {traffic: {inboundExternalAuthorization: {enable: true, address: opa.opa, port: 9191}}}
+"""
+
+
+def test_policy_that_is_not_enforced_is_a_warning(lint: Lint, run: Run, tmp_path: Path) -> None:
+    """Each by its own name; `--strict` fails for them."""
+    assert lint(unenforced=UNENFORCED) == [
+        ("warning", "MW1030", "Egress bookbuyer/books", '"Egress"'),
+        ("warning", "MW1030", "IngressBackend bookstore/front", '"IngressBackend"'),
+        ("warning", "MW1030", "MeshConfig osm-system/osm-mesh-config", ""),
+        ("warning", "MW1030", "Retry bookbuyer/retry", '"Retry"'),
+        ("warning", "MW1030", "UpstreamTrafficSetting bookstore/limits", '"UpstreamTrafficSetting"'),
+    ]
+    done = run("lint", str(tmp_path / "mesh"), "--strict")
+    assert (done.returncode, done.stdout.count("is not enforced here: ")) == (1, 5)
+    assert done.stdout.endswith("\n5 warnings\n")
+    assert "plays no part" not in done.stdout
+
+
+def _as_kubectl_prints(manifests: list[osm.Manifest]) -> str:
+    """Return manifests as `kubectl get -o yaml` would: one List, with what the API server adds to each."""
+    added = {
+        "creationTimestamp": "2026-01-02T03:04:05Z",
+        "resourceVersion": "17",
+        "uid": "5d8b6a0e-0000-4000-8000-000000000000",
+        "generation": 1,
+        "managedFields": [{"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {}}}],
+    }
+    last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    items = [
+        each
+        | {"metadata": each["metadata"] | added | {"annotations": last_applied}}
+        | {"status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}}
+        for each in manifests
+    ]
+    return yaml.safe_dump(
+        {"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}
+    )
+
+
+def _as_helm_prints(manifests: list[osm.Manifest]) -> str:
+    """Return manifests as `helm template` would: comments and documents that came out empty."""
+    return "".join(
+        f"---\n# Source: demo/templates/{n}.yaml\n{yaml.safe_dump(each)}---\n\n---\n# nothing\n"
+        for n, each in enumerate(manifests)
+    )
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        _as_kubectl_prints,
+        _as_helm_prints,
+        lambda manifests: "\ufeff" + osm.text(manifests).replace("\n", "\r\n"),
+        lambda manifests: json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}, indent=2),
+    ],
+    ids=["kubectl", "helm", "windows", "json"],
+)
+def test_however_the_demo_is_written_it_has_no_false_alarm(
+    lint: Lint, written: Callable[[list[osm.Manifest]], str]
+) -> None:
+    """The same is said of it as of plain manifests."""
+    assert lint(demo=written(osm.demo())) == [*GUESSED, *TO_COME]
+
+
+BESIDE = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: traffictargets.access.smi-spec.io}
+spec:
+  group: access.smi-spec.io
+  names: {kind: TrafficTarget, listKind: TrafficTargetList, plural: traffictargets, singular: traffictarget}
+  versions: [{name: v1alpha3, served: true, storage: true}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: database, namespace: bookwarehouse}
+stringData: {password: hunter2}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: other, namespace: bookwarehouse}
+data: {password: aHVudGVyMg==}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: bookwarehouse}
+data: {settings.yaml: "a: hunter2"}
+---
+apiVersion: cert-manager.io/v1
+kind: Certificate
+metadata: {name: store, namespace: bookstore}
+spec: {secretName: store}
+---
+apiVersion: gateway.networking.k8s.io/v1alpha2
+kind: TCPRoute
+metadata: {name: mysql, namespace: bookwarehouse}
+spec: {parentRefs: [{name: gateway}]}
+---
+apiVersion: serving.knative.dev/v1
+kind: Service
+metadata: {name: bookstore, namespace: bookstore}
+spec: {template: {spec: {containers: [{image: a}]}}}
+"""
+KUSTOMIZATION = "resources:\n- demo.yaml\nnamespace: bookstore\n"
+
+
+def test_what_stands_beside_policy_is_no_error(lint: Lint, run: Run, tmp_path: Path) -> None:
+    """One word for each kind, no value of a Secret, and kustomize's own file is no manifest."""
+    found = lint(demo=osm.text(osm.demo()), beside=BESIDE, kustomization=KUSTOMIZATION)
+    kinds = [
+        "Certificate.cert-manager.io",
+        "ConfigMap",
+        "CustomResourceDefinition.apiextensions.k8s.io",
+        "Secret",
+        "Service.serving.knative.dev",
+        "TCPRoute.gateway.networking.k8s.io",
+    ]
+    others = [("info", "MW1031", "None", f'"{kind}"') for kind in kinds]
+    assert found == [*others, *GUESSED, *TO_COME]
+    done = run("lint", str(tmp_path / "mesh"))
+    assert 'kind is "Secret": is no part of a mesh and not read; 2 objects are such\n' in done.stdout
+    assert "hunter2" not in done.stdout
+    assert "aHVudGVyMg" not in done.stdout
