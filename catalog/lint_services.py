@@ -36,8 +36,8 @@ def _object(key: ServiceKey) -> ObjectKey:
 def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     view, key = lint.view, _object(service.key)
     found = [each for port in service.ports for each in endpoints(view, service.key, port)]
-    # The apex of a split need not have anyone behind it: its backends answer.
-    if not found and service.key not in view.splits_by_apex:
+    # A Service without a TCP port is not called; the apex of a split need not have anyone behind it.
+    if service.ports and not found and service.key not in view.splits_by_apex:
         yield from _to_come(lint, service)
     outside = sorted({_place(each) for each in found if each.identity is None})
     if outside:

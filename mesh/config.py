@@ -41,7 +41,6 @@ class SidecarSettings:
     tls_max_version: TlsVersion = TlsVersion.V1_3
     cipher_suites: tuple[str, ...] = ()
     ecdh_curves: tuple[str, ...] = ()
-    max_connections: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,10 @@ def _ports(spec: Fields) -> tuple[ServicePort, ...]:
     for section in spec.sections("ports"):
         number = section.required_port("port")
         if not is_tcp(section):
-            section.notes.drop(
+            section.notes.warn(
                 Code.NOT_TCP,
                 section.at("protocol"),
-                "must be TCP; the port is left out",
+                "is left out: sidecars carry TCP only, and what comes to this port passes them by",
                 section.raw("protocol"),
             )
         elif number in found and not section.notes.refused:

@@ -19,6 +19,9 @@ from smi.manifest import Manifest
 from smi.references import ranges
 from smi.unenforced import not_enforced
 
+_AUTHORIZATION: Final = "inboundExternalAuthorization"
+_CONNECTIONS: Final = "maxDataPlaneConnections"
+
 NOT_USED = {
     "spec": ("clusterSet", "pluginChains", "repoServer"),
     "spec.sidecar": (
@@ -27,13 +30,14 @@ NOT_USED = {
         "enablePrivilegedInitContainer",
         "localDNSProxy",
         "localProxyMode",
+        _CONNECTIONS,
         "resources",
         "sidecarTimeout",
     ),
     "spec.traffic": (
         "http1PerRequestLoadBalancing",
         "http2PerRequestLoadBalancing",
-        "inboundExternalAuthorization",
+        _AUTHORIZATION,
         "interceptionMode",
         "networkInterfaceExclusionList",
         "serviceAccessMode",
@@ -67,7 +71,6 @@ NOT_USED = {
 }
 """Known fields without effect here, by the section they stand in."""
 
-_AUTHORIZATION: Final = "inboundExternalAuthorization"
 _NAMED: Final = 20
 """Fields without effect that are named; of more it is said how many they are."""
 
@@ -91,19 +94,23 @@ def mesh_config(manifest: Manifest) -> MeshConfig:
         exclusions=_exclusions(traffic),
     )
     sections = (spec, sidecar, traffic, certificate, *others)
-    _report_unused(manifest, sections, unenforced=_report_unenforced(manifest, traffic))
+    _report_unused(manifest, sections, unenforced=_report_unenforced(traffic, sidecar))
     _report_pruned(manifest, (manifest.body, *sections, *drivers))
     return found
 
 
-def _report_unenforced(manifest: Manifest, traffic: Fields) -> tuple[str, ...]:
-    """Warn of policy that is asked for and not enforced; return the paths of it."""
+def _report_unenforced(traffic: Fields, sidecar: Fields) -> tuple[str, ...]:
+    """Warn of what is asked for and not enforced; return the paths of it."""
+    found = {}
     authorization = traffic.section(_AUTHORIZATION)
-    if authorization.raw("enable") in (None, False):
-        return ()
-    instead = "sidecars ask no authorizer, and what policy allows passes without one"
-    manifest.notes.warn(Code.NOT_ENFORCED, authorization.path, not_enforced(instead))
-    return (authorization.path,)
+    if authorization.raw("enable") not in (None, False):
+        instead = "sidecars ask no authorizer, and what policy allows passes without one"
+        found[authorization.path] = instead
+    if sidecar.raw(_CONNECTIONS) not in (None, 0):
+        found[sidecar.at(_CONNECTIONS)] = "the server's setting max_streams bounds how many proxies connect"
+    for path, instead in found.items():
+        traffic.notes.warn(Code.NOT_ENFORCED, path, not_enforced(instead))
+    return tuple(found)
 
 
 def _report_unused(manifest: Manifest, sections: tuple[Fields, ...], unenforced: tuple[str, ...]) -> None:
@@ -176,7 +183,6 @@ def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:
         tls_max_version=high,
         cipher_suites=fields.texts("cipherSuites"),
         ecdh_curves=fields.texts("ecdhCurves"),
-        max_connections=fields.whole("maxDataPlaneConnections", 0, 2**31 - 1, default=0) or 0,
     )
 
 

@@ -77,7 +77,7 @@ def test_udp_port_is_left_out_and_said() -> None:
     """The other ports of the Service stay in force, the same number by TCP included."""
     text = _service("{ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]}")
     found = reading(text)
-    assert complaints(text) == [("error", "MW1023", "spec.ports[0].protocol", '"UDP"')]
+    assert complaints(text) == [("warning", "MW1023", "spec.ports[0].protocol", '"UDP"')]
     ((_, service),) = found.objects
     assert isinstance(service, Service)
     assert [port.port for port in service.ports] == [53]

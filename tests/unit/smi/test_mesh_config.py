@@ -43,7 +43,6 @@ def test_config_with_everything_that_is_honoured() -> None:
     tlsMaxProtocolVersion: TLS_AUTO
     cipherSuites: [A, B]
     ecdhCurves: [P-256]
-    maxDataPlaneConnections: 7
   traffic:
     enableEgress: true
     enablePermissiveTrafficPolicyMode: true
@@ -65,7 +64,6 @@ def test_config_with_everything_that_is_honoured() -> None:
         TlsVersion.V1_3,
         ("A", "B"),
         ("P-256",),
-        7,
     )
     kept = Exclusions((Port(22), Port(9100)), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.1/32", "10.2.0.0/16"))
     expected = MeshConfig(True, True, timedelta(minutes=90), sidecar, kept)
@@ -157,6 +155,19 @@ def test_external_authorization_is_not_enforced_and_says_so(
     )
     assert [(each.severity.value, each.code, each.field) for each in found.problems] == expected
     assert [pair[1] for pair in found.objects] == [MeshConfig(egress=True)]
+
+
+def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:
+    """None, or 0, is no bound."""
+    (problem,) = reading(_config("{sidecar: {maxDataPlaneConnections: 7}}")).problems
+    assert (problem.severity.value, problem.code, problem.field, problem.expected) == (
+        "warning",
+        "MW1030",
+        "spec.sidecar.maxDataPlaneConnections",
+        "is not enforced here: the server's setting max_streams bounds how many proxies connect",
+    )
+    unbound = reading(_config("{sidecar: {maxDataPlaneConnections: 0}}"))
+    assert [each.code for each in unbound.problems] == ["MW1021"]
 
 
 def test_presets_of_osms_chart_are_a_good_spec() -> None:
