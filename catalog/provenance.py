@@ -42,7 +42,7 @@ KINDS: Final = {
     "slices": "EndpointSlice",
     "workloads": "Workload",
 }
-"""The kind of object in each of a view's tables; what stands in other tables is no object."""
+"""The kind of object in each of a view's tables; the rest is no object, or nothing is made of it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

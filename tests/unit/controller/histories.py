@@ -38,6 +38,7 @@ from mesh.workload import (
     Capture,
     Explicit,
     Interception,
+    PodTemplate,
     Transparent,
     Upstream,
     Workload,
@@ -236,6 +237,17 @@ def _workload(dice: random.Random) -> Workload:
     )
 
 
+def _template(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
+    key = WorkloadKey(dice.choice(NAMESPACES), dice.choice(NAMES))
+    return ObjectKey("Deployment", key.namespace, key.name), PodTemplate(
+        "Deployment",
+        key,
+        ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES))),
+        (("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
+        dice.choice(((), (WorkloadPort(Port(8080), "web"),))),
+    )
+
+
 def _egress(dice: random.Random) -> Egress:
     patterns = [
         ServicePattern(dice.choice((None, *NAMESPACES)), dice.choice((None, *map(ServiceName, NAMES))))
@@ -376,6 +388,7 @@ def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
     """
     dice = random.Random(seed)  # noqa: S311 - dice
     answers = random.Random(seed)  # noqa: S311 - other dice, so that the mesh's history is its own
+    templates = random.Random(seed)  # noqa: S311 - and of what it does not serve, for the same reason
     replica = Replica(random_mesh(dice))
     for _ in range(steps):
         replica.wave()
@@ -385,4 +398,6 @@ def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
             return found
         for _ in range(dice.choice((1, 1, 1, 3))):
             changed(dice, replica.mesh)
+        if templates.random() < 0.5:
+            _put(templates, replica.mesh, *_template(templates))
     return ()
