@@ -19,6 +19,14 @@ def claim_of(key: ObjectKey) -> ObjectKey:
     return key if kind is None else replace(key, kind=kind)
 
 
+def repeats(second: Sourced, first: Sourced) -> bool:
+    """Say whether an object only says again, as another kind, what the first one says.
+
+    Kubernetes keeps Endpoints and an EndpointSlice of one name for its own API server.
+    """
+    return second.key.kind != first.key.kind and second.value == first.value
+
+
 def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
     """Say that an object is defined again: it was first, under that key and at that place.
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
-from providers.claims import claim_of, duplicate
+from providers.claims import claim_of, duplicate, repeats
 from providers.documents import Document, documents
 from smi.codes import Code
 from smi.reader import Reading, key_meant, read
@@ -93,7 +93,7 @@ def _distinct(
         for key, value in reading.objects:
             sourced = Sourced(key, value, origin)
             first = good.setdefault(claim_of(key), sourced)
-            if first is not sourced:
+            if first is not sourced and not repeats(sourced, first):
                 problems.append(duplicate(sourced, first.key, first.origin))
     return tuple(good.values()), tuple(problems)
 

@@ -14,7 +14,7 @@ from mesh.names import Namespace
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Sourced
 from mesh.picture import Picture
 from mesh.workload import Workload, WorkloadKey
-from providers.claims import ALIASES, claim_of, duplicate
+from providers.claims import ALIASES, claim_of, duplicate, repeats
 from providers.file_form import Content, FileForm, read_file
 from smi.codes import Code
 
@@ -139,7 +139,7 @@ def _problems(
     found = set(_summed(problem for file in bad for problem in files[file].problems))
     for claim, holders in contested.items():
         first, *others = (files[file].by_claim()[claim] for file in holders)
-        found.update(duplicate(each, first.key, first.origin) for each in others)
+        found.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
     return tuple(sorted(found, key=_problem_order))
 
 

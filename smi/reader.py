@@ -59,9 +59,8 @@ def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
     if not isinstance(kind, str) or not isinstance(api_version, str) or not kind.endswith("List"):
         return None
     name = kind.removesuffix("List")
-    if (split_api_version(api_version)[0], name) not in (READ.keys() | UNENFORCED.keys()):
-        return None
-    return {"apiVersion": api_version, "kind": name}
+    known = name in kinds_of(split_api_version(api_version)[0])
+    return {"apiVersion": api_version, "kind": name} if known else None
 
 
 def _read_list(document: Mapping[str, object], origin: Origin, of: Mapping[str, object]) -> Reading:

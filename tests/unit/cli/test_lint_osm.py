@@ -270,6 +270,56 @@ def _as_kubectl_prints(manifests: list[osm.Manifest]) -> str:
     )
 
 
+CLUSTER = """
+- apiVersion: v1
+  kind: Service
+  metadata: {name: kube-dns, namespace: kube-system}
+  spec:
+    clusterIP: 10.96.0.10
+    ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53, protocol: TCP}]
+    selector: {k8s-app: kube-dns}
+- apiVersion: v1
+  kind: Service
+  metadata: {name: kubernetes, namespace: default}
+  spec: {clusterIP: 10.96.0.1, ports: [{name: https, port: 443, targetPort: 6443}]}
+- apiVersion: v1
+  kind: Endpoints
+  metadata: {name: kubernetes, namespace: default}
+  subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{name: https, port: 6443, protocol: TCP}]}]
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  addressType: IPv4
+  metadata: {name: kubernetes, namespace: default, labels: {kubernetes.io/service-name: kubernetes}}
+  endpoints: [{addresses: [192.0.2.1], conditions: {ready: true}}]
+  ports: [{name: https, port: 6443, protocol: TCP}]
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: coredns, namespace: kube-system}
+  spec: {template: {metadata: {labels: {k8s-app: kube-dns}}, spec: {serviceAccountName: coredns}}}
+- apiVersion: v1
+  kind: Node
+  metadata: {name: one}
+"""
+
+
+def test_a_whole_cluster_has_no_error(lint: Lint) -> None:
+    """What every cluster has of itself: UDP, Endpoints beside an equal slice, servers without a sidecar."""
+    manifests = yaml.safe_load(CLUSTER)
+    expected = [
+        ("info", "MW1031", "None", '"Node"'),
+        ("info", "MW2024", "Service kube-system/kube-dns", "53"),
+        ("info", "MW2025", "Service kube-system/kube-dns", "k8s-app=kube-dns"),
+        ("warning", "MW1023", "Service kube-system/kube-dns", '"UDP"'),
+        ("warning", "MW2021", "Service default/kubernetes", "192.0.2.1:6443"),
+    ]
+    assert lint(cluster=_as_kubectl_prints(manifests)) == expected
+    assert lint(cluster=osm.text(manifests[:3]), more=osm.text(manifests[3:])) == expected
+    manifests[3]["endpoints"][0]["addresses"] = ["192.0.2.2"]
+    assert [each for each in lint(more=osm.text(manifests[3:])) if each[0] == "error"] == [
+        ("error", "MW1106", "EndpointSlice default/kubernetes", "")
+    ]
+
+
 def _as_helm_prints(manifests: list[osm.Manifest]) -> str:
     """Return manifests as `helm template` would: comments and documents that came out empty."""
     return "".join(

@@ -226,6 +226,8 @@ items:
     assert found.problems == ()
     others = "apiVersion: gateway.networking.k8s.io/v1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
     assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.gateway.networking.k8s.io"')]
+    secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
+    assert complaints(secrets) == [("info", "MW1031", "kind", '"Secret"')] * 2
     unenforced = (
         "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: EgressList\nitems: [{metadata: {name: a}}]"
     )
