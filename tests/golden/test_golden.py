@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
+from sidecars.envoy.validation import faults
 from tests.golden.cases import CASES, HERE, case_groups, decoded, masked_secrets, render
 from xds.resource import SECRET, Resource
 from xds.snapshot import Snapshot
@@ -124,6 +125,14 @@ def test_no_deprecated_field_is_used(case: str) -> None:
         for resource in (*group.resources, *masked_secrets(group.policy)):
             wrapped = any_pb2.Any.FromString(resource.body)
             assert list(_deprecated(_unpacked(wrapped), resource.name)) == []
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_envoys_own_rules_hold(case: str) -> None:
+    """What Envoy validates, by its API's rules and in its code, is right in every resource."""
+    for group in case_groups(case):
+        for resource in (*group.resources, *masked_secrets(group.policy)):
+            assert faults(any_pb2.Any.FromString(resource.body)) == ()
 
 
 def test_the_search_for_deprecated_fields_finds_them() -> None:

@@ -1,0 +1,393 @@
+"""Envoy's own rules, applied before anything is sent: what it would refuse is found, and nothing else."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, FileDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+import protos
+from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2, outlier_detection_pb2
+from protos.envoy.config.core.v3 import address_pb2, base_pb2
+from protos.envoy.config.core.v3 import protocol_pb2 as core_protocol_pb2
+from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from protos.envoy.config.rbac.v3 import rbac_pb2
+from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
+from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
+from protos.envoy.type.matcher.v3 import path_pb2, regex_pb2, string_pb2
+from protos.validate import validate_pb2
+from sidecars.envoy.validation import Step, UnknownRuleError, faults, prepare
+
+NAMED = cluster_pb2.Cluster(name="c")
+
+
+def said(message: Message) -> list[str]:
+    """Return each fault of a message as a line."""
+    return [str(each) for each in faults(message)]
+
+
+def packed(message: Message) -> any_pb2.Any:
+    """Pack a message."""
+    wrapped = any_pb2.Any()
+    wrapped.Pack(message)
+    return wrapped
+
+
+def regex(text: str) -> regex_pb2.RegexMatcher:
+    """Return a matcher of an expression."""
+    return regex_pb2.RegexMatcher(regex=text)
+
+
+def per_route(permission: rbac_pb2.Permission) -> route_pb2.RouteConfiguration:
+    """Return a route configuration with one policy, `shop/x`, and one permission."""
+    anybody = rbac_pb2.Principal(any=True)
+    policy = rbac_pb2.Policy(permissions=[permission], principals=[anybody])
+    rules = http_rbac_pb2.RBAC(rules=rbac_pb2.RBAC(policies={"shop/x": policy}))
+    return route_pb2.RouteConfiguration(
+        name="r", typed_per_filter_config={"rbac": packed(http_rbac_pb2.RBACPerRoute(rbac=rules))}
+    )
+
+
+IN_RULES = "typed_per_filter_config[rbac].rbac.rules.policies[shop/x]"
+
+
+def test_a_fault_names_the_policy_the_permission_and_the_field() -> None:
+    """Through maps, lists and an Any: steps as values, and a path as text."""
+    empty_name = rbac_pb2.Permission(header=route_components_pb2.HeaderMatcher(name="", present_match=True))
+    (found,) = faults(per_route(empty_name))
+    assert found.path == f"{IN_RULES}.permissions[0].header.name"
+    assert found.steps[3] == Step("policies", "shop/x")
+    assert found.steps[4] == Step("permissions", 0)
+    assert found.expected == "must not be empty"
+
+
+def locality(*weights: int) -> endpoint_components_pb2.LocalityLbEndpoints:
+    """Return endpoints of these weights."""
+    address = address_pb2.Address(socket_address=address_pb2.SocketAddress(address="10.0.0.1", port_value=1))
+    return endpoint_components_pb2.LocalityLbEndpoints(
+        lb_endpoints=[
+            endpoint_components_pb2.LbEndpoint(
+                endpoint=endpoint_components_pb2.Endpoint(address=address),
+                load_balancing_weight=UInt32Value(value=weight),
+            )
+            for weight in weights
+        ]
+    )
+
+
+def weighted(*weights: int) -> route_components_pb2.WeightedCluster:
+    """Return weighted clusters of these weights."""
+    one = route_components_pb2.WeightedCluster.ClusterWeight
+    return route_components_pb2.WeightedCluster(
+        clusters=[one(name="c", weight=UInt32Value(value=weight)) for weight in weights]
+    )
+
+
+def tcp_shares(*weights: int) -> tcp_proxy_pb2.TcpProxy:
+    """Return a TCP proxy to weighted clusters."""
+    share = tcp_proxy_pb2.TcpProxy.WeightedCluster.ClusterWeight
+    clusters = [share(name="c", weight=weight) for weight in weights]
+    weighted_clusters = tcp_proxy_pb2.TcpProxy.WeightedCluster(clusters=clusters)
+    return tcp_proxy_pb2.TcpProxy(stat_prefix="t", weighted_clusters=weighted_clusters)
+
+
+def hosts(*domains: str) -> route_pb2.RouteConfiguration:
+    """Return virtual hosts with one domain each."""
+    return route_pb2.RouteConfiguration(
+        virtual_hosts=[
+            route_components_pb2.VirtualHost(name=f"v{index}", domains=[domain])
+            for index, domain in enumerate(domains)
+        ]
+    )
+
+
+def chain(port: int, *prefixes: str) -> listener_components_pb2.FilterChain:
+    """Return a filter chain for a port and addresses."""
+    match = listener_components_pb2.FilterChainMatch(
+        destination_port=UInt32Value(value=port),
+        prefix_ranges=[
+            address_pb2.CidrRange(address_prefix=each, prefix_len=UInt32Value(value=32)) for each in prefixes
+        ],
+    )
+    return listener_components_pb2.FilterChain(filter_chain_match=match)
+
+
+def route(match: route_components_pb2.RouteMatch) -> route_components_pb2.Route:
+    """Return a route that answers by itself."""
+    answer = route_components_pb2.DirectResponseAction(status=200)
+    return route_components_pb2.Route(match=match, direct_response=answer)
+
+
+WRONG: tuple[tuple[Message, str], ...] = (
+    # The rules of the API, one of each kind.
+    (cluster_pb2.Cluster(), "name: must not be empty"),
+    (regex_pb2.RegexMatcher(), "regex: must not be empty"),
+    (per_route(rbac_pb2.Permission()), "permissions[0].rule: is missing; must be one of and_rules, or_rules"),
+    (
+        per_route(rbac_pb2.Permission(and_rules=rbac_pb2.Permission.Set())),
+        "permissions[0].and_rules.rules: must not be empty",
+    ),
+    (rbac_pb2.Policy(permissions=[rbac_pb2.Permission(any=True)]), "principals: must not be empty"),
+    (
+        route_components_pb2.HeaderMatcher(name="a\nb"),
+        r"name: must be the name of a header, not 'a\nb'",
+    ),
+    (
+        base_pb2.HeaderValue(key="k", value="a\x00"),
+        r"value: must be the value of a header, on one line, not 'a\x00'",
+    ),
+    (base_pb2.HeaderValue(key="k" * 16385), "key: must have at most 16384 bytes, not 'kkk"),
+    (base_pb2.HeaderValue(key="é" * 8193), "key: must have at most 16384 bytes"),
+    (
+        address_pb2.SocketAddress(address="10.0.0.1", port_value=65536),
+        "port_value: must be at most 65535, not 65536",
+    ),
+    (address_pb2.SocketAddress(address="10.0.0.1"), "port_specifier: is missing"),
+    (address_pb2.Address(), "address: is missing"),
+    (
+        listener_components_pb2.FilterChainMatch(destination_port=UInt32Value(value=0)),
+        "destination_port: must be at least 1, not 0",
+    ),
+    (cluster_pb2.Cluster(name="c", lb_policy=99), "lb_policy: must be a value of LbPolicy, not 99"),  # type: ignore[arg-type]
+    (
+        cluster_pb2.Cluster(name="c", connect_timeout=Duration()),
+        "connect_timeout: must be above 0 s",
+    ),
+    (outlier_detection_pb2.OutlierDetection(interval=Duration(nanos=-1)), "interval: must be above 0 s"),
+    (
+        outlier_detection_pb2.OutlierDetection(max_ejection_percent=UInt32Value(value=101)),
+        "max_ejection_percent: must be at most 100, not 101",
+    ),
+    (route_components_pb2.VirtualHost(name="v"), "domains: must not be empty"),
+    (
+        route_components_pb2.VirtualHost(name="v", domains=["*"], routes=[route_components_pb2.Route()]),
+        "routes[0].match: is missing",
+    ),
+    (
+        hcm_pb2.HttpConnectionManager(stat_prefix="h", codec_type=9),  # type: ignore[arg-type]
+        "codec_type: must be a value of CodecType, not 9",
+    ),
+    (
+        circuit_breaker_pb2.CircuitBreakers(
+            thresholds=[circuit_breaker_pb2.CircuitBreakers.Thresholds(priority=7)]  # type: ignore[arg-type]
+        ),
+        "thresholds[0].priority: must be a value of RoutingPriority, not 7",
+    ),
+    (tls_pb2.UpstreamTlsContext(sni="s" * 256), "sni: must have at most 255 bytes"),
+    (tcp_shares(0), "weighted_clusters.clusters[0].weight: must be at least 1"),
+    (
+        common_pb2.SubjectAltNameMatcher(san_type=common_pb2.SubjectAltNameMatcher.SanType.EMAIL),
+        "matcher: is missing",
+    ),
+    (
+        core_protocol_pb2.KeepaliveSettings(timeout=Duration(seconds=1), interval=Duration(nanos=999)),
+        "interval: must be at least 0.001 s",
+    ),
+    (
+        core_protocol_pb2.QuicKeepAliveSettings(initial_interval=Duration(nanos=9)),
+        "0.001 s, or must be at most 0 s",
+    ),
+    # What Envoy's code checks.
+    (regex(r"/caf\é"), r"regex: must be a regular expression of RE2: invalid escape sequence: \é"),
+    (regex(r"/[\b]x"), "regex: must be a regular expression of RE2: invalid escape sequence"),
+    (regex("(" * 5), "regex: must be a regular expression of RE2: missing )"),
+    (regex("x{1001}"), "regex: must be a regular expression of RE2: invalid repetition size: {1001}"),
+    (regex("x" * 70_000), "regex: must be a smaller regular expression: 70004 instructions"),
+    (
+        per_route(
+            rbac_pb2.Permission(
+                url_path=path_pb2.PathMatcher(path=string_pb2.StringMatcher(safe_regex=regex("(")))
+            )
+        ),
+        f"{IN_RULES}.permissions[0].url_path.path.safe_regex.regex: must be a regular expression of RE2",
+    ),
+    (
+        route(route_components_pb2.RouteMatch(safe_regex=regex("a**"))),
+        "match.safe_regex.regex: must be a regular expression of RE2: bad repetition operator: **",
+    ),
+    (
+        address_pb2.SocketAddress(address="fe80::1%eth9x.y", port_value=1),
+        "address: must be an IP address, not 'fe80::1%eth9x.y'",
+    ),
+    (address_pb2.SocketAddress(address="here", port_value=1), "address: must be an IP address"),
+    (address_pb2.CidrRange(address_prefix="10.0.0.256"), "address_prefix: must be an IP address"),
+    (
+        address_pb2.CidrRange(address_prefix="10.0.0.1", prefix_len=UInt32Value(value=33)),
+        "prefix_len: must be at most 32, not 33",
+    ),
+    (weighted(0, 0), "clusters: must have weights that come to more than 0"),
+    (weighted(2**32 - 1, 1), "clusters: must have weights that come to at most 4294967295, not 4294967296"),
+    (tcp_shares(2**32 - 1, 1), "weighted_clusters.clusters: must have weights that come to at most"),
+    (
+        endpoint_pb2.ClusterLoadAssignment(cluster_name="c", endpoints=[locality(2**32 - 1, 1)]),
+        "endpoints[0]: must have weights that come to at most 4294967295",
+    ),
+    (hosts("a", "A"), "virtual_hosts: must not have one domain twice, not 'a'"),
+    (
+        listener_pb2.Listener(filter_chains=[chain(1, "10.0.0.1"), chain(1, "10.0.0.1")]),
+        "filter_chains: must not have one match twice",
+    ),
+    (
+        listener_pb2.Listener(filter_chains=[chain(1, "10.0.0.1", "10.0.0.2"), chain(1, "10.0.0.2")]),
+        "filter_chains: must not have one match twice",
+    ),
+    (
+        cluster_pb2.Cluster(name="c", cleanup_interval=Duration(seconds=10**12)),
+        "cleanup_interval: must be at",
+    ),
+    # An Any.
+    (any_pb2.Any(type_url="type.googleapis.com/no.Such"), "must hold a message of a type that is known here"),
+    (
+        any_pb2.Any(type_url="type.googleapis.com/envoy.config.cluster.v3.Cluster", value=b"\xff"),
+        "must hold a message of its type",
+    ),
+)
+
+
+@pytest.mark.parametrize(("message", "expected"), WRONG, ids=[each for _, each in WRONG])
+def test_what_envoy_would_refuse_is_found(message: Message, expected: str) -> None:
+    """Once, wherever it stands, and again when the same message is judged again."""
+    first = said(message)
+    assert [each for each in first if expected in each], first
+    assert said(message) == first
+
+
+RIGHT: tuple[Message, ...] = (
+    NAMED,
+    core_protocol_pb2.QuicKeepAliveSettings(initial_interval=Duration()),
+    core_protocol_pb2.QuicKeepAliveSettings(initial_interval=Duration(seconds=1)),
+    cluster_pb2.Cluster(name="c", connect_timeout=Duration(nanos=1)),
+    regex(r"/api/\d+(/.*)?"),
+    regex("x" * 4096),
+    weighted(0, 1),
+    weighted(2**32 - 1, 0),
+    tcp_shares(2**32 - 2, 1),
+    hosts("a", "b", "*"),
+    listener_pb2.Listener(filter_chains=[chain(1, "10.0.0.1"), chain(2, "10.0.0.1")]),
+    endpoint_pb2.ClusterLoadAssignment(cluster_name="c", endpoints=[locality(2**32 - 2, 1)]),
+    base_pb2.HeaderValue(key="é" * 8192, value=""),
+    base_pb2.HeaderValue(key="k", value="a\tb"),
+    address_pb2.SocketAddress(address="::ffff:10.0.0.1", port_value=0),
+    route(route_components_pb2.RouteMatch(prefix="")),
+    tls_pb2.UpstreamTlsContext(sni="s" * 255),
+    any_pb2.Any(
+        type_url="type.googleapis.com/envoy.config.cluster.v3.Cluster", value=NAMED.SerializeToString()
+    ),
+)
+
+
+@pytest.mark.parametrize("message", RIGHT, ids=[each.DESCRIPTOR.name for each in RIGHT])
+def test_what_envoy_takes_is_let_through(message: Message) -> None:
+    """Values at the bound, and fields that are not set where they need not be."""
+    assert said(message) == []
+
+
+def test_all_faults_of_a_message_are_found() -> None:
+    """One does not hide another, and each element of a list is told apart."""
+    message = route_components_pb2.VirtualHost(
+        name="v",
+        domains=["*"],
+        routes=[route(route_components_pb2.RouteMatch(safe_regex=regex(each))) for each in ("(", "a", ")")],
+    )
+    assert [each.path for each in faults(message)] == [
+        "routes[0].match.safe_regex.regex",
+        "routes[2].match.safe_regex.regex",
+    ]
+
+
+def test_a_fault_never_shows_a_secret() -> None:
+    """Neither bytes nor text of a field that the API marks as sensitive."""
+    text = "-----BEGIN PRIVATE KEY-----"
+    key = base_pb2.DataSource(inline_string=text, watched_directory=base_pb2.WatchedDirectory())
+    secret = secret_pb2.Secret(name="s", tls_certificate=common_pb2.TlsCertificate(private_key=key))
+    (found,) = faults(secret)
+    assert found.path.endswith("private_key.watched_directory.path")
+    assert text not in repr(found)
+    marked, value = _sensitive_text("secret")
+    (hidden,) = faults(marked)
+    assert hidden.value == "(hidden)"
+    assert value not in repr(hidden)
+
+
+def test_a_long_value_is_cut() -> None:
+    """At 80 characters."""
+    (found,) = faults(regex("(" + "x" * 1000))
+    assert len(found.value) <= 80
+    assert found.value.startswith("'(xxx")
+
+
+def _generated() -> list[FileDescriptor]:
+    root = Path(protos.__path__[0])
+    names = [path.relative_to(root.parent).with_suffix("") for path in root.rglob("*_pb2.py")]
+    return [importlib.import_module(".".join(name.parts)).DESCRIPTOR for name in sorted(names)]
+
+
+def _messages(of: FileDescriptor | Descriptor) -> list[Descriptor]:
+    below = of.nested_types if isinstance(of, Descriptor) else of.message_types_by_name.values()
+    return [each for one in below for each in (one, *_messages(one))]
+
+
+def test_every_rule_of_every_message_of_the_api_is_known() -> None:
+    """All that can be generated is prepared: no rule is passed over because nobody has thought of it."""
+    every = [each for file in _generated() for each in _messages(file) if file.package != "validate"]
+    names = prepare(every)
+    assert len(names) > 400
+    assert {"envoy.config.route.v3.HeaderMatcher", "envoy.config.rbac.v3.Permission"} <= names
+
+
+def test_the_api_has_rules_at_all() -> None:
+    """The generated modules keep Envoy's options: without them nothing above could fail."""
+    field = route_components_pb2.HeaderMatcher.DESCRIPTOR.fields_by_name["name"]
+    assert field.GetOptions().Extensions[validate_pb2.rules].string.min_len == 1  # type: ignore[index]
+
+
+def _dynamic(name: str, rules: validate_pb2.FieldRules, *, sensitive: bool = False) -> type[Message]:
+    """Return a new message type with one text field, `text`, under rules."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name=f"test/{name}.proto", package=f"test.{name}", syntax="proto3"
+    )
+    file.dependency.extend(["validate/validate.proto", "udpa/annotations/sensitive.proto"])
+    field = file.message_type.add(name="Made").field.add(name="text", number=1)
+    field.type = descriptor_pb2.FieldDescriptorProto.TYPE_STRING
+    field.label = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL
+    options = field.options
+    options.Extensions[validate_pb2.rules].CopyFrom(rules)  # type: ignore[index]
+    if sensitive:
+        from protos.udpa.annotations import sensitive_pb2
+
+        options.Extensions[sensitive_pb2.sensitive] = True  # type: ignore[index]
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"test.{name}.Made"))
+
+
+def _sensitive_text(value: str) -> tuple[Message, str]:
+    rules = validate_pb2.FieldRules(string=validate_pb2.StringRules(max_len=1))
+    return _dynamic("sensitive", rules, sensitive=True)(text=value), value
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        ("email", validate_pb2.FieldRules(string=validate_pb2.StringRules(email=True))),
+        ("contains", validate_pb2.FieldRules(string=validate_pb2.StringRules(contains="x"))),
+        ("bytes_of_text", validate_pb2.FieldRules(string=validate_pb2.StringRules(len_bytes=3))),
+    ],
+)
+def test_a_rule_that_is_not_known_is_an_error(name: str, rules: validate_pb2.FieldRules) -> None:
+    """When a type is prepared, and when a message of it is judged: never silence."""
+    made = _dynamic(name, rules)
+    with pytest.raises(UnknownRuleError):
+        prepare(_messages(made.DESCRIPTOR.file))
+    with pytest.raises(UnknownRuleError):
+        faults(made(text="x"))
