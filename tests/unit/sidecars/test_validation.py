@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from typing import cast
 
 import pytest
 from google.protobuf import any_pb2, descriptor_pb2, descriptor_pool, message_factory
@@ -388,6 +389,6 @@ def test_a_rule_that_is_not_known_is_an_error(name: str, rules: validate_pb2.Fie
     """When a type is prepared, and when a message of it is judged: never silence."""
     made = _dynamic(name, rules)
     with pytest.raises(UnknownRuleError):
-        prepare(_messages(made.DESCRIPTOR.file))
+        prepare([cast("Descriptor", made.DESCRIPTOR)])
     with pytest.raises(UnknownRuleError):
         faults(made(text="x"))
