@@ -9,7 +9,8 @@
 
 A TCPRoute that names no ports has all. Ports are those that the workload is called at (a service's target
 ports). A rule that refers to what does not exist is refused, but keeps its place in the table: a target
-with HTTP rules never becomes one of TCP rules only because its route group is missing.
+with HTTP rules never becomes one of TCP rules only because its route group is missing. Of the matches that a
+rule names, those count that are there.
 """
 
 from collections.abc import Iterator
@@ -79,21 +80,25 @@ def may_call(
     )
 
 
-def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...] | None:
-    """Return the matches that an HTTPRouteGroup rule names; None where the group or a match is unknown."""
+def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...]:
+    """Return the matches that an HTTPRouteGroup rule names and that are there."""
     group = view.http_groups.get(PolicyKey(namespace, rule.name))
     if group is None:
-        return None
-    if not rule.matches:
-        return group.matches
-    named = tuple(each for each in group.matches if each.name in rule.matches)
-    return named if {each.name for each in named} == set(rule.matches) else None
+        return ()
+    return tuple(each for each in group.matches if not rule.matches or each.name in rule.matches)
+
+
+def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, ...]:
+    """Return the matches that an HTTPRouteGroup rule names and that its group does not have, sorted."""
+    group = view.http_groups.get(PolicyKey(namespace, rule.name))
+    there = {each.name for each in group.matches} if group is not None else set()
+    return tuple(sorted(set(rule.matches) - there))
 
 
 def _http_matches(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
     for rule in target.rules:
         if rule.kind is RouteKind.HTTP:
-            yield from rule_matches(view, target.key.namespace, rule) or ()
+            yield from rule_matches(view, target.key.namespace, rule)
 
 
 def _tcp_ports_hold(view: View, target: TrafficTarget, port: Port) -> bool:

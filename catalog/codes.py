@@ -50,3 +50,7 @@ class Code(ProblemCode):
     NO_PORT = "MW2055", "A TrafficTarget's rules fit no port at which its destination is called."
     DUPLICATE_TARGET = "MW2056", "A TrafficTarget admits nothing that another with the same rules does not."
     UNFIT_PATH = "MW2057", "A match's path expression fits no path, for paths begin with a slash."
+    OPENS_HTTP = (
+        "MW2058",
+        "A TCPRoute admits every HTTP request where another TrafficTarget admits its source only some.",
+    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from catalog.access import Nothing, admission, in_force, rule_matches
+from catalog.access import Nothing, admission, in_force, unknown_matches
 from catalog.codes import Code
 from catalog.lint import Lint
 from catalog.lint_templates import ports_to_come
@@ -33,9 +33,10 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 
 
 def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
+    route = PolicyKey(target.key.namespace, rule.name)
     if rule.kind is RouteKind.HTTP:
-        return rule_matches(view, target.key.namespace, rule) is not None
-    return PolicyKey(target.key.namespace, rule.name) in view.tcp_routes
+        return route in view.http_groups and not unknown_matches(view, target.key.namespace, rule)
+    return route in view.tcp_routes
 
 
 def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:

@@ -58,7 +58,7 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
         (number, f"{rule.name}/{match.name}", match)
         for number, rule in enumerate(target.rules)
         if rule.kind is RouteKind.HTTP
-        for match in rule_matches(view, target.key.namespace, rule) or ()
+        for match in rule_matches(view, target.key.namespace, rule)
     ]
     for number, name, match in named:
         wider = next(

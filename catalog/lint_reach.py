@@ -34,7 +34,7 @@ def is_wide_open(view: View, target: TrafficTarget) -> bool:
     if target.port is not None or not any(route is not None and not route.ports for route in routes):
         return False
     http = [rule for rule in target.rules if rule.kind is RouteKind.HTTP]
-    matches = [match for rule in http for match in rule_matches(view, target.key.namespace, rule) or ()]
+    matches = [match for rule in http for match in rule_matches(view, target.key.namespace, rule)]
     return not http or any(_is_any(match) for match in matches)
 
 

@@ -1,8 +1,9 @@
 """Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 
-from catalog.access import in_force, rule_matches
+from catalog.access import in_force, rule_matches, unknown_matches
 from catalog.codes import Code
 from catalog.saying import say
 from catalog.view import View
@@ -31,9 +32,14 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
         wanted = "at least one rule; without one nothing is admitted"
         yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
         return
-    bad = [each for number, rule in enumerate(target.rules) if (each := _of_rule(view, key, number, rule))]
-    yield from bad
-    if len(bad) == len(target.rules):
+    bad = [
+        (rule, each)
+        for number, rule in enumerate(target.rules)
+        if (each := _of_rule(view, key, number, rule)) is not None
+    ]
+    yield from (each for _, each in bad)
+    refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
+    if len(refused) == len(target.rules):
         wanted = "no rule of this target is in force, so it admits nothing"
         yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
 
@@ -45,10 +51,17 @@ def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | N
     if route not in known:
         wanted = f"{rule.kind.value} {route} does not exist or is refused; this rule admits nothing so long"
         return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
-    if rule.kind is RouteKind.HTTP and rule_matches(view, key.namespace, rule) is None:
-        there = sorted(each.name for each in view.http_groups[route].matches)
-        unknown = sorted(set(rule.matches) - set(there))
-        wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}; this rule admits nothing"
-        named = ", ".join(unknown)
-        return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", named, wanted)
-    return None
+    unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
+    if not unknown:
+        return None
+    there = sorted(each.name for each in view.http_groups[route].matches)
+    wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}{_meant(unknown, there)}; "
+    kept = rule_matches(view, key.namespace, rule)
+    wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"
+    return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)
+
+
+def _meant(unknown: Sequence[str], there: Sequence[str]) -> str:
+    """Say which matches may be meant by names that are not there."""
+    near = [found[0] for each in unknown if (found := get_close_matches(each[:60], there, n=1))]
+    return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

@@ -9,6 +9,7 @@ from catalog import (
     lint_effect,
     lint_matches,
     lint_narrowing,
+    lint_opening,
     lint_reach,
     lint_services,
     lint_splits,
@@ -134,6 +135,7 @@ def of_target(lint: Lint, key: PolicyKey) -> Said:
         *lint_targets.problems(lint.view, target),
         *lint_reach.problems(lint, target),
         *lint_effect.problems(lint, target),
+        *lint_opening.problems(lint.view, target),
         *lint_matches.of_target(lint.view, target),
     )
 

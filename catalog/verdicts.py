@@ -74,12 +74,11 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
 
 
 def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
-    """Yield the matches that a target's rules name; a rule that names one that is not there names none."""
+    """Yield the matches that a target's rules name, as far as they are there."""
     for rule in _rules(target, RouteKind.HTTP):
         group = view.http_groups.get(_key(target, rule.name))
         by_name = {match.name: match for match in group.matches} if group is not None else {}
-        if all(name in by_name for name in rule.matches):
-            yield from (by_name[name] for name in rule.matches or by_name)
+        yield from (by_name[name] for name in rule.matches or by_name if name in by_name)
 
 
 def _rules(target: TrafficTarget, kind: RouteKind) -> Iterator[Rule]:

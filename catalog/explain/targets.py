@@ -69,8 +69,9 @@ def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Ite
     unknown = [name for name in rule.matches if name not in has]
     if unknown or not has:
         lacks = f"match {', '.join(unknown)}" if unknown else "matches"
-        yield Step(f"HTTPRouteGroup {key} has no {lacks}; the rule admits nothing", origin, depth=2)
-        return
+        nothing = not has or len(unknown) == len(rule.matches)
+        so = "the rule admits nothing" if nothing else "the others that the rule names count"
+        yield Step(f"HTTPRouteGroup {key} has no {lacks}; {so}", origin, depth=2)
     for match in group.matches:
         if not rule.matches or match.name in rule.matches:
             text = f"HTTPRouteGroup {key}, match {match.name}: {_fit(match, request)}"

@@ -53,7 +53,10 @@ ROUTES = (route_group("routes", BOOKS, READ), tcp_route("any"), tcp_route("web",
         # What is unknown never opens a door that its kind would have kept shut.
         ((http("missing"),), Nothing(), Nothing()),
         ((http("routes", "missing"),), Nothing(), Nothing()),
-        ((http("routes", "read", "missing"),), Nothing(), Nothing()),
+        ((http("routes", "missing"), tcp("any")), Nothing(), Everything()),
+        # Of the matches that a rule names, those count that are there.
+        ((http("routes", "read", "missing"),), Matching((READ,)), Nothing()),
+        ((http("routes", "read", "missing"), tcp("db")), Nothing(), Everything()),
         ((http("missing"), tcp("any")), Nothing(), Everything()),
         ((http("routes", "read"), tcp("missing")), Nothing(), Nothing()),
         ((http("missing"), http("routes", "read")), Matching((READ,)), Nothing()),

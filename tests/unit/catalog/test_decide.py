@@ -78,6 +78,12 @@ def served_by(*things: object, path: str = "/", number: int = 80, name: str = "r
         (target("t", "buyer", "shop", tcp("x")), Verdict.DANGLING, Verdict.DANGLING),
         (target("t", "buyer", "shop", http("x")), Verdict.DANGLING, Verdict.HTTP_ONLY),
         (target("t", "buyer", "shop", http("none")), Verdict.DANGLING, Verdict.HTTP_ONLY),
+        (target("t", "buyer", "shop", http("all", "all", "x")), Verdict.ADMITS, Verdict.HTTP_ONLY),
+        (
+            target("t", "buyer", "shop", http("canary", "canary", "x")),
+            Verdict.OTHER_REQUESTS,
+            Verdict.HTTP_ONLY,
+        ),
         (target("t", "buyer", "shop", http("all", "x")), Verdict.DANGLING, Verdict.HTTP_ONLY),
         (target("t", "buyer", "shop"), Verdict.NO_RULES, Verdict.NO_RULES),
         (target("t", "thief", "shop", tcp("any")), Verdict.OTHER_CLIENTS, Verdict.OTHER_CLIENTS),

@@ -96,6 +96,13 @@ TARGET, SPLIT = "TrafficTarget default/t", "TrafficSplit default/s"
             "",
         ),
         (
+            [target("t", "buyer", "shop", tcp("web")), admits("u", "v2", "buyer")],
+            Code.OPENS_HTTP,
+            TARGET,
+            "spec.rules",
+            "8080",
+        ),
+        (
             [workload("thief", "10.0.0.4"), admits("t", "buyer", "v2", "thief")],
             Code.EVERYBODY,
             TARGET,
@@ -230,6 +237,15 @@ def test_each_code(things: Sequence[object], code: Code, named: str, field: str,
         [GOOD, admits("u", "v2")],
         [GOOD, target("u", "buyer", "shop", http("books", "other"))],
         [GOOD, target("u", "buyer", "v2", http("books", "books"))],
+        [GOOD, target("u", "v2", "shop", tcp("web"))],
+        [GOOD, target("u", "buyer", "shop", tcp("web"), http("books", "other"))],
+        [GOOD, target("u", "buyer", "v2", tcp("web"))],
+        [
+            GOOD,
+            service("db", port(3306, 3306, Protocol.TCP), app="shop"),
+            tcp_route("db", 3306),
+            target("u", "buyer", "shop", tcp("db")),
+        ],
         [target("t", "buyer", "shop", tcp("web"), tcp("other")), tcp_route("other", 9999)],
         [target("t", "buyer", "shop", http("books", "get", "other"))],
         [GOOD, split("s", "shop", ("shop", 1), ("v2", 0))],
@@ -253,6 +269,19 @@ def test_each_code(things: Sequence[object], code: Code, named: str, field: str,
 def test_when_nothing_is_said(things: Sequence[object]) -> None:
     """The neighbours of each: not all sources unknown, one port, narrower, not yet callable, told."""
     assert said(*things) == []
+
+
+@pytest.mark.parametrize("route", ["any", "web"])
+@pytest.mark.parametrize("name", ["a", "z"])
+def test_a_tcp_route_that_opens_http_is_told_of(route: str, name: str) -> None:
+    """Beside HTTPRouteGroups of the same source, with ports or without, whichever target comes first."""
+    found = problems(view(*SHOP, GOOD, target(name, "buyer", "shop", tcp(route))))
+    wanted = (
+        "TrafficTarget default/t says what default/buyer may request at this port, which speaks HTTP, "
+        "and this one admits every request; name other ports, or put both rules into one target"
+    )
+    opening = [(str(each.key), each.expected) for each in found if each.code == Code.OPENS_HTTP]
+    assert opening == [(f"TrafficTarget default/{name}", wanted)]
 
 
 def test_calls_that_fail_for_a_backend_that_is_not_allowed_are_told_of() -> None:

@@ -192,6 +192,27 @@ def test_the_apex_of_a_split_needs_no_endpoints() -> None:
     assert problems(view(*SHOP, service("root", app="nobody"), split("s", "root", ("shop", 1)))) == ()
 
 
+@pytest.mark.parametrize(
+    ("matches", "value", "expected", "refused"),
+    [
+        (("all", "al"), "al", " (did you mean all?); the other matches of this rule are in force", False),
+        (("all", "zzz"), "zzz", "; the other matches of this rule are in force", False),
+        (("al", "zzz"), "al, zzz", " (did you mean all?); this rule admits nothing", True),
+    ],
+)
+def test_a_misspelt_match_is_named_and_the_others_kept(
+    matches: tuple[str, ...], value: str, expected: str, refused: bool
+) -> None:
+    """An error says which name is not there, what is, and what becomes of the rule."""
+    found = problems(
+        view(*SHOP, workload("buyer", "10.0.0.8"), target("t", "buyer", "shop", http("all", *matches)))
+    )
+    codes = [Code.UNKNOWN_MATCH, Code.ALL_REFUSED] if refused else [Code.UNKNOWN_MATCH]
+    assert [each.code for each in found] == codes
+    assert (found[0].severity, found[0].value) == (Severity.ERROR, value)
+    assert found[0].expected == f"HTTPRouteGroup default/all has all{expected}"
+
+
 def test_one_of_several_configs_counts() -> None:
     """`osm-mesh-config` counts, whatever else there is, and the others are told so."""
     keys = [ObjectKey("MeshConfig", Namespace("a"), name) for name in ("aaa", "osm-mesh-config")]
