@@ -59,14 +59,22 @@ def udp_route(manifest: Manifest) -> None:
 
 def _match(fields: Fields) -> HTTPMatch:
     name = fields.required_text("name", "must be the name by which a TrafficTarget selects this match")
-    path = fields.text("pathRegex")
-    if path is not None:
-        fault = regex_fault(path)
-        if fault:
-            fields.wrong("pathRegex", fault, Code.BAD_REGEX)
-    match = HTTPMatch(name, path, _methods(fields), _headers(fields))
+    match = HTTPMatch(name, _path(fields), _methods(fields), _headers(fields))
     fields.close()
     return match
+
+
+def _path(fields: Fields) -> str | None:
+    """Read a path's expression; an empty one is any path, as in Open Service Mesh."""
+    path = fields.text("pathRegex")
+    if path == "":
+        fields.notes.inform(Code.EMPTY_PATH, fields.at("pathRegex"), "is empty, which is any path")
+    if not path:
+        return None
+    fault = regex_fault(path)
+    if fault:
+        fields.wrong("pathRegex", fault, Code.BAD_REGEX)
+    return path
 
 
 def _methods(fields: Fields) -> tuple[str, ...]:

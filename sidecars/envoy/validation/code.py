@@ -29,21 +29,22 @@ _MAX_SECONDS: Final = 315_576_000_000
 """google.protobuf.Duration: ten thousand years."""
 
 
-_RE2: Final = re2.Options()
-_RE2.log_errors = False
+_READINGS: Final = (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1)
+"""How Envoys up to 1.38, and later ones, read expressions."""
 
 
 @lru_cache(4096)
 def regex_fault(pattern: str) -> str:
-    """Return what Envoy has against an expression, empty if nothing: it runs RE2 with its defaults."""
-    try:
-        size = re2.compile(pattern, _RE2).programsize
-    except re2.error as error:
-        reason = error.args[0]
-        words = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        return f"must be a regular expression of RE2: {words}"
-    if size > REGEX_PROGRAM_SIZE:
-        return f"must be a smaller regular expression: {size} instructions, at most {REGEX_PROGRAM_SIZE}"
+    """Return what some Envoy has against an expression, empty if nothing: all run RE2 with its defaults."""
+    options = re2.Options()
+    options.log_errors = False
+    for options.encoding in _READINGS:
+        try:
+            size = re2.compile(pattern.encode(), options).programsize
+        except re2.error as error:
+            return f"must be a regular expression of RE2: {error.args[0].decode(errors='replace')}"
+        if size > REGEX_PROGRAM_SIZE:
+            return f"must be a smaller regular expression: {size} instructions, at most {REGEX_PROGRAM_SIZE}"
     return ""
 
 

@@ -187,6 +187,9 @@ def test_any_method_is_written_with_a_star() -> None:
         ("{name: m, pathRegex: 7}", ("error", "MW1010", "spec.matches[0].pathRegex", "7")),
         ("{name: m, methods: [get]}", ("error", "MW1013", "spec.matches[0].methods[0]", '"get"')),
         ("{name: m, methods: GET}", ("error", "MW1010", "spec.matches[0].methods", '"GET"')),
+        (r"{name: m, pathRegex: '/[\b]x'}", ("error", "MW1014", "spec.matches[0].pathRegex", r'"/[\\b]x"')),
+        (r"{name: m, headers: {a: 'caf\é'}}", ("error", "MW1014", "spec.matches[0].headers.a", r'"caf\\é"')),
+        ("{name: m, headers: {x-a: ''}}", ("error", "MW1014", "spec.matches[0].headers.x-a", '""')),
         ("{name: m, headers: {a: '['}}", ("error", "MW1014", "spec.matches[0].headers.a", '"["')),
         ("{name: m, headers: [{'a b': c}]}", ("error", "MW1013", "spec.matches[0].headers[0].a b", '"c"')),
         ("{name: m, path: /a}", ("error", "MW1012", "spec.matches[0].path", '"/a"')),
@@ -197,6 +200,14 @@ def test_any_method_is_written_with_a_star() -> None:
 def test_bad_matches_name_their_place(match: str, expected: tuple[str, str, str, str]) -> None:
     """Each wrong match gives one problem with field and value."""
     assert complaints(_GROUP.format(version="v1alpha4", body=f"spec: {{matches: [{match}]}}")) == [expected]
+
+
+def test_an_empty_path_is_any_path() -> None:
+    """As if it were not there; what it means is said."""
+    text = _GROUP.format(version="v1alpha4", body="spec: {matches: [{name: m, pathRegex: ''}]}")
+    ((_, made),) = reading(text).objects
+    assert made == HTTPRouteGroup(KEY, (HTTPMatch("m"),))
+    assert complaints(text) == [("info", "MW1026", "spec.matches[0].pathRegex", "")]
 
 
 def test_tcp_routes_of_all_versions() -> None:
