@@ -9,7 +9,9 @@ from types import MappingProxyType
 
 from catalog.access import Everything, Matching, admission, in_force
 from catalog.codes import Code
+from catalog.lint import Lint
 from catalog.lint_effect import ports_called
+from catalog.lint_templates import ports_to_come
 from catalog.saying import say
 from catalog.view import View
 from incremental.derived import derived
@@ -23,12 +25,13 @@ _Narrowed = tuple[PolicyKey, ServiceIdentity]
 """A target with HTTPRouteGroups, and a source that it shares."""
 
 
-def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
+def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the HTTP ports that a target opens, and of which another says what its source may request."""
+    view, destination = lint.view, target.destination
     if not in_force(target) or not _is_tcp(target):
         return
-    for port, protocol in ports_called(view, target.destination):
-        found = narrowed(view, target.destination, port).get(target.key) if protocol.is_http else None
+    for port, protocol in sorted({*ports_called(view, destination), *ports_to_come(lint, destination)}):
+        found = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
         if found is not None:
             other, source = found
             key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)

@@ -135,7 +135,7 @@ def of_target(lint: Lint, key: PolicyKey) -> Said:
         *lint_targets.problems(lint.view, target),
         *lint_reach.problems(lint, target),
         *lint_effect.problems(lint, target),
-        *lint_opening.problems(lint.view, target),
+        *lint_opening.problems(lint, target),
         *lint_matches.of_target(lint.view, target),
     )
 

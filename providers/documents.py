@@ -95,7 +95,19 @@ def _json_document(text: str) -> tuple[Document, ...]:
     except ValueError:
         fault = Fault(Code.BAD_SYNTAX, "must be valid JSON: a number is no number of JSON", line)
         return (Document(1, line, None, (fault,)),)
+    if "\\ud" in text.lower() and not _is_encodable(value):
+        said = "must be valid JSON: an escape is half a character (a surrogate without its pair)"
+        return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),)),)
     return (Document(1, line, value, tuple(faults)),)
+
+
+def _is_encodable(value: object) -> bool:
+    """Say whether all text of a value can be sent on; YAML's reader has seen to it by itself."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _no_constant(name: str) -> object:

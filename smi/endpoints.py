@@ -4,14 +4,22 @@ Fields that are not used here may hold anything.
 """
 
 from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Port, ProxyUuid, ServiceAccountName, ServiceName, is_dns_label
+from mesh.names import (
+    IpAddress,
+    Port,
+    ProxyUuid,
+    ServiceAccountName,
+    ServiceName,
+    is_dns_label,
+    is_dns_subdomain,
+)
 from mesh.objects import EndpointSlice
 from mesh.workload import PodTemplate, Workload, WorkloadKey, WorkloadPort
 from smi.annotations import egress_services, interception
 from smi.codes import Code
 from smi.core import is_tcp
 from smi.fields import Fields
-from smi.manifest import LABEL_RULE, Manifest, sidecar_driver
+from smi.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
 from smi.references import ADDRESS_RULE, address, parse_address
 
 UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
@@ -78,7 +86,12 @@ def of_pods(manifest: Manifest, kind: str, key: WorkloadKey) -> PodTemplate:
 
 
 def _account(spec: Fields) -> str:
-    return spec.text("serviceAccountName") or spec.text("serviceAccount") or "default"
+    """Read a pod's ServiceAccount by the field's name or its older one; it becomes part of a SPIFFE ID."""
+    name = "serviceAccountName" if spec.text("serviceAccountName") else "serviceAccount"
+    found = spec.text(name) or "default"
+    if not is_dns_subdomain(found):
+        spec.wrong(name, NAME_RULE)
+    return found
 
 
 def _uuid_label(labels: tuple[tuple[str, str], ...]) -> str:

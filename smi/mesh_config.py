@@ -17,6 +17,7 @@ from smi.durations import parse_duration
 from smi.fields import Fields, one_of
 from smi.manifest import Manifest
 from smi.references import ranges
+from smi.tls import cipher_suites, curves
 from smi.unenforced import not_enforced
 
 _AUTHORIZATION: Final = "inboundExternalAuthorization"
@@ -181,8 +182,8 @@ def _sidecar(fields: Fields, drivers: Sequence[Fields]) -> SidecarSettings:
         init_image=fields.text("initContainerImage") or "",
         tls_min_version=low,
         tls_max_version=high,
-        cipher_suites=fields.texts("cipherSuites"),
-        ecdh_curves=fields.texts("ecdhCurves"),
+        cipher_suites=cipher_suites(fields, "cipherSuites"),
+        ecdh_curves=curves(fields, "ecdhCurves"),
     )
 
 

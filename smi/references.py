@@ -12,6 +12,8 @@ SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespac
 RANGE_RULE = "must be a range of IPv4 addresses without host bits, such as 10.0.0.0/8"
 ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
 
+_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
+
 
 def object_name(fields: Fields, name: str) -> str:
     """Return a required name of another object."""
@@ -60,12 +62,17 @@ def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
 
 
 def parse_address(text: str) -> IpAddress | None:
-    """Read an IP address in its canonical form; None if it is none, or none of one machine."""
+    """Read an IP address in its canonical form; None if it is none, or none of one machine.
+
+    An IPv4 address in IPv6's form (`::ffff:10.0.0.7`) is that IPv4 address: so packets come and go.
+    """
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    if address.is_unspecified or address.is_multicast or "%" in text:
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if address.is_unspecified or address.is_multicast or address == _BROADCAST or "%" in text:
         return None
     return IpAddress(str(address))
 

@@ -90,6 +90,22 @@ def test_broken_json_is_a_fault(text: str) -> None:
     assert found.faults[0].code in (Code.BAD_SYNTAX, Code.TOO_LARGE)
 
 
+@pytest.mark.parametrize(
+    "text", [r'{"a": ["\ud800"]}', r'{"\uDFFF": 1}', r'["\ude00\ud83d"]', r'{"a": {"b": "x\ud83dx"}}']
+)
+def test_half_a_character_is_a_fault(text: str) -> None:
+    """What no encoding can send on is refused where it is read, as YAML's reader does."""
+    (found,) = documents(text, as_json=True)
+    assert [each.code for each in found.faults] == [Code.BAD_SYNTAX]
+    assert found.value is None
+
+
+def test_whole_characters_are_read_however_they_are_written() -> None:
+    """A pair of escapes is one character, and an escaped backslash is no escape."""
+    (found,) = documents(r'{"a": "\ud83d\ude00", "b": "\\ud800", "c": "\u0000"}', as_json=True)
+    assert (found.value, found.faults) == ({"a": "\U0001f600", "b": r"\ud800", "c": "\0"}, ())
+
+
 def test_faults_never_quote_the_document() -> None:
     """A broken Secret does not reach a log."""
     (found,) = documents("kind: Secret\nstringData:\n  password: hunter2: x\n")

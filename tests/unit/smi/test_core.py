@@ -181,6 +181,14 @@ def test_bad_pods_name_their_place() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["serviceAccountName", "serviceAccount"])
+@pytest.mark.parametrize("account", ["a/b", "Cart", "café", "a_b", "-a", "a" * 254])
+def test_a_pod_s_account_is_a_name(name: str, account: str) -> None:
+    """It becomes part of the SPIFFE ID: a slash there would be another identity."""
+    found = complaints(_pod("{}", f"spec: {{{name}: {account}}}\nstatus: {{podIP: 10.0.0.1}}"))
+    assert [each[:3] for each in found] == [("error", "MW1013", f"spec.{name}")]
+
+
 def test_endpoint_slices_and_endpoints() -> None:
     """Ready addresses only, sorted; ports by name and number."""
     text = """

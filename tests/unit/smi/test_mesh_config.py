@@ -41,8 +41,8 @@ def test_config_with_everything_that_is_honoured() -> None:
     initContainerImage: i:2
     tlsMinProtocolVersion: TLSv1_3
     tlsMaxProtocolVersion: TLS_AUTO
-    cipherSuites: [A, B]
-    ecdhCurves: [P-256]
+    cipherSuites: [ECDHE-ECDSA-AES128-GCM-SHA256, "[AES128-SHA|AES256-SHA]", ECDHE-ECDSA-AES128-GCM-SHA256]
+    ecdhCurves: [prime256v1, X25519, P-256]
   traffic:
     enableEgress: true
     enablePermissiveTrafficPolicyMode: true
@@ -62,8 +62,8 @@ def test_config_with_everything_that_is_honoured() -> None:
         "i:2",
         TlsVersion.V1_3,
         TlsVersion.V1_3,
-        ("A", "B"),
-        ("P-256",),
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", "[AES128-SHA|AES256-SHA]"),
+        ("P-256", "X25519"),
     )
     kept = Exclusions((Port(22), Port(9100)), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.1/32", "10.2.0.0/16"))
     expected = MeshConfig(True, True, timedelta(minutes=90), sidecar, kept)
@@ -217,6 +217,16 @@ def test_presets_of_osms_chart_are_a_good_spec() -> None:
             "{traffic: {outboundIPRangeInclusionList: [fd00::/8]}}",
             ("error", "MW1013", "spec.traffic.outboundIPRangeInclusionList[0]", '"fd00::/8"'),
         ),
+        (
+            "{sidecar: {cipherSuites: [AES128-SHA, TLS_AES_128_GCM_SHA256]}}",
+            ("error", "MW1013", "spec.sidecar.cipherSuites[1]", '"TLS_AES_128_GCM_SHA256"'),
+        ),
+        (
+            "{sidecar: {cipherSuites: ['[AES128-SHA|ALL]']}}",
+            ("error", "MW1013", "spec.sidecar.cipherSuites[0]", '"[AES128-SHA|ALL]"'),
+        ),
+        ("{sidecar: {ecdhCurves: [P-224]}}", ("error", "MW1013", "spec.sidecar.ecdhCurves[0]", '"P-224"')),
+        ("{sidecar: {ecdhCurves: ['']}}", ("error", "MW1010", "spec.sidecar.ecdhCurves[0]", '""')),
         ("{sidecar: {logLevel: loud}}", ("error", "MW1013", "spec.sidecar.logLevel", '"loud"')),
         (
             "{sidecar: {tlsMinProtocolVersion: TLSv1_1}}",
