@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help bench-fanout bench-mesh bench-size bench-storm conformance differential soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance bench-fanout bench-mesh bench-size bench-storm conformance differential soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,7 +63,7 @@ verified: setup ## every loop of the fast tests and of those of the program comp
 	MESHWRIGHT_VERIFY=1 $(BIN)/pytest -p tests.verifying tests/unit/controller tests/feature/serve --ignore tests/unit/controller/test_histories.py
 
 test: check verified envoy system ## what CI runs: everything but the long matrices and soaks
-	$(BIN)/pytest tests/golden tests/differential tests/feature tests/conformance tests/soak tests/e2e
+	$(BIN)/pytest tests/golden tests/acceptance tests/differential tests/feature tests/conformance tests/soak tests/e2e
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest tests/unit
@@ -77,6 +77,9 @@ format: setup ## format and mend what can be mended
 
 differential: setup envoy ## fresh random policies, real Envoys against the oracle (CASES=500, SEED=n)
 	$(BIN)/python -m tests.differential --cases $(or $(CASES),200) $(if $(SEED),--seed $(SEED))
+
+acceptance: setup envoy ## random manifests, whatever the readers accept of them pushed to an Envoy (CASES=10000, SEED=n)
+	$(BIN)/python -m tests.acceptance --cases $(or $(CASES),1000) $(if $(SEED),--seed $(SEED))
 
 bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.mesh $(if $(QUICK),--quick)

@@ -20,23 +20,15 @@ from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy.secrets import secrets
 from tests.golden.cases import CASES, MESSAGES, Group, case_groups, decoded, view
 from tests.golden.live import LiveMesh, envoy_program, until
-from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, encode
+from tests.golden.pushing import push, start_receiver
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.snapshot import Snapshot
-from xds.status import SyncState
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
-NODE = NodeKey("u.receiver.golden")
-RECEIVER = """
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: receiver, namespace: golden}
-spec: {address: 127.0.90.1, uuid: u, serviceAccount: receiver}
-"""
 Configuration = Mapping[TypeUrl, Mapping[str, Any]]
 DUMPED: Mapping[TypeUrl, tuple[str, Callable[[Any], Any]]] = {
     LISTENER: ("dynamic_listeners", lambda each: each["active_state"]["listener"]),
@@ -50,9 +42,7 @@ DUMPED: Mapping[TypeUrl, tuple[str, Callable[[Any], Any]]] = {
 async def receiver(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
     """An Envoy whose configuration the tests choose."""
     async with AsyncExitStack() as ends:
-        mesh = await LiveMesh.start(tmp_path_factory.mktemp("push"), RECEIVER, ends)
-        await mesh.envoy("u")
-        yield mesh
+        yield await start_receiver(tmp_path_factory.mktemp("push"), ends)
 
 
 def with_secrets(mesh: LiveMesh, case: str, group: Group) -> Snapshot:
@@ -62,37 +52,6 @@ def with_secrets(mesh: LiveMesh, case: str, group: Group) -> Snapshot:
     certificate = mesh.manager.ensure(identity, names[identity], datetime.now(UTC))
     issued = secrets(certificate, mesh.manager.trust_bundle(), group.policy.trust_domain)
     return Snapshot.of((*group.resources, *issued))
-
-
-async def push(mesh: LiveMesh, snapshot: Snapshot) -> Mapping[str, str]:
-    """Publish a snapshot to the Envoy; return what it rejected, by type, when it has answered all."""
-    changed = snapshot.changed_since(mesh.cache.snapshot(NODE))
-    mesh.cache.publish({GroupKey("g"): snapshot}, {NODE: GroupKey("g")})
-    async with asyncio.timeout(60):
-        while not _answered(mesh, snapshot, changed):
-            await asyncio.sleep(0.01)
-    (status,) = mesh.server.statuses()
-    return {kind.type_url: kind.rejection.message for kind in status.types if kind.rejection is not None}
-
-
-def _answered(mesh: LiveMesh, snapshot: Snapshot, changed: Mapping[TypeUrl, frozenset[ResourceName]]) -> bool:
-    """Say whether all that the Envoy asked for was sent as it is in the snapshot, and answered."""
-    statuses = mesh.server.statuses()
-    if len(statuses) != 1 or statuses[0].types[0].type_url != CLUSTER or len(statuses[0].types) < 2:
-        return False
-    for kind in statuses[0].types:
-        if kind.state is SyncState.PENDING:
-            return False
-        there = snapshot.resources(kind.type_url).keys()
-        every = kind.type_url in (CLUSTER, LISTENER)
-        if every and set(kind.names) != there:
-            return False
-        # Until it is sent, what was before it is synced still, perhaps under the same names.
-        waiting = changed.get(kind.type_url, frozenset()) & there & set(kind.names)
-        expected = every or kind.state is SyncState.REJECTED or waiting
-        if expected and kind.sent_version != snapshot.version(kind.type_url):
-            return False
-    return True
 
 
 async def dump(mesh: LiveMesh, uuid: str) -> dict[TypeUrl, dict[str, Any]]:

@@ -1,0 +1,132 @@
+"""What random manifests come to, pushed to one real Envoy: what it rejects, and what was tried."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from google.protobuf import any_pb2
+
+from catalog.groups import groups
+from catalog.identities import service_identities
+from catalog.policy import proxy_policy
+from catalog.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules, ProxyPolicy
+from catalog.view import MeshSettings, View
+from certs.proxy import issue_proxy
+from providers.manifests import Manifests
+from sidecars.envoy.secrets import secrets
+from sidecars.envoy.translate import resources
+from sidecars.envoy.validation import faults
+from tests.acceptance.manifests import Document, mesh
+from tests.acceptance.values import Dice
+from tests.golden.live import TRUST_DOMAIN, LiveMesh
+from tests.golden.pushing import push
+from xds.resource import Resource
+from xds.snapshot import Snapshot
+
+_PAIR: Final = re.compile(r"\\ud([89ab][0-9a-f]{2})\\ud([c-f][0-9a-f]{2})")
+
+
+@dataclass
+class Counts:
+    """What was tried: cases, documents by kind, those accepted, resources by type, and what went wrong."""
+
+    cases: int = 0
+    pushes: int = 0
+    written: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
+    resources: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    expressions: set[str] = field(default_factory=set)
+    faults: list[str] = field(default_factory=list)
+
+    def share(self, kind: str) -> float:
+        """Return the share of the documents of a kind that were accepted."""
+        return self.accepted[kind] / self.written[kind]
+
+
+def settings() -> MeshSettings:
+    """Return the settings of a mesh whose certificates the Envoy has."""
+    return MeshSettings(trust_domain=TRUST_DOMAIN)
+
+
+def written(documents: list[Document], *, as_json: bool) -> dict[str, str]:
+    """Write documents as a file of manifests. JSON's text may hold what YAML's may not."""
+    if as_json:
+        return {"mesh.json": json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})}
+    text = "\n---\n".join(json.dumps(each) for each in documents)
+    return {"mesh.yaml": _PAIR.sub(_as_yaml, text)}
+
+
+def _as_yaml(pair: re.Match[str]) -> str:
+    """Write an escaped pair of surrogates as YAML has it: one escape."""
+    return rf"\U{ord(json.loads(f'{chr(34)}{pair[0]}{chr(34)}')):08x}"
+
+
+def view_of(documents: list[Document], counts: Counts, *, as_json: bool = False) -> View:
+    """Read documents into a view, as a directory's are; what is refused is left out."""
+    read = Manifests().apply_all(written(documents, as_json=as_json))
+    counts.written.update(each["kind"] for each in documents)
+    counts.accepted.update(key.kind for key in read.objects())
+    return View.build(read.objects(), read.inventory(), settings())
+
+
+async def try_case(mesh_: LiveMesh, seed: int, counts: Counts) -> None:
+    """Make the mesh of a seed, and push what each of its proxies is sent."""
+    counts.cases += 1
+    await try_view(mesh_, view_of(mesh(Dice(seed)), counts, as_json=seed % 2 == 1), f"seed {seed}", counts)
+
+
+async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> None:
+    """Push what each proxy of a view is sent, with the certificates that it would be issued."""
+    now = datetime.now(UTC)
+    identities = service_identities(view)
+    for key, uuids in groups(view).items():
+        policy = proxy_policy(view, key)
+        proxy = view.workloads_by_uuid[uuids[0]].proxy_name
+        assert proxy is not None
+        issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), now)
+        certificate = mesh_.manager.ensure(key.identity, identities[key.identity], now)
+        made = resources(policy)
+        issued = secrets(certificate, mesh_.manager.trust_bundle(), policy.trust_domain)
+        counts.pushes += 1
+        counts.resources.update(each.type_url.rpartition(".")[2] for each in made)
+        _look(policy, counts)
+        counts.faults += [f"{named}, {proxy}: {each}" for one in made for each in _own_faults(one)]
+        for type_url, words in (await push(mesh_, Snapshot.of((*made, *issued)))).items():
+            counts.faults.append(f"{named}, {proxy}: {type_url.rpartition('.')[2]}: {words}")
+
+
+def _own_faults(resource: Resource) -> list[str]:
+    return [f"{resource.name}: {each}" for each in faults(any_pb2.Any.FromString(resource.body))]
+
+
+def _look(policy: ProxyPolicy, counts: Counts) -> None:
+    """Count what a proxy's policy asks of Envoy."""
+    rules = [
+        rule for port in policy.inbound if isinstance(port.access, OnlyRules) for rule in port.access.rules
+    ]
+    routes = [route for service in policy.outbound for route in service.routes]
+    matches = [match for each in rules for match in each.matches or ()]
+    matches += [match for each in routes for match in each.matches or ()]
+    counts.expressions.update(match.path_regex for match in matches if match.path_regex is not None)
+    counts.expressions.update(header.regex for match in matches for header in match.headers)
+    found = {
+        "rules on HTTP": any(rule.matches is not None for rule in rules),
+        "rules on TCP": any(rule.matches is None for rule in rules),
+        "a header": any(match.headers for match in matches),
+        "shares": any(len(route.backends) > 1 for route in routes),
+        "a split for some requests": any(route.matches is not None for route in routes),
+        "endpoints": any(each.endpoints for each in policy.destinations),
+        "IPv6 endpoints": any(":" in one.address for each in policy.destinations for one in each.endpoints),
+        "localities": any(one.locality for each in policy.destinations for one in each.endpoints),
+        "as called": any(each.as_called for each in policy.destinations),
+        "explicit": policy.interception is InterceptionKind.EXPLICIT,
+        "egress": policy.egress,
+        "TLS parameters": bool(policy.tls.cipher_suites or policy.tls.ecdh_curves),
+        "permissive": any(isinstance(port.access, EveryoneInTheMesh) for port in policy.inbound),
+        "long names": any(len(each.service.name) == 63 for each in policy.destinations),
+    }
+    counts.held.update(name for name, holds in found.items() if holds)

@@ -1,0 +1,122 @@
+"""What the readers accept, Envoy accepts: random manifests with every value they take, pushed to a real one.
+
+`make acceptance` tries more, with fresh seeds.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Final
+
+import pytest
+import pytest_asyncio
+
+from catalog.view import View
+from mesh.objects import ObjectKey, Sourced
+from mesh.policy import HTTPMatch, HTTPRouteGroup
+from providers.manifests import Manifests
+from tests.acceptance.pushed import Counts, settings, try_case, try_view
+from tests.golden.live import LiveMesh, envoy_program
+from tests.golden.pushing import start_receiver
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+CASES: Final = 300
+LEAST_ACCEPTED: Final = 0.4
+"""The share of documents of each kind that must be accepted; about as many are wrong on purpose."""
+LEAST: Final = {
+    "rules on HTTP": 80,
+    "rules on TCP": 60,
+    "a header": 80,
+    "shares": 15,
+    "a split for some requests": 5,
+    "endpoints": 200,
+    "IPv6 endpoints": 40,
+    "localities": 6,
+    "as called": 40,
+    "explicit": 80,
+    "egress": 40,
+    "TLS parameters": 10,
+    "permissive": 20,
+    "long names": 50,
+}
+"""What must have been pushed, in so many cases: else they try less than they are here for."""
+LEAST_EXPRESSIONS: Final = 80
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def envoy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
+    """An Envoy that takes whatever it is pushed."""
+    async with AsyncExitStack() as ends:
+        yield await start_receiver(tmp_path_factory.mktemp("acceptance"), ends, drain_seconds=1)
+
+
+async def test_what_the_readers_accept_envoy_accepts(envoy: LiveMesh) -> None:
+    """No rejection, nothing that our own validation would withhold, and enough of everything was tried."""
+    counts = Counts()
+    for seed in range(CASES):
+        await try_case(envoy, seed, counts)
+    assert counts.faults == []
+    assert [kind for kind in counts.written if counts.share(kind) < LEAST_ACCEPTED] == []
+    assert {name: counts.held[name] for name, least in LEAST.items() if counts.held[name] < least} == {}
+    assert len(counts.expressions) >= LEAST_EXPRESSIONS
+
+
+SMUGGLED: Final = """
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: default}
+spec: {selector: {app: shop}, ports: [{port: 80, targetPort: 8080, appProtocol: http}]}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: shop, namespace: default, labels: {app: shop}}
+spec: {address: 10.0.0.1, uuid: u-server, serviceAccount: shop}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: buyer, namespace: default}
+spec: {address: 10.0.0.2, serviceAccount: buyer}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: routes, namespace: default}
+spec: {matches: [{name: all, pathRegex: /.*}]}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: buyers, namespace: default}
+spec:
+  destination: {kind: ServiceAccount, name: shop, namespace: default}
+  sources: [{kind: ServiceAccount, name: buyer, namespace: default}]
+  rules: [{kind: HTTPRouteGroup, name: routes}]
+"""
+
+
+def smuggled(regex: str) -> View:
+    """Return a mesh with an expression that no reader has seen."""
+    read = Manifests().apply("mesh.yaml", SMUGGLED)
+    assert read.problems() == ()
+    objects: dict[ObjectKey, Sourced] = dict(read.objects())
+    key = next(each for each in objects if each.kind == "HTTPRouteGroup")
+    group = objects[key].value
+    assert isinstance(group, HTTPRouteGroup)
+    objects[key] = replace(objects[key], value=replace(group, matches=(HTTPMatch("all", regex),)))
+    return View.build(objects, read.inventory(), settings())
+
+
+@pytest.mark.parametrize("regex", [r"/caf\é", r"/[\b]x", "", "a**"])
+async def test_what_is_smuggled_past_the_readers_is_rejected(envoy: LiveMesh, regex: str) -> None:
+    """The check above can fail: by Envoy's word, and by our own validation, which names the policy."""
+    counts = Counts()
+    await try_view(envoy, smuggled(regex), "smuggled", counts)
+    own, envoys = counts.faults
+    assert "rds-inbound.8080" in own
+    assert "policies[default/buyers].permissions[0]" in own
+    assert ": RouteConfiguration: " in envoys
+    right = Counts()
+    await try_view(envoy, smuggled("/.*"), "right", right)
+    assert right.faults == []
