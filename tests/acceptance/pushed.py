@@ -9,7 +9,7 @@ from typing import Final
 
 from google.protobuf import any_pb2
 
-from catalog.groups import groups
+from catalog.groups import GroupKey, groups
 from catalog.identities import service_identities
 from catalog.policy import proxy_policy
 from catalog.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules, ProxyPolicy
@@ -81,22 +81,26 @@ async def try_case(mesh_: LiveMesh, seed: int, counts: Counts) -> None:
 
 async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> None:
     """Push what each proxy of a view is sent, with the certificates that it would be issued."""
-    now = datetime.now(UTC)
-    identities = service_identities(view)
     for key, uuids in groups(view).items():
         policy = proxy_policy(view, key)
         proxy = view.workloads_by_uuid[uuids[0]].proxy_name
         assert proxy is not None
-        issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), now)
-        certificate = mesh_.manager.ensure(key.identity, identities[key.identity], now)
+        issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), datetime.now(UTC))
         made = resources(policy)
-        issued = secrets(certificate, mesh_.manager.trust_bundle(), policy.trust_domain)
         counts.pushes += 1
         counts.resources.update(each.type_url.rpartition(".")[2] for each in made)
         _look(policy, counts)
         counts.faults += [f"{named}, {proxy}: {each}" for one in made for each in _own_faults(one)]
-        for type_url, words in (await push(mesh_, Snapshot.of((*made, *issued)))).items():
+        snapshot = Snapshot.of((*made, *certified(mesh_, view, key)))
+        for type_url, words in (await push(mesh_, snapshot)).items():
             counts.faults.append(f"{named}, {proxy}: {type_url.rpartition('.')[2]}: {words}")
+
+
+def certified(mesh_: LiveMesh, view: View, key: GroupKey) -> tuple[Resource, ...]:
+    """Return the secrets of a group of proxies, with real certificates: Envoy looks into them."""
+    names = service_identities(view)[key.identity]
+    certificate = mesh_.manager.ensure(key.identity, names, datetime.now(UTC))
+    return secrets(certificate, mesh_.manager.trust_bundle(), TRUST_DOMAIN)
 
 
 def _own_faults(resource: Resource) -> list[str]:

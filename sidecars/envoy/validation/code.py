@@ -14,7 +14,6 @@ import re2
 from google.protobuf.duration_pb2 import Duration
 
 from protos.envoy.config.core.v3 import address_pb2
-from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
@@ -97,18 +96,6 @@ def _weighted_tcp(message: tcp_proxy_pb2.TcpProxy.WeightedCluster, way: Way, fou
     _sum(sum(each.weight for each in message.clusters), (way, "clusters", None), found)
 
 
-def _endpoints(message: endpoint_pb2.ClusterLoadAssignment, way: Way, found: list[Fault]) -> None:
-    by_priority: Counter[int] = Counter()
-    for index, locality in enumerate(message.endpoints):
-        total = 0
-        for each in locality.lb_endpoints:
-            total += each.load_balancing_weight.value if each.HasField("load_balancing_weight") else 1
-        _sum(total, (way, "endpoints", index), found)
-        by_priority[locality.priority] += locality.load_balancing_weight.value
-    for total in by_priority.values():
-        _sum(total, (way, "endpoints", None), found)
-
-
 def _sum(total: int, way: Way, found: list[Fault]) -> None:
     if total > _UINT32:
         found.append(fault(way, f"must have weights that come to at most {_UINT32}", total))
@@ -151,7 +138,6 @@ CODE: Final[dict[str, CodeCheck]] = {
         (Duration, _duration),
         (address_pb2.CidrRange, _cidr_range),
         (address_pb2.SocketAddress, _socket_address),
-        (endpoint_pb2.ClusterLoadAssignment, _endpoints),
         (listener_pb2.Listener, _filter_chains),
         (regex_pb2.RegexMatcher, _regex),
         (route_components_pb2.WeightedCluster, _weighted_routes),

@@ -1,0 +1,306 @@
+"""Our validation and a real Envoy agree on resources that were changed by hand: wrong ones, and right ones.
+
+What is found by mistake would be withheld for nothing; what is missed would be rejected with all around it.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import pytest
+import pytest_asyncio
+from google.protobuf import any_pb2
+from google.protobuf.message import Message
+
+from catalog.groups import groups
+from catalog.policy import proxy_policy
+from catalog.view import View
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from providers.manifests import Manifests
+from sidecars.envoy.translate import resources
+from sidecars.envoy.validation import faults
+from tests.acceptance.pushed import certified, settings
+from tests.golden.cases import MESSAGES
+from tests.golden.live import LiveMesh, envoy_program, until
+from tests.golden.pushing import push, start_receiver
+from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
+from xds.snapshot import Snapshot
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+MESH: Final = """
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: default}
+spec:
+  clusterIP: 10.96.0.1
+  selector: {app: shop}
+  ports: [{port: 80, targetPort: 8080, appProtocol: http}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: v2, namespace: default}
+spec: {selector: {app: shop}, ports: [{port: 80, targetPort: 8080, appProtocol: http}]}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: shop, namespace: default, labels: {app: shop}}
+spec: {address: 10.0.0.1, uuid: u-shop, serviceAccount: shop}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: other, namespace: default, labels: {app: shop}}
+spec: {address: 10.0.0.3, serviceAccount: shop, uuid: u-other, weight: 2}
+---
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: routes, namespace: default}
+spec: {matches: [{name: all, pathRegex: /.*, methods: [GET], headers: {x-tag: a.*}}]}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: itself, namespace: default}
+spec:
+  destination: {kind: ServiceAccount, name: shop, namespace: default}
+  sources: [{kind: ServiceAccount, name: shop, namespace: default}]
+  rules: [{kind: HTTPRouteGroup, name: routes}]
+---
+apiVersion: split.smi-spec.io/v1alpha4
+kind: TrafficSplit
+metadata: {name: some, namespace: default}
+spec: {service: shop, backends: [{service: shop, weight: 1}, {service: v2, weight: 1}]}
+"""
+Change = Callable[[Any], object]
+
+
+def _rules(change: Change) -> Change:
+    """Change the RBAC rules of a route configuration."""
+
+    def changed(message: Any) -> None:
+        packed = message.typed_per_filter_config["envoy.filters.http.rbac"]
+        held = http_rbac_pb2.RBACPerRoute.FromString(packed.value)
+        change(held.rbac.rules.policies["default/itself"])
+        packed.Pack(held)
+
+    return changed
+
+
+def _manager(change: Change) -> Change:
+    """Change the HTTP connection manager of a listener's first chain."""
+
+    def changed(message: Any) -> None:
+        packed = message.filter_chains[0].filters[0].typed_config
+        held = hcm_pb2.HttpConnectionManager.FromString(packed.value)
+        change(held)
+        packed.Pack(held)
+
+    return changed
+
+
+def _parts(policy: Any) -> Any:
+    return policy.permissions[0].and_rules.rules
+
+
+def _weights(*weights: int) -> Change:
+    def changed(message: Any) -> None:
+        clusters = message.virtual_hosts[0].routes[0].route.weighted_clusters.clusters
+        for each, weight in zip(clusters, weights, strict=True):
+            each.weight.value = weight
+
+    return changed
+
+
+def _endpoint_weights(*weights: int) -> Change:
+    def changed(message: Any) -> None:
+        for each, weight in zip(message.endpoints[0].lb_endpoints, weights, strict=True):
+            each.load_balancing_weight.value = weight
+
+    return changed
+
+
+def _path(regex: str) -> Change:
+    return _rules(lambda policy: setattr(_parts(policy)[0].url_path.path.safe_regex, "regex", regex))
+
+
+def _header(**fields: str) -> Change:
+    def changed(policy: Any) -> None:
+        for name, value in fields.items():
+            setattr(_parts(policy)[1].header, name, value)
+
+    return _rules(changed)
+
+
+def _address(message: Any) -> Any:
+    return message.endpoints[0].lb_endpoints[0].endpoint.address.socket_address
+
+
+def _again(message: Any, field: str) -> None:
+    values = getattr(message, field)
+    values.add().CopyFrom(values[0])
+
+
+def _first_prefix(message: Any) -> Any:
+    return message.filter_chains[0].filter_chain_match.prefix_ranges[0]
+
+
+CHANGES: Final[tuple[tuple[str, TypeUrl, str, Change, bool], ...]] = (
+    ("no change", ROUTE, "rds-inbound.8080", lambda _: None, True),
+    ("an expression of bytes", ROUTE, "rds-inbound.8080", _path(r"\xff{1000}"), True),
+    ("a large expression", ROUTE, "rds-inbound.8080", _path(r"\pN{200}"), True),
+    ("too large an expression", ROUTE, "rds-inbound.8080", _path("x" * 70_000), False),
+    ("an empty expression", ROUTE, "rds-inbound.8080", _path(""), False),
+    ("a broken expression", ROUTE, "rds-inbound.8080", _path("("), False),
+    ("a wrong escape", ROUTE, "rds-inbound.8080", _path(r"/caf\é"), False),
+    ("no header name", ROUTE, "rds-inbound.8080", _header(name=""), False),
+    ("a header name of two lines", ROUTE, "rds-inbound.8080", _header(name="a\nb"), False),
+    ("a header name beyond ASCII", ROUTE, "rds-inbound.8080", _header(name="é"), True),
+    ("no permission", ROUTE, "rds-inbound.8080", _rules(lambda policy: policy.permissions.clear()), False),
+    ("no principal", ROUTE, "rds-inbound.8080", _rules(lambda policy: policy.principals.clear()), False),
+    ("an empty conjunction", ROUTE, "rds-inbound.8080", _rules(lambda policy: _parts(policy).clear()), False),
+    (
+        "a permission of nothing",
+        ROUTE,
+        "rds-inbound.8080",
+        _rules(lambda policy: policy.permissions.add()),
+        False,
+    ),
+    ("a host twice", ROUTE, "rds-inbound.8080", lambda message: _again(message, "virtual_hosts"), False),
+    ("no domain", ROUTE, "rds-inbound.8080", lambda message: message.virtual_hosts[0].domains.clear(), False),
+    (
+        "a route of nothing",
+        ROUTE,
+        "rds-inbound.8080",
+        lambda message: message.virtual_hosts[0].routes.add(),
+        False,
+    ),
+    ("weights of nothing", ROUTE, "rds-outbound.default/shop|80", _weights(0, 0), False),
+    ("weights of one", ROUTE, "rds-outbound.default/shop|80", _weights(0, 1), True),
+    ("the greatest weights", ROUTE, "rds-outbound.default/shop|80", _weights(2**32 - 2, 1), True),
+    ("too great weights", ROUTE, "rds-outbound.default/shop|80", _weights(2**32 - 1, 1), False),
+    ("endpoint weights", ENDPOINT, "default/shop|8080", _endpoint_weights(2**32 - 2, 1), True),
+    (
+        "endpoint weights that Envoy does not add up",
+        ENDPOINT,
+        "default/shop|8080",
+        _endpoint_weights(2**32 - 1, 1),
+        True,
+    ),
+    ("an endpoint weight of nothing", ENDPOINT, "default/shop|8080", _endpoint_weights(0, 1), False),
+    ("no address", ENDPOINT, "default/shop|8080", lambda each: setattr(_address(each), "address", ""), False),
+    ("a name", ENDPOINT, "default/shop|8080", lambda each: setattr(_address(each), "address", "here"), False),
+    (
+        "a mapped address",
+        ENDPOINT,
+        "default/shop|8080",
+        lambda each: setattr(_address(each), "address", "::ffff:1.2.3.4"),
+        True,
+    ),
+    (
+        "a port of 17 bits",
+        ENDPOINT,
+        "default/shop|8080",
+        lambda each: setattr(_address(each), "port_value", 65536),
+        False,
+    ),
+    (
+        "a locality of any text",
+        ENDPOINT,
+        "default/shop|8080",
+        lambda each: setattr(each.endpoints[0].locality, "zone", "\0é\n"),
+        True,
+    ),
+    ("a chain twice", LISTENER, "outbound-listener", lambda each: _again(each, "filter_chains"), False),
+    (
+        "a prefix of no address",
+        LISTENER,
+        "outbound-listener",
+        lambda each: setattr(_first_prefix(each), "address_prefix", "here"),
+        False,
+    ),
+    (
+        "a range of 129 bits",
+        LISTENER,
+        "outbound-listener",
+        lambda each: setattr(_first_prefix(each).prefix_len, "value", 129),
+        False,
+    ),
+    (
+        "no prefix of statistics",
+        LISTENER,
+        "outbound-listener",
+        _manager(lambda each: setattr(each, "stat_prefix", "")),
+        False,
+    ),
+    (
+        "a timeout below zero",
+        LISTENER,
+        "outbound-listener",
+        _manager(lambda each: setattr(each.request_timeout, "seconds", -1)),
+        False,
+    ),
+    (
+        "a time to connect of nothing",
+        CLUSTER,
+        "default/shop|8080",
+        lambda each: each.connect_timeout.Clear(),
+        False,
+    ),
+    (
+        "a policy that is none",
+        CLUSTER,
+        "default/shop|8080",
+        lambda each: setattr(each, "lb_policy", 99),
+        False,
+    ),
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def envoy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
+    """An Envoy that takes whatever it is pushed."""
+    async with AsyncExitStack() as ends:
+        yield await start_receiver(tmp_path_factory.mktemp("agreement"), ends, drain_seconds=1)
+
+
+def _base(mesh: LiveMesh) -> Snapshot:
+    read = Manifests().apply("mesh.yaml", MESH)
+    assert read.problems() == ()
+    view = View.build(read.objects(), read.inventory(), settings())
+    (key,) = groups(view)
+    policy = proxy_policy(view, key)
+    return Snapshot.of((*resources(policy), *certified(mesh, view, key)))
+
+
+def _message(resource: Resource) -> Message:
+    wrapped = any_pb2.Any.FromString(resource.body)
+    message = MESSAGES[wrapped.type_url]()
+    message.ParseFromString(wrapped.value)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("type_url", "name", "change", "right"), [each[1:] for each in CHANGES], ids=[each[0] for each in CHANGES]
+)
+async def test_we_find_what_envoy_refuses(
+    envoy: LiveMesh, type_url: TypeUrl, name: str, change: Change, right: bool
+) -> None:
+    """Both refuse, or neither does."""
+    base = _base(envoy)
+    resource = next(each for each in base.resources(type_url).values() if each.name == name)
+    message = _message(resource)
+    change(message)
+    said = [str(each) for each in faults(message)]
+    rejected = await push(envoy, base.changed([encode(message, resource.references)]))
+    assert (not rejected, said == []) == (right, right), (rejected, said)
+    await until(lambda: _taken(envoy, base))
+
+
+async def _taken(envoy: LiveMesh, snapshot: Snapshot) -> bool:
+    """Say whether an Envoy takes it; a late second word on what was before it may come in between."""
+    return await push(envoy, snapshot) == {}
