@@ -32,7 +32,7 @@ def test_smallest_workload() -> None:
 
 
 def test_workload_with_everything() -> None:
-    """Upstreams may be written in three ways; addresses become canonical; ports are sorted."""
+    """Upstreams may be written in three ways; addresses, mapped ones too, become canonical; ports sorted."""
     spec = f"""
   address: FD00:0::7
   serviceAccount: cart
@@ -41,7 +41,7 @@ def test_workload_with_everything() -> None:
   ports: [{{number: 9000, protocol: tcp-server-first}}, {{port: 80, name: web, protocol: http}}]
   applicationAddress: 127.0.0.1
   upstreams:
-  - {{service: {{name: db, namespace: data}}, port: 3306, address: 127.0.0.2, localPort: 13306}}
+  - {{service: {{name: db, namespace: data}}, port: 3306, address: "::ffff:127.0.0.2", localPort: 13306}}
   - {{service: stock, port: 81}}
   - {{service: stock.far, port: 82}}
   locality: eu/a
