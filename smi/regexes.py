@@ -1,7 +1,8 @@
 r"""Whether an expression is one to Envoy: judged by RE2 itself, for Envoy refuses a whole resource for one.
 
-Envoys of different versions read differently: those up to 1.38 take expression and value for UTF-8, later
-ones for bytes (Latin-1). Some expressions are right in one reading alone, such as `\x{10FFFF}`: both must be.
+Envoys of different versions read differently: 1.38.3 takes expression and value for UTF-8, 1.39.3 and 1.40
+take them for bytes (Latin-1). Some expressions are right in one reading alone, such as `\x{10FFFF}`: both
+must be.
 """
 
 from functools import lru_cache
@@ -21,7 +22,7 @@ bootstraps of proxies set it above this bound.
 
 _READINGS: Final = (
     (re2.Options.Encoding.UTF8, ""),
-    (re2.Options.Encoding.LATIN1, ", read byte by byte as Envoy from 1.39 on does"),
+    (re2.Options.Encoding.LATIN1, ", read byte by byte as newer Envoys do"),
 )
 
 

@@ -29,7 +29,7 @@ _MAX_SECONDS: Final = 315_576_000_000
 
 
 _READINGS: Final = (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1)
-"""How Envoys up to 1.38, and later ones, read expressions."""
+"""How older Envoys (1.38.3), and newer ones, read expressions."""
 
 
 @lru_cache(4096)
