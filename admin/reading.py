@@ -13,6 +13,7 @@ from certs.ledger import LedgerEntry
 from certs.material import ServiceCertificate
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
+from mesh.policy import HTTPMatch
 from providers.contract import Counts, Freshness
 from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
@@ -50,6 +51,22 @@ class LateMoment:
     doing: str
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A part of policy that proxies are served without, because it is refused; what it would allow is denied.
+
+    `match` of the HTTPRouteGroup `object`: it is out of every rule and split that names it. Without one it
+    is the whole of a TrafficTarget or TrafficSplit, or of the permissive mode that a Namespace or MeshConfig
+    says. `said` are the words of who refuses it. It is `certain`, or only suspected and soon tried again.
+    """
+
+    object: ObjectKey
+    match: HTTPMatch | None
+    proxies: tuple[ProxyName, ...]
+    said: str
+    certain: bool
+
+
 class LoopReading(Protocol):
     """How the event loop does."""
 
@@ -77,6 +94,9 @@ class MeshReading(LoopReading, Protocol):
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it, sorted by type and name."""
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return the parts of policy that are not in force for some proxies, sorted by object and match."""
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName

@@ -69,6 +69,7 @@ class Parts:
             self.pages.statuses,
             self.history,
             self.loop.withholding.rejected_by,
+            self.loop.left_out,
             self.loop.objects_behind,
             self.clock,
             self.settings,

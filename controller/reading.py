@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from admin.pushes import Push
-from admin.reading import LateMoment, ProxyStanding
+from admin.reading import LateMoment, LeftOut, ProxyStanding
 from catalog.groups import group_of
 from catalog.provenance import MadeFrom
 from catalog.view import View
@@ -44,6 +44,7 @@ class ServerReading:
     statuses: Callable[[], tuple[StreamStatus, ...]]
     history: PushHistory
     rejected_by: Callable[[NodeKey], tuple[Reference, ...]]
+    parts_left_out: Callable[[], tuple[LeftOut, ...]]
     behind: Callable[[NodeKey, TypeUrl, ResourceName], tuple[MadeFrom, ...]]
     clock: Callable[[], datetime]
     told: Settings
@@ -76,6 +77,10 @@ class ServerReading:
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it."""
         return self.rejected_by(NodeKey(str(name)))
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return the parts of policy that are not in force for some proxies."""
+        return self.parts_left_out()
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 
 from admin.metrics import Metrics
+from admin.reading import LeftOut
 from catalog.problems import nothing
 from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
@@ -136,6 +137,10 @@ class MeshLoop:
         serving = self._following.serving
         group = serving.group(node)
         return () if group is None else serving.objects_behind(group, type_url, name)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return the parts of policy that are not in force for some proxies."""
+        return ()
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Take a proxy's answer; a proxy that rejects something is served the last good version at once."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from admin.pushes import Answer, Push, Trigger
-from admin.reading import LateMoment, ProxyStanding, ProxyState
+from admin.reading import LateMoment, LeftOut, ProxyStanding, ProxyState
 from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
 from certs.ledger import LedgerEntry
@@ -84,6 +84,7 @@ class FakeReading:
     the_failure: str = ""
     the_trust_bundle: bytes = b""
     the_rejected: tuple[Reference, ...] = ()
+    the_left_out: tuple[LeftOut, ...] = ()
 
     def streams(self) -> tuple[StreamStatus, ...]:
         """Answer as told."""
@@ -105,6 +106,10 @@ class FakeReading:
         """Answer as told."""
         wanted = (type_url, resource, version)
         return next((r for r in self.the_replaced if (r.type_url, r.name, r.version) == wanted), None)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return the parts of policy that are not in force."""
+        return self.the_left_out
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Answer as told, for the one proxy."""
