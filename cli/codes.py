@@ -17,7 +17,14 @@ it is, and may not be meant; *info* that something is worth knowing.
 
 _SERVER: Final = (
     ("certificate-not-issued", "No service certificate could be issued for an identity."),
-    ("resource-rejected", "Proxies reject a resource; they are served its last good version instead."),
+    (
+        "policy-left-out",
+        "Proxies would refuse a part of policy; it is not sent, what it would allow is denied.",
+    ),
+    (
+        "resource-rejected",
+        "Proxies reject a resource; the part of policy at fault is left out, or it goes back.",
+    ),
     ("translation-failed", "A group of proxies could not be configured anew; it keeps what it had."),
     ("workload-not-placed", "It cannot be told what a workload's proxy needs; it keeps what it has."),
     ("wave-failed", "Nothing could be computed anew; the whole mesh keeps what it had."),

@@ -185,6 +185,8 @@ class _Server:
         yield "admissions", parts.admissions.run(parts.ledger, parts.clock, parts.loop.changed)
         yield "problems", parts.loop.linting()
         yield "renewals", parts.loop.renewing()
+        yield "offers of what was rejected", parts.loop.retrying()
+        yield "verdicts", parts.loop.keeping()
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "measurements", self._measure()
         yield "memory", tending(self._held)

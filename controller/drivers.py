@@ -17,8 +17,9 @@ from sidecars import lint
 from sidecars.contexts import DebugAnswer
 from sidecars.driver import SidecarDriver
 from sidecars.errors import DriverError, UnknownDriverError
+from sidecars.reasons import Reason
 from sidecars.selection import select
-from xds.resource import Reference, Resource
+from xds.resource import Reference, Resource, TypeUrl
 from xds.status import StreamStatus
 
 ADS_DRIVER: Final = "envoy"
@@ -52,6 +53,12 @@ class MeshDrivers:
             if reference[0] in driver.types:
                 return driver.empty(reference)
         return None
+
+    def reason(self, type_url: TypeUrl, said: str) -> Reason:
+        """Return why a resource is rejected, as the driver of its type says."""
+        found = (each for each in self.drivers.values() if type_url in each.types)
+        driver = next(found, None)
+        return Reason.CONTENT if driver is None else driver.reason(said)
 
     def wanted(self, view: View, told: Iterable[str]) -> tuple[str, ...]:
         """Return the drivers to start: the mesh's, those that objects name, those that we are `told`.

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -13,6 +13,7 @@ from admin.metrics import Metrics
 from controller.admission import Admissions
 from controller.pushes.history import Delays, PushHistory
 from controller.registry import ProxyRegistry
+from mesh.objects import ObjectKey
 from xds.access import Ending, Peer
 from xds.cache import NodeKey
 from xds.status import Variant
@@ -25,6 +26,18 @@ _log = structlog.get_logger("controller.ads")
 _logging = logging.getLogger("controller.ads")
 
 
+class Answered(Protocol):
+    """Whoever decides what a proxy is served by what it answers."""
+
+    def opened(self, node: NodeKey) -> None:
+        """Take note of a new stream."""
+
+    def answered(
+        self, node: NodeKey, response: Response, rejection: Rejection | None, changed: frozenset[ObjectKey]
+    ) -> None:
+        """Take an answer; `changed` are the objects that led to what is rejected."""
+
+
 class MeshObserver:
     """The ADS server's observer; counts open streams by variant besides passing everything on."""
 
@@ -34,14 +47,14 @@ class MeshObserver:
         metrics: Metrics,
         history: PushHistory,
         admissions: Admissions,
-        answered: Callable[[NodeKey, Response, Rejection | None], None],
+        loop: Answered,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry
         self._metrics = metrics
         self._history = history
         self._admissions = admissions
-        self._answered = answered
+        self._loop = loop
         self._now = monotonic
         self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
         self._connections: dict[str, None] = {}
@@ -74,6 +87,7 @@ class MeshObserver:
         self._registry.opened(node_key, peer.address)
         self._history.opened(node_key, variant, self._now())
         self._admissions.opened(node_key)
+        self._loop.opened(node_key)
         self._metrics.stream_opened(variant.value)
         self._variants.setdefault((node_key, peer.address), []).append(variant)
         self.streams[variant.value] += 1
@@ -113,8 +127,9 @@ class MeshObserver:
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
+        changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
         self._measure(self._history.answered(node_key, response, rejection, self._now()))
-        self._answered(node_key, response, rejection)
+        self._loop.answered(node_key, response, rejection, changed)
         if rejection is None:
             self._metrics.acked(response.type_url)
             self._admissions.acknowledged(node_key, response.type_url)

@@ -17,10 +17,12 @@ from controller.proxies import ProxyIssuing
 from controller.pushes.history import PushHistory
 from controller.reading import ServerReading
 from controller.registry import ProxyRegistry
+from controller.rejection.withholding import Withholding
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.snapshots.translation import translation
 from controller.sources import Sources
+from controller.verdicts import KeptVerdicts
 from controller.watchdog import Watchdog
 from controller.waves.debounce import Pace
 from controller.waves.issuing import CertificateKeeper
@@ -97,6 +99,8 @@ def join(
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     admissions = Admissions(ledger.entries(), settings.endpoint_admission, ready_types)
 
+    verdicts = KeptVerdicts(settings.state)
+
     def on_state(state: MeshState) -> None:
         registry.follow(state.proxies)
         sources.follow()
@@ -117,7 +121,8 @@ def join(
         admitted=admissions.admitted,
         verify=settings.verify,
         lint=drivers.problems,
-        empty=drivers.empty,
+        withholding=Withholding(drivers.empty, drivers.reason, verdicts.read(), time.monotonic()),
+        keep=verdicts.write,
     )
     return Parts(
         settings=settings,
@@ -136,7 +141,7 @@ def join(
         registry=registry,
         history=history,
         admissions=admissions,
-        observer=MeshObserver(registry, metrics, history, admissions, loop.answered),
+        observer=MeshObserver(registry, metrics, history, admissions, loop),
         pages=DriverPages(),
         events=Broker(),
     )

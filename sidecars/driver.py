@@ -6,10 +6,13 @@ to write one.
 """
 
 import enum
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+from catalog import left_out
+from catalog.left_out import Unit
 from catalog.provenance import Part, Whole
 from catalog.proxy import Destination, ProxyPolicy
 from certs.material import ServiceCertificate
@@ -17,6 +20,7 @@ from mesh.names import TrustDomain
 from sidecars.contexts import ControllerContext
 from sidecars.health import HealthProbes
 from sidecars.pod import InjectorContext, Pod
+from sidecars.reasons import Reason
 from xds.resource import Reference, Resource, TypeUrl
 
 
@@ -32,6 +36,12 @@ class Capability(enum.StrEnum):
     EGRESS_PASSTHROUGH = "egress-passthrough"
 
 
+def no_faults(resource: Resource) -> tuple[str, ...]:
+    """Leave it to the proxies to judge a resource."""
+    del resource
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A pure function that makes resources, and all that it makes them from; equal pieces make equal ones.
@@ -39,18 +49,47 @@ class Piece:
     What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
     a policy had before, is made once. Arguments are hashable; what the function does not look at should not
     be in them. `about` is the part of the policy that they are taken from. `destinations` are further
-    arguments, those whose endpoints the function looks at: they are filled in when it is made.
+    arguments, those whose endpoints the function looks at: they are filled in when it is made. `faults` says
+    why proxies would refuse a resource that it made, as far as that is known before they are asked.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
     arguments: tuple[Any, ...] = ()
     about: Part = field(default=Whole(), compare=False)
     destinations: tuple[Destination, ...] = ()
+    faults: Callable[[Resource], tuple[str, ...]] = field(default=no_faults, compare=False)
 
     def resources(self) -> tuple[Resource, ...]:
-        """Make the resources."""
+        """Make the resources; those that may be made with less of the policy know their piece as `recipe`."""
         made = self.make(*self.arguments, *self.destinations)
-        return made if isinstance(made, tuple) else (made,)
+        found = made if isinstance(made, tuple) else (made,)
+        if not self.admits and next(self._units(), None) is None:
+            return found
+        return tuple(replace(each, recipe=self) for each in found)
+
+    @property
+    def admits(self) -> bool:
+        """Say whether its resources decide who is admitted."""
+        return any(map(left_out.admits, self.arguments))
+
+    @property
+    def units(self) -> frozenset[Unit]:
+        """Return the units of policy that its resources are made from."""
+        return frozenset(self._units())
+
+    def without(self, out: AbstractSet[Unit]) -> "Piece":
+        """Return the piece that makes the same without these units of policy."""
+        return replace(self, arguments=tuple(left_out.without(each, out) for each in self.arguments))
+
+    def narrowed(self, to: "Piece | None") -> "Piece":
+        """Return the piece that makes the same, but admits only what `to`, a newer form of it, admits too."""
+        others = self.arguments if to is None else to.arguments
+        pairs = zip(self.arguments, others, strict=True)
+        now = (left_out.narrowed(mine, None if to is None else its) for mine, its in pairs)
+        return replace(self, arguments=tuple(now))
+
+    def _units(self) -> Iterator[Unit]:
+        return (unit for each in self.arguments for unit in left_out.units(each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +156,10 @@ class SidecarDriver(Protocol):
         It has that type, one of `types`, and that name; it refers to nothing and lets nothing pass. None
         where there is no such thing: the resource is left out, and what refers to it goes a version back.
         """
+        ...
+
+    def reason(self, said: str) -> Reason:
+        """Return why a proxy of this kind rejects something, by its words: CONTENT where it is unsure."""
         ...
 
     async def start(self, context: ControllerContext) -> HealthProbes:

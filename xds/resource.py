@@ -49,7 +49,7 @@ class Resource:
     resource to work. An `on_demand` resource is sent to who asks for its name, and is not part of a
     wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
     keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
-    nor kept. None of the four enters the version.
+    nor kept. `recipe` is for whoever made it, to make it otherwise. None of the five enters the version.
     """
 
     type_url: TypeUrl
@@ -60,6 +60,7 @@ class Resource:
     on_demand: bool = field(default=False, compare=False)
     ttl_seconds: float | None = field(default=None, compare=False)
     secret: bool = field(default=False, compare=False)
+    recipe: object = field(default=None, repr=False, compare=False)
 
 
 def encode(

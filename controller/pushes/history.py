@@ -24,6 +24,7 @@ from controller.pushes.replaced import Replaced
 from controller.pushes.triggers import TOUCHES, Touch, Triggers, causing
 from controller.snapshots.published import Step
 from controller.waves.wave import Wave
+from mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import TypeUrl
 from xds.status import Variant
@@ -144,6 +145,14 @@ class PushHistory:
             Early(response, rejection, (self._touches(node, proxy), self._newest)),
         )
         return NO_DELAYS
+
+    def changed(self, node: NodeKey, response: Response) -> frozenset[ObjectKey]:
+        """Return the objects that led to a response, of those that are named; none where it was asked for."""
+        proxy = self._proxies.get(node)
+        pushes = () if proxy is None else reversed(proxy.pushes)
+        due = next((each.due for each in pushes if each.response is response), ())
+        causes = (cause for wave in due for cause in wave.causes) if isinstance(due, tuple) else ()
+        return frozenset(each.object for each in causes)
 
     def forget(self, nodes: Iterable[NodeKey]) -> None:
         """Forget proxies."""

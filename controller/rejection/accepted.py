@@ -30,13 +30,16 @@ class Accepted:
         self._by_node: dict[NodeKey, _Held] = {}
         self._by_group: dict[GroupKey, _Held] = {}
 
-    def note(self, node: NodeKey, group: GroupKey, response: Response, served: Snapshot) -> None:
-        """Take an acknowledged response of a proxy, which is served that snapshot now."""
+    def note(self, node: NodeKey, group: GroupKey | None, response: Response, served: Snapshot) -> None:
+        """Take an acknowledged response of a proxy, which is served that snapshot now.
+
+        Without a group it is not what others of its group are served, and says nothing of them.
+        """
         in_force = served.resources(response.type_url)
-        for held, count in (
-            (self._by_node.setdefault(node, {}), 1),
-            (self._by_group.setdefault(group, {}), 2),
-        ):
+        noted = [(self._by_node.setdefault(node, {}), 1)]
+        if group is not None:
+            noted.append((self._by_group.setdefault(group, {}), 2))
+        for held, count in noted:
             named = held.setdefault(response.type_url, {})
             for resource in response.resources:
                 known = named.get(resource.name, ())
@@ -60,6 +63,10 @@ class Accepted:
         """Say whether this very version is what the proxy has acknowledged last."""
         held = self._by_node.get(node, {}).get(resource.type_url, {}).get(resource.name, ())
         return any(each.version == resource.version for each in held)
+
+    def by(self, node: NodeKey, key: Reference) -> Resource | None:
+        """Return what the proxy itself has acknowledged last."""
+        return next(iter(self._by_node.get(node, {}).get(key[0], {}).get(key[1], ())), None)
 
     def good(self, node: NodeKey, group: GroupKey, key: Reference) -> Iterator[Resource]:
         """Yield the versions to be taken for good, the best first: the proxy's own, then its group's."""

@@ -1,92 +1,195 @@
-"""A proxy that rejects something: what it rejected, what it is to have instead, what may be good after."""
+"""A proxy that rejects something: what was said of what, what stands in its place, what is tried again."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import MappingProxyType
+from typing import Final
 
+from catalog.left_out import UnitId
+from controller.rejection.backoff import pause
 from controller.rejection.withheld import Refusal
+from controller.trials import Trials
+from mesh.objects import ObjectKey
+from sidecars.reasons import Reason
 from xds.cache import GroupKey
 from xds.resource import Reference, Resource, TypeUrl, Version
 from xds.snapshot import Snapshot
 
+STALLED_SECONDS: Final = 10.0
+"""After this long without an answer a search goes on: the proxy may have no use for what is tried."""
+
+Suspect = Reference | UnitId
+"""What may be at fault: a unit of policy, or a resource that is not, or not only, made of such."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One moment: in seconds of a clock that only goes forward, and as a date."""
+
+    seconds: float
+    date: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was said of a suspect: in which versions of which resource it was refused, why, and when.
+
+    `changed` are the objects that had led to the last of them. It was found guilty `times` in a row, 0 while
+    it is only suspected, and is offered again at `due`.
+    """
+
+    key: Reference
+    versions: frozenset[Version]
+    said: str
+    reason: Reason
+    date: datetime
+    changed: frozenset[ObjectKey] = frozenset()
+    times: int = 0
+    due: float = 0.0
+
 
 @dataclass(slots=True)
 class Rejecting:
-    """What is known of one proxy that rejects something.
+    """What is known of one proxy that rejects something: what was said of each suspect, and the search.
 
-    `rejected` are versions, `good` resources to be had instead, `said` its words. `suspects` are rejected
-    with others, and may be good: they are tried again `pace` at a time. `variant` is the group of those who
-    are served the same.
+    The search goes on by type, for an answer is about one; `moved` is when it last did. `good` are resources
+    to be had instead. `variant` is the group of those who are served the same.
     """
 
-    rejected: dict[Reference, frozenset[Version]] = field(default_factory=dict)
+    told: dict[Suspect, Told] = field(default_factory=dict)
+    trials: dict[TypeUrl, Trials[Suspect]] = field(default_factory=dict)
     good: dict[Reference, Resource] = field(default_factory=dict)
-    said: dict[Reference, str] = field(default_factory=dict)
-    suspects: list[Reference] = field(default_factory=list)
-    pace: int = 1
+    moved: float = 0.0
     variant: GroupKey | None = None
 
     @property
-    def certain(self) -> set[Reference]:
-        """What is rejected for certain."""
-        return self.rejected.keys() - set(self.suspects)
+    def certain(self) -> frozenset[Suspect]:
+        """What is at fault for certain."""
+        return frozenset(each for trials in self.trials.values() for each in trials.guilty)
+
+    @property
+    def units(self) -> frozenset[UnitId]:
+        """The units of policy that are left out, for certain or until they are tried."""
+        return frozenset(each for each in self._out() if isinstance(each, str))
+
+    @property
+    def rejected(self) -> Mapping[Reference, frozenset[Version]]:
+        """The versions of resources that are withheld."""
+        return {each: self.told[each].versions for each in self._out() if not isinstance(each, str)}
 
     def refusal(self) -> Refusal:
         """Return it as it is now, for a computation."""
-        return Refusal(MappingProxyType(dict(self.rejected)), MappingProxyType(dict(self.good)))
+        good = MappingProxyType(dict(self.good))
+        return Refusal(MappingProxyType(dict(self.rejected)), good, self.units)
 
-    def refuse(self, resources: Iterable[Resource], said: str, *, is_guess: bool) -> None:
-        """Take a rejection; with `is_guess` it is about one or more of these, nobody knows which."""
-        keys = []
-        for resource in resources:
-            key = (resource.type_url, resource.name)
-            keys.append(key)
-            self.rejected[key] = self.rejected.get(key, frozenset()) | {resource.version}
-            self.said[key] = said
-        self.suspects = [key for key in self.suspects if key not in keys]
-        if is_guess and len(keys) > 1:
-            self.suspects.extend(keys)
-            self.pace = len(keys) // 2
+    def refuse(self, suspects: Mapping[Suspect, Told], moment: Moment, jitter: float) -> None:
+        """Take a rejection that is about one or more of these, which stand in one type."""
+        type_url = next(iter(suspects.values())).key[0]
+        for other in self.trials.keys() - {type_url}:
+            self.trials[other] = self.trials[other].less(suspects)
+        trials = self.trials.get(type_url, Trials()).refused(tuple(suspects))
+        for item, told in suspects.items():
+            before = self.told.get(item)
+            times = (0 if before is None else before.times) + (item in trials.guilty)
+            versions = told.versions if before is None else told.versions | before.versions
+            due = moment.seconds + pause(max(times, 1), jitter)
+            self.told[item] = replace(told, versions=versions, times=times, due=due)
+        for key in (each for each in suspects if not isinstance(each, str)):
+            trials = self._acquitted(trials, key)
+        self.trials[type_url] = trials
+        self.moved = moment.seconds
 
-    def release(self, type_url: TypeUrl) -> bool:
-        """Let the next suspects of a type be served again; say whether there are any.
+    def recall(self, unit: UnitId, told: Told) -> None:
+        """Take up what was found guilty at another time."""
+        self.told[unit] = told
+        trials = self.trials.get(told.key[0], Trials())
+        self.trials[told.key[0]] = replace(trials, guilty=trials.guilty | {unit})
 
-        As long as that goes well, twice as many each time.
-        """
-        released = [key for key in self.suspects if key[0] == type_url][: self.pace]
-        for key in released:
-            self._forget(key)
-        self.pace *= 2
-        return bool(released)
+    def tried(self, type_url: TypeUrl) -> bool:
+        """Take it that what is tried is accepted, and let in what is next; say whether anything was."""
+        if (trials := self.trials.get(type_url)) is None:
+            return False
+        for each in trials.trying:
+            del self.told[each]
+        self.trials[type_url] = after = trials.next()
+        self._tidy()
+        return bool(after.trying)
 
-    def lapse(self, own: Snapshot) -> bool:
-        """Drop what is another version now than was rejected; say whether anything is left that is not.
+    def again(self, items: Iterable[Suspect]) -> bool:
+        """Offer again, one by one, what was found guilty; say whether any of it is let in now."""
+        wanted, moves = frozenset(items), False
+        for type_url, trials in [*self.trials.items()]:
+            if found := sorted(trials.guilty & wanted, key=str):
+                self.trials[type_url] = trials.again(found)
+                if not trials.trying:
+                    moves = self.tried(type_url) or moves
+        return moves
+
+    def due(self) -> float | None:
+        """Return when something is to be offered again; None where nothing is withheld."""
+        moments = [self.told[each].due for each in self.certain]
+        if any(trials.waiting for trials in self.trials.values()):
+            moments.append(self.moved + STALLED_SECONDS)
+        return min(moments, default=None)
+
+    def on_time(self, now: float) -> bool:
+        """Offer again what is due; say whether any of it is let in."""
+        moves = False
+        if now >= self.moved + STALLED_SECONDS:
+            for type_url in [kind for kind, trials in self.trials.items() if trials.waiting]:
+                self.moved = now
+                moves = self.tried(type_url) or moves
+        return self.again(each for each in self.certain if self.told[each].due <= now) or moves
+
+    def lapse(self, own: Snapshot, units: Collection[UnitId]) -> None:
+        """Drop what is another now than was refused, by what is computed.
 
         What the group no longer has, and was rejected when it came back for another's sake, waits for those.
         """
-        alive = False
-        for key, versions in [*self.rejected.items()]:
-            resource = own.resources(key[0]).get(key[1])
-            if resource is None:
-                continue
-            if resource.version in versions:
-                alive = True
-            else:
-                self._forget(key)
-        return alive
+        gone: set[Suspect] = set()
+        for item, told in self.told.items():
+            if isinstance(item, str):
+                if item not in units:
+                    gone.add(item)
+            elif (
+                now := own.resources(item[0]).get(item[1])
+            ) is not None and now.version not in told.versions:
+                gone.add(item)
+        self._drop(gone)
 
-    def trim(self, own: Snapshot, asked: frozenset[Reference]) -> None:
+    def is_about(self, own: Snapshot) -> bool:
+        """Say whether anything of it concerns what is computed."""
+        return any(isinstance(item, str) or item[1] in own.resources(item[0]) for item in self.told)
+
+    def trim(self, own: Snapshot, asked: Collection[Reference]) -> None:
         """Drop what no computation asks for."""
+        rejected = self.rejected
         self.good = {
             key: good
             for key, good in self.good.items()
-            if key in asked and good.version not in self.rejected.get(key, ())
+            if key in asked and good.version not in rejected.get(key, ())
         }
-        for key in [*self.rejected]:
-            if key not in asked and key[1] not in own.resources(key[0]):
-                self._forget(key)
+        self._drop({key for key in rejected if key not in asked and key[1] not in own.resources(key[0])})
 
-    def _forget(self, key: Reference) -> None:
-        del self.rejected[key], self.said[key]
-        if key in self.suspects:
-            self.suspects.remove(key)
+    def _out(self) -> Iterator[Suspect]:
+        return (each for trials in self.trials.values() for each in trials.out)
+
+    def _acquitted(self, trials: Trials[Suspect], key: Reference) -> Trials[Suspect]:
+        """A resource that is refused without its suspects as well is at fault itself: not they."""
+        cleared = {e for e in trials.suspects if isinstance(e, str) and self.told[e].key == key}
+        for each in cleared:
+            del self.told[each]
+        return trials.less(cleared)
+
+    def _drop(self, gone: Collection[Suspect]) -> None:
+        if not gone:
+            return
+        for type_url, trials in self.trials.items():
+            self.trials[type_url] = trials.less(gone)
+        for each in gone:
+            del self.told[each]
+        self._tidy()
+
+    def _tidy(self) -> None:
+        self.trials = {kind: each for kind, each in self.trials.items() if each != Trials()}

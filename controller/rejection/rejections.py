@@ -1,28 +1,36 @@
-"""Rejections as problems: a resource that proxies reject, traced to the objects behind it."""
+"""Rejections as problems: what proxies refuse, held against the one object that is at fault."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from admin.labels import short_type
+from admin.reading import LeftOut
+from catalog.left_out import Unit
 from catalog.provenance import MadeFrom
-from controller.rejection.withholding import Rejected
+from catalog.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
+from catalog.saying import workload_object
+from catalog.view import View
+from controller.rejection.withholding import Rejected, UnitOut
+from controller.snapshots.fitting import Refused
 from controller.snapshots.serving import Serving
-from mesh.objects import Origin, Problem, Severity
+from mesh.identity import ProxyName
+from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.policy import HTTPMatch
 from xds.cache import NodeKey
-from xds.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
+from xds.resource import ENDPOINT, LISTENER, Reference, ResourceName, TypeUrl, Version
 
 REJECTED: Final = "resource-rejected"
+LEFT_OUT: Final = "policy-left-out"
 
 PROBLEMS: Final = 50
 """Rejected resources that are told; if there are more, their number is."""
-
-OBJECTS: Final = 8
-"""Objects that are named beside the first."""
 
 _WORDS: Final = 200
 
 _POLICIES: Final = ("HTTPRouteGroup", "TrafficSplit", "TCPRoute", "TrafficTarget")
 _PLACES: Final = ("Workload", "Pod", "EndpointSlice", "Service")
+
+_UNTIL: Final = "until it is edited or accepted; it is offered again from time to time, or by proxy retry"
 
 
 class Rejections:
@@ -32,51 +40,161 @@ class Rejections:
         self._behind: dict[tuple[NodeKey, TypeUrl, ResourceName, Version], tuple[MadeFrom, ...]] = {}
 
     def problems(self, serving: Serving, rejected: Iterable[Rejected]) -> tuple[Problem, ...]:
-        """Return a problem for each rejected resource, and one for all of them that are too many to tell."""
+        """Return a problem for each thing rejected, and one for all of them that are too many to tell.
+
+        What is left out before any proxy was asked comes first.
+        """
         everything = tuple(rejected)
         told = everything[:PROBLEMS]
         before, self._behind = self._behind, {}
-        found = []
+        found = [*_left_out(serving)]
         for each in told:
             place = (each.proxy, each.type_url, each.name, each.version)
             behind = before.get(place)
             self._behind[place] = _behind(serving, each) if behind is None else behind
-            found.append(problem(each, tuple(_here(serving, every) for every in self._behind[place])))
+            found.append(problem(serving.view, each, self._behind[place]))
         if len(everything) > len(told):
             found.append(_more(len(everything) - len(told)))
         return tuple(found)
 
 
-def problem(rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Problem:
-    """Return what is said of a rejected resource: it is held against the likeliest object behind it."""
-    first, *others = sorted(behind, key=lambda each: (_unlikelihood(rejected.type_url, each), each)) or (
-        None,
+def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Problem:
+    """Return what is said of something rejected: it is held against the one object that is at fault.
+
+    That of a unit of policy is known. Of a resource it is the likeliest of those `behind` it: of those that
+    had changed, if any had; and the workload itself, where the reason is of the moment.
+    """
+    place = f"{short_type(rejected.type_url)} {rejected.name}"
+    if rejected.unit is not None:
+        key, field = at_fault(view, rejected.unit, behind)
+        says = _unit_says(rejected)
+        return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
+    key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
+    if key is None:
+        changed = [each for each in behind if each.key in rejected.changed] or [*behind]
+        likeliest = min(
+            changed, key=lambda each: (_unlikelihood(rejected.type_url, each), each), default=None
+        )
+        key = None if likeliest is None else likeliest.key
+    says = _resource_says(rejected)
+    return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.said}", says)
+
+
+def parts_left_out(serving: Serving, out: Iterable[UnitOut]) -> tuple[LeftOut, ...]:
+    """Return the parts of policy that proxies are served without, by object and match."""
+    view = serving.view
+    found = [
+        LeftOut(
+            key,
+            each.unit if isinstance(each.unit, HTTPMatch) else None,
+            tuple(map(ProxyName.parse, each.proxies)),
+            each.told.said,
+            each.certain,
+        )
+        for each in out
+        if (key := at_fault(view, each.unit, _behind_unit(serving, each.proxies[0], each.told.key))[0])
+    ]
+    for unit, (refused, nodes) in _refused_units(serving).items():
+        key = at_fault(view, unit, _behind_unit(serving, nodes[0], refused.key))[0]
+        if key is not None:
+            match = unit if isinstance(unit, HTTPMatch) else None
+            found.append(LeftOut(key, match, tuple(map(ProxyName.parse, nodes)), refused.said, certain=True))
+    return tuple(sorted(found, key=lambda each: (each.object, repr(each.match))))
+
+
+def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
+    """Return the object that a unit of policy is of, and its field, empty where it is the whole object."""
+    match unit:
+        case AccessRule(target):
+            return ObjectKey("TrafficTarget", target.namespace, target.name), ""
+        case OutboundRoute(split=key) if key is not None:
+            return ObjectKey("TrafficSplit", key.namespace, key.name), ""
+        case HTTPMatch():
+            return _route_group(view, unit, behind)
+        case EveryoneInTheMesh():
+            kinds = ("Namespace", "MeshConfig")
+            found = (each.key for kind in kinds for each in behind if each.key.kind == kind)
+            return next(found, None), ""
+        case _:
+            return None, ""
+
+
+def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
+    there = {each.key for each in behind}
+    found = [
+        (ObjectKey("HTTPRouteGroup", key.namespace, key.name), group.matches.index(match))
+        for key, group in view.http_groups.held().items()
+        if match in group.matches
+    ]
+    first = min(found, key=lambda each: (each[0] not in there, each[0]), default=None)
+    return (None, "") if first is None else (first[0], f"spec.matches[{first[1]}]")
+
+
+def _left_out(serving: Serving) -> Iterable[Problem]:
+    for unit, (refused, nodes) in _refused_units(serving).items():
+        behind = _behind_unit(serving, nodes[0], refused.key)
+        key, field = at_fault(serving.view, unit, behind)
+        place = f"{short_type(refused.key[0])} {refused.key[1]}"
+        says = f"it is left out of {place} before it is sent, what it alone would allow is denied, {_UNTIL}"
+        said = f"refused: {refused.said}"
+        yield _problem(serving.view, LEFT_OUT, key, behind, field or place, said, says)
+
+
+def _refused_units(serving: Serving) -> dict[Unit, tuple[Refused, list[NodeKey]]]:
+    """Return the units that are left out before they are sent, why, and for whom."""
+    found: dict[Unit, tuple[Refused, list[NodeKey]]] = {}
+    for group, refused in sorted(serving.refused.items(), key=lambda each: repr(each[0])):
+        for each in refused:
+            if each.unit is not None:
+                found.setdefault(each.unit, (each, []))[1].extend(serving.nodes(group))
+    return {unit: (refused, sorted({*nodes})) for unit, (refused, nodes) in found.items() if nodes}
+
+
+def _problem(
+    view: View,
+    code: str,
+    key: ObjectKey | None,
+    behind: Iterable[MadeFrom],
+    field: str,
+    value: str,
+    says: str,
+) -> Problem:
+    """Return a problem at the place where its object stands now: a line that moved changes no resource."""
+    sourced = None if key is None else view.sourced.held().get(key)
+    elsewhere = next((each.origin for each in behind if each.key == key), Origin("proxies"))
+    origin = elsewhere if sourced is None else sourced.origin
+    said = " ".join(value.split())
+    short = said if len(said) <= _WORDS else f"{said[: _WORDS - 3]}..."
+    return Problem(code, Severity.ERROR, origin, key, field, short, says)
+
+
+def _unit_says(rejected: Rejected) -> str:
+    where = f"{short_type(rejected.type_url)} {rejected.name}"
+    return (
+        f"{rejected.proxy} or others reject {where} with it: it is left out, "
+        f"what it alone would allow is denied, {_UNTIL}"
     )
-    named = ", ".join(str(each) for each in others[:OBJECTS])
-    more = f" and {len(others) - OBJECTS} more" if len(others) > OBJECTS else ""
+
+
+def _resource_says(rejected: Rejected) -> str:
+    if rejected.reason.of_the_moment:
+        return f"{rejected.proxy} or others of its group reject it for now ({rejected.reason}), {_UNTIL}"
     kept = "its last good version" if rejected.replaced else "its last good version where there is one"
-    said = f"rejected: {' '.join(rejected.said.split())}"
-    return Problem(
-        REJECTED,
-        Severity.ERROR,
-        Origin("proxies") if first is None else first.origin,
-        None if first is None else first.key,
-        f"{short_type(rejected.type_url)} {rejected.name}",
-        said if len(said) <= _WORDS else f"{said[: _WORDS - 3]}...",
-        f"{rejected.proxy} or others of its group reject it and are served {kept} until it changes"
-        + (f"; it is also made from {named}{more}" if others else ""),
-    )
+    return f"{rejected.proxy} or others of its group reject it and are served {kept} until it changes"
+
+
+def _workload(view: View, proxy: NodeKey) -> ObjectKey | None:
+    workload = view.workloads_by_uuid.get(ProxyName.parse(proxy).uuid)
+    return None if workload is None else workload_object(view, workload.key)
 
 
 def _behind(serving: Serving, rejected: Rejected) -> tuple[MadeFrom, ...]:
-    group = serving.group(rejected.proxy)
-    return () if group is None else serving.objects_behind(group, rejected.type_url, rejected.name)
+    return _behind_unit(serving, rejected.proxy, (rejected.type_url, rejected.name))
 
 
-def _here(serving: Serving, made_from: MadeFrom) -> MadeFrom:
-    """Return it with the place where it stands now: a line that moved changes no resource."""
-    sourced = serving.view.sourced.held().get(made_from.key)
-    return made_from if sourced is None else MadeFrom(made_from.key, sourced.origin)
+def _behind_unit(serving: Serving, proxy: NodeKey, key: Reference) -> tuple[MadeFrom, ...]:
+    group = serving.group(proxy)
+    return () if group is None else serving.objects_behind(group, *key)
 
 
 def _unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:

@@ -1,15 +1,19 @@
 """What a proxy is served that has rejected something: its group's snapshot, with what it rejected left out.
 
-In the place of a rejected resource stands the last good version of it. Where there is none an empty resource
-of that name stands there, so that what refers to it need not go: a route configuration without routes, a
-load assignment without endpoints. A secret, for which nothing can stand, stays as it is: whoever rejected it
-is not sent it again on the same stream, and nothing is won by taking away all that needs it.
+First the units of policy that are at fault are left out (see `lessened`). What is rejected all the same is
+withheld as a resource: in its place stands the last good version of it, which admits nobody any more whom
+the policy does not admit now. Where there is none an empty resource of that name stands there, so that what
+refers to it need not go: a route configuration without routes, a load assignment without endpoints. A secret,
+for which nothing can stand, stays as it is: whoever rejected it is not sent it again on the same stream, and
+nothing is won by taking away all that needs it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from catalog.left_out import UnitId
+from controller.rejection.lessened import admitted_by_both, lessened
 from xds.cache import NodeKey
 from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
@@ -22,18 +26,19 @@ Empty = Callable[[Reference], Resource | None]
 class Refusal:
     """The versions that a proxy rejected, by type and name, and the resources that it is to have instead.
 
-    `good` may hold more than is rejected: what those resources refer to.
+    `good` may hold more than is rejected: what those resources refer to. `units` of policy are left out.
     """
 
     rejected: Mapping[Reference, frozenset[Version]] = field(default_factory=lambda: MappingProxyType({}))
     good: Mapping[Reference, Resource] = field(default_factory=lambda: MappingProxyType({}))
+    units: frozenset[UnitId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
     """A snapshot for those who rejected something, and how it differs from their group's own.
 
-    `instead` are the resources that the group does not have so, None for what is left out. `asked` are those
+    `instead` are the resources that stand for rejected ones, None for what is left out. `asked` are those
     whose good version was asked for; one that is not among the refusal's may be found elsewhere.
     """
 
@@ -63,7 +68,8 @@ def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Withheld:
     resource: the group's own, the good one, the empty one, nothing. With nothing rejected it is the snapshot
     itself.
     """
-    search = _Search(current, refusal, empty)
+    less, asked = lessened(current, refusal.units, refusal.good)
+    search = _Search(less, refusal, empty)
     for key in sorted(refusal.rejected):
         search.refuse(key)
     snapshot = search.snapshot()
@@ -75,9 +81,9 @@ def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Withheld:
     instead = {
         key: resource
         for key, resource in search.instead.items()
-        if resource is not None or _find(current, key) is not None
+        if resource is not None or _find(less, key) is not None
     }
-    return Withheld(snapshot, MappingProxyType(instead), frozenset(search.asked))
+    return Withheld(snapshot, MappingProxyType(instead), frozenset(search.asked | asked))
 
 
 class _Search:
@@ -137,11 +143,15 @@ class _Search:
         resource = None
         if key not in self.instead:
             self.asked.add(key)
-            resource = self._usable(key, self._good.get(key))
+            resource = self._usable(key, self._narrowed(key))
         if resource is None and key not in self._emptied:
             self._emptied.add(key)
             resource = self._usable(key, self._empty(key))
         self.instead[key] = resource
+
+    def _narrowed(self, key: Reference) -> Resource | None:
+        good = self._good.get(key)
+        return None if good is None else admitted_by_both(good, _find(self._current, key))
 
     def _usable(self, key: Reference, resource: Resource | None) -> Resource | None:
         if resource is None or resource.version in self._rejected.get(key, ()):

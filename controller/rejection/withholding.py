@@ -1,16 +1,23 @@
 """Withholding: a proxy that rejects something is served the last good version of it, until that changes."""
 
 import hashlib
+import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from catalog.left_out import Unit, UnitId, describe
 from controller.rejection.accepted import Accepted
-from controller.rejection.rejecting import Rejecting
+from controller.rejection.backoff import pause
+from controller.rejection.lessened import all_units, concerns, holds, units_of
+from controller.rejection.rejecting import Moment, Rejecting, Suspect, Told
+from controller.rejection.verdicts import Verdict
 from controller.rejection.withheld import Empty, Refusals, Withheld, withheld
 from controller.snapshots.published import Published, Step
+from mesh.objects import ObjectKey
+from sidecars.reasons import Reason
 from xds.cache import GroupKey, NodeKey
 from xds.channel import blamed
 from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
@@ -26,10 +33,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A resource that proxies of a group reject in the version that it has.
+    """Something that proxies reject: a resource in the version that it has, or a unit of policy in it.
 
-    `proxy` is the first of them, and `said` are its words. `replaced`: all of them have a good version to go
-    on with.
+    `proxy` is the first of them, `said` are its words, `reason` what they say, and `changed` the objects
+    that had led to that version. `replaced`: all of them have a good version to go on with.
     """
 
     proxy: NodeKey
@@ -38,6 +45,29 @@ class Rejected:
     version: Version
     said: str
     replaced: bool
+    unit: Unit | None = None
+    reason: Reason = Reason.CONTENT
+    changed: frozenset[ObjectKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOut:
+    """A unit of policy that proxies are served without, sorted, and the words of the first; see `Told`."""
+
+    unit: Unit
+    proxies: tuple[NodeKey, ...]
+    told: Told
+    certain: bool
+
+
+Judge = Callable[[TypeUrl, str], Reason]
+"""Says why a resource of a type is rejected, by the proxy's words."""
+
+
+def by_content(type_url: TypeUrl, said: str) -> Reason:
+    """Take every rejection for one of content."""
+    del type_url, said
+    return Reason.CONTENT
 
 
 class Withholding:
@@ -46,16 +76,36 @@ class Withholding:
     A variant is a group of its own for those of a group that are to have the same. Everybody else is where
     the computation put them. What a proxy says moves that proxy alone, and what is kept of it is bounded by
     what it is served; it is forgotten with its workload.
+
+    Where policy decides who is admitted, what a proxy rejects is taken out of the policy: units that are new
+    since what it accepted last, or all of them, until the search has found which. They are content, and stay
+    out over streams and restarts: `verdicts` are those of before the start, which is `now`. Resources that
+    are rejected as such are offered again on each new stream. Both are offered again from time to time;
+    `jitter` gives numbers from 0 to 1.
     """
 
-    def __init__(self, empty: Empty) -> None:
+    def __init__(
+        self,
+        empty: Empty,
+        reason: Judge = by_content,
+        verdicts: Iterable[Verdict] = (),
+        now: float = 0.0,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
         self._empty = empty
+        self._reason = reason
+        self._began = now
+        self._jitter = jitter
         self._accepted = Accepted()
         self._groups: dict[GroupKey, Snapshot] = {}
         self._members: dict[NodeKey, GroupKey] = {}
         self._records: dict[NodeKey, Rejecting] = {}
         self._variants: dict[GroupKey, Snapshot] = {}
         self._known: dict[object, Withheld] = {}
+        self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
+        self._earlier: dict[NodeKey, list[Verdict]] = {}
+        for each in verdicts:
+            self._earlier.setdefault(each.proxy, []).append(each)
 
     def after(self, step: Step) -> Step:
         """Take a step of what is computed; return the step of what is served."""
@@ -66,12 +116,15 @@ class Withholding:
         for node, moved_to in step.members.items():
             if moved_to is not None and (before := self._own(node)) is not None:
                 pairs[id(before), moved_to] = (before, moved_to)
+        self._recall(step)
         concerned = [
             node
             for node in self._records
             if node in step.members or self._members.get(node) in step.snapshots
         ]
         self._known.clear()
+        for group in step.snapshots:
+            self._units.pop(group, None)
         _replace(self._groups, step.snapshots)
         _replace(self._members, step.members)
         for before, group in pairs.values():
@@ -79,20 +132,84 @@ class Withholding:
         self._accepted.forget(_gone(step.members), _gone(step.snapshots))
         return self._redirected(step, concerned)
 
-    def answered(self, node: NodeKey, response: Response, rejection: Rejection | None) -> Step | None:
-        """Take a proxy's answer; return how what is served changes by it, None if it says nothing new."""
+    def answered(
+        self,
+        node: NodeKey,
+        response: Response,
+        rejection: Rejection | None,
+        moment: Moment,
+        changed: frozenset[ObjectKey] = frozenset(),
+    ) -> Step | None:
+        """Take a proxy's answer; return how what is served changes by it, None if it says nothing new.
+
+        `changed` are the objects that led to the response.
+        """
         group = self._members.get(node)
         served = self._served(node)
         if group is None or served is None:  # its workload is not known: it keeps what it has
             return None
-        if rejection is None:
-            self._accepted.note(node, group, response, served)
-            record = self._records.get(node)
-            if record is None or not record.release(response.type_url):
+        if rejection is not None:
+            if not self._reject(node, group, served, response, rejection, moment, changed):
                 return None
-        elif not self._reject(node, served, response, rejection):
+            return self._redirected(Step(), [node])
+        record = self._records.get(node)
+        is_own = record is None or record.variant is None
+        self._accepted.note(node, group if is_own else None, response, served)
+        if record is None or not self._go_on(record, served, response):
             return None
+        record.moved = moment.seconds
         return self._redirected(Step(), [node])
+
+    def opened(self, node: NodeKey) -> Step | None:
+        """Take note of a new stream: resources that the proxy rejected are offered again on it."""
+        record = self._records.get(node)
+        return self._offered(node, [e for e in record.certain if not isinstance(e, str)] if record else ())
+
+    def retry(self, node: NodeKey) -> Step | None:
+        """Offer a proxy again all that it has rejected; return how what is served changes by it."""
+        record = self._records.get(node)
+        return self._offered(node, record.certain if record is not None else ())
+
+    def due(self) -> float | None:
+        """Return when `on_time` has something to do; None for as long as nothing is withheld."""
+        moments = (each for record in self._records.values() if (each := record.due()) is not None)
+        return min(moments, default=None)
+
+    def on_time(self, now: float) -> Step | None:
+        """Offer again what is due; return how what is served changes by it."""
+        due = [
+            node
+            for node, record in self._records.items()
+            if (at := record.due()) is not None and at <= now and record.on_time(now)
+        ]
+        return self._redirected(Step(), due) if due else None
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well."""
+        found = [
+            Verdict(node, each, *told.key, describe(unit), told.said, told.times, told.date)
+            for node, record in self._records.items()
+            for each, told in record.told.items()
+            if isinstance(each, str) and told.times and (unit := self._unit(node, each)) is not None
+        ]
+        return tuple(sorted((*found, *(each for kept in self._earlier.values() for each in kept))))
+
+    def units_out(self) -> tuple[UnitOut, ...]:
+        """Return the units of policy that proxies are served without, in the order of their ids."""
+        found: dict[UnitId, list[tuple[NodeKey, Rejecting]]] = {}
+        for node in sorted(self._records):
+            for each in self._records[node].units:
+                found.setdefault(each, []).append((node, self._records[node]))
+        return tuple(
+            UnitOut(
+                unit,
+                tuple(node for node, _ in records),
+                records[0][1].told[key],
+                any(key in record.certain for _, record in records),
+            )
+            for key, records in sorted(found.items())
+            if (unit := self._unit(records[0][0], key)) is not None
+        )
 
     def served(self, published: Published) -> Published:
         """Return what is served, of what was computed."""
@@ -108,33 +225,42 @@ class Withholding:
         return Refusals({node: record.refusal() for node, record in self._records.items()}, self._empty)
 
     def counts(self) -> Mapping[TypeUrl, int]:
-        """Return how many resources are withheld by type, each as often as from a proxy."""
-        return Counter(key[0] for record in self._records.values() for key in record.rejected)
+        """Return how many resources are withheld or made with less, by type: as often as from proxies."""
+        return Counter(key[0] for record in self._records.values() for key in _withheld_resources(record))
 
     def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it, sorted; not what is to be tried again."""
         record = self._records.get(node)
-        return () if record is None else tuple(sorted(record.certain))
+        if record is None:
+            return ()
+        return tuple(sorted({record.told[each].key for each in record.certain}))
 
     def rejected(self) -> tuple[Rejected, ...]:
-        """Return what is rejected, sorted; what may be good and is to be tried again is not among it."""
-        found: dict[tuple[GroupKey, Reference, Version], list[tuple[NodeKey, Rejecting]]] = {}
-        for node, record in self._records.items():
-            own = self._own(node)
-            for key in record.certain:
-                if own is not None and (resource := own.resources(key[0]).get(key[1])) is not None:
+        """Return what is rejected, sorted; what may be good and is to be tried again is not among it.
+
+        A resource is told for each group of those who are served the same, a unit of policy once for all.
+        """
+        found: dict[object, list[tuple[NodeKey, Rejecting, Suspect, Version]]] = {}
+        for node in sorted(self._records):
+            record, own = self._records[node], self._own(node)
+            for item in record.certain if own is not None else ():
+                key = record.told[item].key
+                resource = own.resources(key[0]).get(key[1]) if own is not None else None
+                if isinstance(item, str):
+                    version = Version("") if resource is None else resource.version
+                    found.setdefault(item, []).append((node, record, item, version))
+                elif resource is not None:
                     place = (self._members[node], key, resource.version)
-                    found.setdefault(place, []).append((node, record))
-        return tuple(
-            Rejected(
-                min(node for node, _ in records),
-                *key,
-                version,
-                min(records, key=lambda each: each[0])[1].said[key],
-                all(key in record.good for _, record in records),
-            )
-            for (_, key, version), records in sorted(found.items(), key=lambda each: each[0])
-        )
+                    found.setdefault(place, []).append((node, record, item, resource.version))
+        said = (self._told(records) for records in found.values())
+        return tuple(sorted(said, key=lambda each: (each.proxy, each.type_url, each.name, repr(each.unit))))
+
+    def _told(self, records: list[tuple[NodeKey, Rejecting, Suspect, Version]]) -> Rejected:
+        node, record, item, version = records[0]
+        told = record.told[item]
+        unit = self._unit(node, item) if isinstance(item, str) else None
+        replaced = all(told.key in record.good for _, record, _, _ in records)
+        return Rejected(node, *told.key, version, told.said, replaced, unit, told.reason, told.changed)
 
     def size(self) -> int:
         """Return how many resources are remembered."""
@@ -161,7 +287,52 @@ class Withholding:
             for name in names & old.keys():
                 self._accepted.replaced(group, old[name])
 
-    def _reject(self, node: NodeKey, served: Snapshot, response: Response, rejection: Rejection) -> bool:
+    def _recall(self, step: Step) -> None:
+        """Take up what was found guilty before a restart, of proxies that are known now."""
+        for node in self._earlier.keys() & step.members.keys():
+            if step.members[node] is None:
+                continue
+            record = self._records.setdefault(node, Rejecting())
+            for each in self._earlier.pop(node):
+                told = Told(
+                    (each.type_url, each.name),
+                    frozenset(),
+                    each.said,
+                    Reason.CONTENT,
+                    each.date,
+                    times=each.times,
+                    due=self._began + pause(each.times, self._jitter()),
+                )
+                record.recall(each.unit, told)
+
+    def _offered(self, node: NodeKey, items: Iterable[Suspect]) -> Step | None:
+        record = self._records.get(node)
+        if record is None or not record.again(items):
+            return None
+        return self._redirected(Step(), [node])
+
+    def _go_on(self, record: Rejecting, served: Snapshot, response: Response) -> bool:
+        """Let in what is to be tried next, if the answer is about what is tried; say whether anything is."""
+        trials = record.trials.get(response.type_url)
+        if trials is None:
+            return False
+        in_force = served.resources(response.type_url)
+        concerned = [each for each in in_force.values() if concerns(each, trials.trying)]
+        said = {each.name: each.version for each in response.resources}
+        if concerned and not any(said.get(each.name) == each.version for each in concerned):
+            return False
+        return record.tried(response.type_url) or bool(trials.trying)
+
+    def _reject(
+        self,
+        node: NodeKey,
+        group: GroupKey,
+        served: Snapshot,
+        response: Response,
+        rejection: Rejection,
+        moment: Moment,
+        changed: frozenset[ObjectKey],
+    ) -> bool:
         """Note a rejection; say whether it is about anything that the proxy is still served so."""
         named, cost = blamed(response, rejection)
         in_force = served.resources(response.type_url)
@@ -170,11 +341,55 @@ class Withholding:
         blameable = self._likeliest(node, here) if is_guess else here
         if not blameable:
             return False
-        record = self._records.setdefault(node, Rejecting())
-        record.refuse(blameable, rejection.message, is_guess=is_guess)
+        reason = self._reason(response.type_url, rejection.message)
         for resource in blameable:
             self._accepted.rejected(node, resource)
+        record = self._records.setdefault(node, Rejecting())
+        told = [
+            {
+                item: Told(
+                    (resource.type_url, resource.name),
+                    self._versions(node, resource),
+                    rejection.message,
+                    reason,
+                    moment.date,
+                    changed,
+                )
+                for item in self._suspected(node, group, record, resource, reason)
+            }
+            for resource in blameable
+        ]
+        for together in [{k: v for each in told for k, v in each.items()}] if is_guess else told:
+            record.refuse(together, moment, self._jitter())
         return True
+
+    def _versions(self, node: NodeKey, resource: Resource) -> frozenset[Version]:
+        """Return the version that was rejected, and the group's own, which is it with more of the policy."""
+        own = self._own(node)
+        full = None if own is None else own.resources(resource.type_url).get(resource.name)
+        return frozenset({resource.version} | ({full.version} if full is not None else set()))
+
+    def _suspected(
+        self, node: NodeKey, group: GroupKey, record: Rejecting, resource: Resource, reason: Reason
+    ) -> list[Suspect]:
+        """Return what of a rejected resource may be at fault: units of policy, or else itself.
+
+        What was found guilty before is so again. Else it is what is new since the version that counts as
+        good, or, if nothing is, since the one that this very proxy has accepted.
+        """
+        key = (resource.type_url, resource.name)
+        there = units_of(resource)
+        if reason.of_the_moment or not there:
+            return [key]
+        before = [each for each in there if each in record.told and record.told[each].times]
+        if before:
+            return [*before]
+        versions = self._versions(node, resource)
+        accepted = (e for e in self._accepted.good(node, group, key) if e.version not in versions)
+        for good in (next(accepted, None), self._accepted.by(node, key)):
+            if fresh := sorted(there.keys() - units_of(good).keys()):
+                return [*fresh]
+        return [key]
 
     def _likeliest(self, node: NodeKey, resources: list[Resource]) -> list[Resource]:
         """Return which of these a proxy may have meant that did not say which it was, all if it may be any.
@@ -182,9 +397,12 @@ class Withholding:
         What it had accepted before is not it, and what is served in the place of another is hardly it.
         """
         own = self._own(node)
+        record = self._records.get(node)
+        trials = record.trials.get(resources[0].type_url) if record is not None and resources else None
+        tried = trials.trying if trials is not None else ()
         fresh = [each for each in resources if not self._accepted.accepts(node, each)]
-        named = () if own is None else [e for e in fresh if own.resources(e.type_url).get(e.name) == e]
-        return [*named] or fresh or resources
+        named = [each for each in fresh if concerns(each, tried) or (own is not None and holds(own, each))]
+        return named or fresh or resources
 
     def _redirected(self, step: Step, nodes: Iterable[NodeKey]) -> Step:
         """Return a step with these proxies, which rejected something, served what they are to have."""
@@ -198,7 +416,7 @@ class Withholding:
                 record.variant = None
             if (found := self._found(node, record)) is None:
                 del self._records[node]
-            elif found.instead:
+            elif found.snapshot is not self._own(node):
                 name = _variant_name(self._members[node], found.snapshot)
                 members[node], record.variant = name, name
                 snapshots[name] = self._variants.setdefault(name, found.snapshot)
@@ -210,9 +428,10 @@ class Withholding:
     def _found(self, node: NodeKey, record: Rejecting) -> Withheld | None:
         """Bring a record up to date with what is computed; return what to serve, None if nothing is left."""
         own = self._own(node)
-        if own is None or not record.lapse(own):
+        if own is None:
             return None
         group = self._members[node]
+        record.lapse(own, self._units_of(group, own))
         while True:
             found = self._withheld(group, own, record)
             more = {
@@ -224,12 +443,22 @@ class Withholding:
                 break
             record.good.update(more)
         record.trim(own, found.asked)
+        return found if record.is_about(own) else None
+
+    def _units_of(self, group: GroupKey, own: Snapshot) -> Mapping[UnitId, Unit]:
+        found = self._units.get(group)
+        if found is None:
+            found = self._units[group] = all_units(own)
         return found
+
+    def _unit(self, node: NodeKey, key: UnitId) -> Unit | None:
+        own = self._own(node)
+        return None if own is None else self._units_of(self._members[node], own).get(key)
 
     def _withheld(self, group: GroupKey, own: Snapshot, record: Rejecting) -> Withheld:
         """Return what is served to all of a group who reject the same and have the same instead."""
         versions = frozenset((key, each.version) for key, each in record.good.items())
-        asked = (group, frozenset(record.rejected.items()), versions)
+        asked = (group, frozenset(record.rejected.items()), versions, record.units)
         found = self._known.get(asked)
         if found is None:
             if len(self._known) >= KNOWN:
@@ -239,10 +468,12 @@ class Withholding:
 
     def _good(self, node: NodeKey, group: GroupKey, record: Rejecting, key: Reference) -> Resource | None:
         """Return what is good of a resource: what is served instead already, else what was accepted."""
-        rejected = record.rejected.get(key, frozenset())
+        rejected, out = record.rejected.get(key, frozenset()), record.units
         kept = record.good.get(key)
         candidates = (*(() if kept is None else (kept,)), *self._accepted.good(node, group, key))
-        return next((each for each in candidates if each.version not in rejected), None)
+        return next(
+            (e for e in candidates if e.version not in rejected and out.isdisjoint(units_of(e))), None
+        )
 
 
 def _replace(known: dict[K, V], changes: Mapping[K, V | None]) -> None:
@@ -255,6 +486,10 @@ def _replace(known: dict[K, V], changes: Mapping[K, V | None]) -> None:
 
 def _gone(changes: Mapping[K, object | None]) -> list[K]:
     return [key for key, value in changes.items() if value is None]
+
+
+def _withheld_resources(record: Rejecting) -> frozenset[Reference]:
+    return frozenset(record.told[each].key for trials in record.trials.values() for each in trials.out)
 
 
 def _variant_name(group: GroupKey, snapshot: Snapshot) -> GroupKey:

@@ -13,6 +13,7 @@ from catalog.proxy import ProxyPolicy
 from catalog.view import View
 from certs.material import ServiceCertificate
 from controller.snapshots.consistency import consistent
+from controller.snapshots.fitting import Fitting, Refused, fitting, joined
 from controller.snapshots.published import Published, Result, Step
 from incremental.derived import Pins, derived
 from incremental.table import Table
@@ -20,7 +21,7 @@ from mesh.config import SidecarSettings
 from mesh.identity import ProxyName, ServiceIdentity
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
-from xds.resource import Resource, ResourceName, TypeUrl
+from xds.resource import ResourceName, TypeUrl
 
 _ROOTS: Final = "roots"
 
@@ -51,7 +52,10 @@ def group_name(group: catalog.groups.GroupKey) -> GroupKey:
 
 
 class Serving:
-    """Keeps every group's resources current; `encoded` counts the pieces that were made."""
+    """Keeps every group's resources current; `encoded` counts the pieces that were made.
+
+    `refused` is what is left out of them by group, because its proxies would refuse it.
+    """
 
     def __init__(self, view: View, translate: Translate) -> None:
         self.view = view
@@ -61,7 +65,8 @@ class Serving:
         self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
         self.encoded = 0
         self._fresh = True
-        self._pins: Pins[catalog.groups.GroupKey, tuple[Resource, ...]] = Pins(resources, self)
+        self.refused: dict[catalog.groups.GroupKey, tuple[Refused, ...]] = {}
+        self._pins: Pins[catalog.groups.GroupKey, Fitting] = Pins(resources, self)
         self._nodes: Pins[catalog.groups.GroupKey, tuple[NodeKey, ...]] = Pins(nodes_of, self)
         self._groups: dict[catalog.groups.GroupKey, _Group] = {}
         view.members.watch()
@@ -96,6 +101,11 @@ class Serving:
         workload = self.view.workloads_by_uuid.get(ProxyName.parse(node).uuid)
         return None if workload is None else catalog.groups.group_of(self.view, workload)
 
+    def nodes(self, group: catalog.groups.GroupKey) -> tuple[NodeKey, ...]:
+        """Return the proxies of a group as they were when it was last computed."""
+        found = self._groups.get(group)
+        return () if found is None else found.nodes
+
     def objects_behind(
         self, group: catalog.groups.GroupKey, type_url: TypeUrl, name: ResourceName
     ) -> tuple[MadeFrom, ...]:
@@ -109,7 +119,7 @@ class Serving:
             part = next(
                 each.about
                 for each in pieces
-                for resource in made(self, complete(self, group, each))
+                for resource in made(self, complete(self, group, each)).resources
                 if (resource.type_url, resource.name) == (type_url, name)
             )
         except StopIteration:
@@ -145,13 +155,19 @@ class Serving:
             self._pins.discard(key)
             self._nodes.discard(key)
             del self._groups[key]
+            self.refused.pop(key, None)
             return
         try:
-            snapshot = consistent(self._pins.value(key), result.before.snapshots.get(group.name))
+            fits = self._pins.value(key)
+            snapshot = consistent(fits.resources, result.before.snapshots.get(group.name))
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.fail(group.name, nodes, error)
         else:
             result.add(group.name, nodes, snapshot)
+            if fits.refused:
+                self.refused[key] = fits.refused
+            else:
+                self.refused.pop(key, None)
 
 
 @derived
@@ -163,24 +179,22 @@ def nodes_of(serving: Serving, group: catalog.groups.GroupKey) -> tuple[NodeKey,
 
 
 @derived
-def resources(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Resource, ...]:
-    """Return all that the proxies of a group are sent."""
+def resources(serving: Serving, group: catalog.groups.GroupKey) -> Fitting:
+    """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
     lasting, wanting = translated(serving, group)
-    found = (each for piece in wanting for each in made(serving, complete(serving, group, piece)))
-    return (*lasting, *found)
+    found = (made(serving, complete(serving, group, piece)) for piece in wanting)
+    return joined((lasting, *found))
 
 
 @derived
-def translated(
-    serving: Serving, group: catalog.groups.GroupKey
-) -> tuple[tuple[Resource, ...], tuple[Piece, ...]]:
+def translated(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Fitting, tuple[Piece, ...]]:
     """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
 
     It reads none, so that a group where nothing but endpoints changed is not translated again.
     """
     pieces = tuple(serving.translate(need(serving, group)))
-    lasting = (each for piece in pieces if not piece.destinations for each in made(serving, piece))
-    return tuple(lasting), tuple(piece for piece in pieces if piece.destinations)
+    lasting = (made(serving, piece) for piece in pieces if not piece.destinations)
+    return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
 
 
 def complete(serving: Serving, group: catalog.groups.GroupKey, piece: Piece) -> Piece:
@@ -203,10 +217,10 @@ def need(serving: Serving, group: catalog.groups.GroupKey) -> Need:
 
 
 @derived
-def made(serving: Serving, piece: Piece) -> tuple[Resource, ...]:
-    """Return a piece's resources, made once for all groups that have it."""
+def made(serving: Serving, piece: Piece) -> Fitting:
+    """Return a piece's resources, made and judged once for all groups that have it."""
     serving.encoded += 1
-    return piece.resources()
+    return fitting(piece)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """The loop from changes to snapshots: gather, follow, publish what was touched."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,10 +15,11 @@ from admin.reading import LeftOut
 from catalog.problems import nothing
 from catalog.provenance import MadeFrom
 from catalog.view import MeshSettings, View
-from controller.rejection.rejections import Rejections
-from controller.rejection.withheld import Empty
+from controller.rejection.rejecting import Moment
+from controller.rejection.rejections import Rejections, parts_left_out
+from controller.rejection.verdicts import Verdict
 from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Published
+from controller.snapshots.published import Published, Step
 from controller.snapshots.serving import Translate
 from controller.waves.debounce import Debounce, Matter, Pace
 from controller.waves.events import Counts, Events, Specification, matter
@@ -30,7 +32,7 @@ from controller.waves.slices import Slices
 from controller.waves.verifying import verify
 from controller.waves.wave import Wave, rejection_cause
 from mesh.identity import ProxyName
-from mesh.objects import Problem
+from mesh.objects import ObjectKey, Problem
 from mesh.picture import Picture
 from providers.contract import EndpointProvider
 from xds.cache import NodeKey, SnapshotCache
@@ -61,14 +63,18 @@ def _left_out(_: Reference) -> Resource | None:
     return None
 
 
+def _forgotten(_: tuple[Verdict, ...]) -> None:
+    """Keep no verdicts."""
+
+
 class MeshLoop:
     """Makes a wave whenever something changed; the newest state can be read at any time.
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
     (see controller.waves.slices); certificates are made in a thread. With `verify` each wave is compared
     with one from nothing. `lint` finds problems that the catalog knows nothing of (see
-    catalog.problems.Problems); `empty` makes what stands for a rejected resource that was never good (see
-    sidecars.driver.SidecarDriver).
+    catalog.problems.Problems); `withholding` decides about rejections, and `keep` writes down what it found
+    for certain, in a thread.
 
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
     `endpoint_pace`, at the general one without.
@@ -94,7 +100,8 @@ class MeshLoop:
         admitted: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
         verify: bool = False,
         lint: Callable[[View], tuple[Problem, ...]] = nothing,
-        empty: Empty = _left_out,
+        withholding: Withholding | None = None,
+        keep: Callable[[tuple[Verdict, ...]], None] = _forgotten,
     ) -> None:
         self._specification = specification
         self._providers = tuple(providers)
@@ -110,7 +117,9 @@ class MeshLoop:
         self._verify = verify
         self._find_problems = lint
         self._changes = Debounce({Matter.POLICY: pace, Matter.ENDPOINTS: endpoint_pace or pace})
-        self.withholding = Withholding(empty)
+        self.withholding = withholding or Withholding(_left_out)
+        self._keep = keep
+        self._withheld, self._judged = asyncio.Event(), asyncio.Event()
         self._publishing = Publishing(cache, self.withholding, metrics, on_published)
         self._rejections = Rejections()
         self._following: Following | None = None
@@ -140,16 +149,63 @@ class MeshLoop:
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies."""
-        return ()
+        if self._following is None:
+            return ()
+        return parts_left_out(self._following.serving, self.withholding.units_out())
 
-    def answered(self, node: NodeKey, response: Response, rejection: Rejection | None) -> None:
-        """Take a proxy's answer; a proxy that rejects something is served the last good version at once."""
-        step = self.withholding.answered(node, response, rejection)
+    def answered(
+        self,
+        node: NodeKey,
+        response: Response,
+        rejection: Rejection | None,
+        changed: frozenset[ObjectKey] = frozenset(),
+    ) -> None:
+        """Take a proxy's answer; a proxy that rejects something is served without it at once.
+
+        `changed` are the objects that led to what it rejects.
+        """
+        moment = Moment(time.monotonic(), self._clock())
+        self._withhold(self.withholding.answered(node, response, rejection, moment, changed), node)
+
+    def opened(self, node: NodeKey) -> None:
+        """Take note of a proxy's new stream: it is offered again what was rejected as a resource."""
+        self._withhold(self.withholding.opened(node), node)
+
+    def retry(self, node: NodeKey) -> tuple[Reference, ...]:
+        """Offer a proxy again what it rejected; return in which resources that is, sorted."""
+        rejected = self.withholding.rejected_by(node)
+        self._withhold(self.withholding.retry(node), node)
+        return rejected
+
+    async def retrying(self) -> None:
+        """Offer again what is withheld whenever that is due, until cancelled."""
+        while True:
+            due = self.withholding.due()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                    await self._withheld.wait()
+            self._withheld.clear()
+            if due is not None and due <= (now := time.monotonic()):
+                self._withhold(self.withholding.on_time(now), "proxies")
+
+    async def keeping(self) -> None:
+        """Write down what was found at fault for certain whenever that is other, until cancelled."""
+        kept = self.withholding.verdicts()
+        while True:
+            await self._judged.wait()
+            self._judged.clear()
+            if (found := self.withholding.verdicts()) != kept:
+                kept = found
+                await asyncio.to_thread(self._keep, found)
+
+    def _withhold(self, step: Step | None, who: str) -> None:
         if step is None:
             return
         if step:
-            wave = Wave(0, (rejection_cause(node),), 0, time.monotonic(), self._clock())
+            wave = Wave(0, (rejection_cause(who),), 0, time.monotonic(), self._clock())
             self._publishing.withhold(wave, step)
+        self._withheld.set()
+        self._judged.set()
         self.changed()  # the next wave says what is rejected
 
     async def run(self) -> None:
@@ -199,6 +255,7 @@ class MeshLoop:
         self.doing = "publishing"
         named, more = following.causes.take()
         touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
+        self._judged.set()
         published = self._publishing.published
         proxies = following.proxies() if step.moved else self.state.proxies
         failing = (*map(failure_problem, published.failures), *following.unplaced())

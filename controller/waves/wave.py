@@ -10,6 +10,7 @@ from typing import Final
 from catalog.edits import Edits
 from catalog.view import View
 from mesh.identity import ServiceIdentity
+from mesh.names import Namespace
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.workload import WorkloadKey
 
@@ -50,6 +51,12 @@ class Cause:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} {self.change} ({self.origin})"
+
+    @property
+    def object(self) -> ObjectKey:
+        """Return the object's key."""
+        namespace, _, name = self.name.rpartition("/")
+        return ObjectKey(self.kind, Namespace(namespace), name)
 
 
 @dataclass(frozen=True, slots=True)

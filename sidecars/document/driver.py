@@ -12,6 +12,7 @@ from sidecars.health import HealthProbes
 from sidecars.injection import names, patching
 from sidecars.injection.sidecar import Sidecar, control_plane
 from sidecars.pod import InjectorContext, Pod
+from sidecars.reasons import Reason
 from xds.resource import Reference, Resource, TypeUrl
 
 PORT: Final = 15129
@@ -62,6 +63,11 @@ class DocumentDriver:
         """Return None: readers of documents confirm a version, or go on with the one before; none rejects."""
         del reference
         return None
+
+    def reason(self, said: str) -> Reason:
+        """Return that it is the content: readers say nothing."""
+        del said
+        return Reason.CONTENT
 
     async def start(self, context: ControllerContext) -> HealthProbes:
         """Serve documents, with `/debug/documents` beside it."""

@@ -7,12 +7,14 @@ from catalog.proxy import ProxyPolicy
 from sidecars.contexts import ControllerContext
 from sidecars.driver import Capability, Credentials, Piece
 from sidecars.envoy.empty import empty
+from sidecars.envoy.reasons import reason
 from sidecars.envoy.secrets import service_certificate, trust_root
 from sidecars.envoy.translate import pieces, resources
 from sidecars.health import HealthProbes
 from sidecars.injection import patching
 from sidecars.injection.sidecar import agent_sidecar
 from sidecars.pod import InjectorContext, Pod
+from sidecars.reasons import Reason
 from xds.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
 
 ADS_PORT: Final = 15128
@@ -65,6 +67,10 @@ class EnvoyDriver:
     def empty(self, reference: Reference) -> Resource | None:
         """Return a resource of that type and name without content; see `sidecars.envoy.empty`."""
         return empty(reference)
+
+    def reason(self, said: str) -> Reason:
+        """Return why an Envoy rejects something; see `sidecars.envoy.reasons`."""
+        return reason(said)
 
     async def start(self, context: ControllerContext) -> HealthProbes:
         """Serve ADS, with `/debug/xds` beside it."""

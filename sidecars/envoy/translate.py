@@ -7,13 +7,17 @@ configurations.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from catalog.provenance import Admitting, AllInbound, AllOutbound, Application, Calls, MeshWide, Reached
 from catalog.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
 from mesh.workload import Transparent
 from sidecars.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
+from sidecars.envoy.judging import judged
 from xds.resource import TYPES, Resource
+
+_Judged = partial(Piece, faults=judged)
 
 
 def resources(policy: ProxyPolicy) -> tuple[Resource, ...]:
@@ -38,30 +42,30 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     called = replace(proxy, inbound=tuple(inbound), egress=False, transparent=policy.transparent)
     calling = replace(proxy, outbound=tuple(outbound), transparent=Transparent(ipv6=policy.transparent.ipv6))
-    yield Piece(listeners.listeners, (called,), AllInbound())
-    yield Piece(listeners.listeners, (calling,), AllOutbound())
+    yield _Judged(listeners.listeners, (called,), AllInbound())
+    yield _Judged(listeners.listeners, (calling,), AllOutbound())
     for port in policy.inbound:
         if listeners.is_open(port):
             behind = replace(port, services=(), access=OnlyRules(), listen=None)
-            yield Piece(clusters.application, (proxy, behind), Application(port.services))
+            yield _Judged(clusters.application, (proxy, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
-                yield Piece(routes.inbound, (proxy, replace(port, services=(), listen=None)), admitting)
+                yield _Judged(routes.inbound, (proxy, replace(port, services=(), listen=None)), admitting)
     for service in policy.outbound:
         if service.protocol.is_http:
             calls = Calls(service.service, service.port)
-            yield Piece(routes.outbound, (replace(service, addresses=(), listen=()),), calls)
+            yield _Judged(routes.outbound, (replace(service, addresses=(), listen=()),), calls)
     for destination in policy.destinations:
         reached = Reached(destination.service, destination.target_port)
-        yield Piece(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
+        yield _Judged(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
         if destination.as_called:
             continue
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         bare = replace(destination, is_http=False, server_name="", identities=())
-        yield Piece(endpoints.assignment, about=reached, destinations=(bare,))
+        yield _Judged(endpoints.assignment, about=reached, destinations=(bare,))
     if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
-        yield Piece(clusters.passthrough, about=MeshWide())
-        yield Piece(clusters.blackhole, about=MeshWide())
+        yield _Judged(clusters.passthrough, about=MeshWide())
+        yield _Judged(clusters.blackhole, about=MeshWide())
 
 
 def _port_of_listener(port: InboundPort) -> InboundPort:

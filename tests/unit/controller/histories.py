@@ -11,6 +11,7 @@ from catalog.problems import Problems, problems
 from catalog.settings import EndpointAdmission
 from catalog.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
+from controller.rejection.rejecting import Moment
 from controller.rejection.withholding import Withholding
 from controller.snapshots.published import Published, Step
 from controller.snapshots.serving import Serving
@@ -84,7 +85,7 @@ class Replica:
         self.translate = translation(EnvoyDriver())
         self.serving = Serving(self.view, self.translate)
         self.published = Published()
-        self.withholding = Withholding(empty)
+        self.withholding = Withholding(empty, jitter=lambda: 0.0)
         self.cache = SnapshotCache()
         self.problems = Problems(self.view)
 
@@ -120,9 +121,15 @@ class Replica:
         rejection = (
             Rejection(13, dice.choice(("no", f"no to {some[0].name}"))) if dice.random() < 0.4 else None
         )
-        step = self.withholding.answered(node, response, rejection)
-        if step is not None:
-            self._serve(step)
+        step = self.withholding.answered(node, response, rejection, Moment(0.0, EPOCH))
+        if dice.random() < 0.2:
+            again = (self.withholding.opened, self.withholding.retry)
+            other = dice.choice(again)(node) if dice.random() < 0.7 else self.withholding.on_time(1e6)
+        else:
+            other = None
+        for each in (step, other):
+            if each is not None:
+                self._serve(each)
 
     def differences(self) -> tuple[str, ...]:
         """Return where this is not what the mesh comes to from nothing."""

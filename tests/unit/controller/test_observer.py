@@ -9,6 +9,7 @@ from controller.admission import Admissions
 from controller.observer import MeshObserver
 from controller.pushes.history import PushHistory
 from controller.registry import ProxyRegistry
+from mesh.objects import ObjectKey
 from xds.access import Ending, Peer
 from xds.cache import NodeKey, SnapshotCache
 from xds.resource import CLUSTER, LISTENER, Version
@@ -19,12 +20,24 @@ NODE = NodeKey("a.store.shop")
 PEER = Peer(None, "ipv4:1.2.3.4:5")
 
 
+class Silent:
+    """Decides nothing."""
+
+    def opened(self, node: NodeKey) -> None:
+        """Take no notice."""
+
+    def answered(
+        self, node: NodeKey, response: Response, rejection: Rejection | None, changed: frozenset[ObjectKey]
+    ) -> None:
+        """Take no notice."""
+
+
 def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
     metrics = Metrics()
     registry = ProxyRegistry(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     admissions = Admissions((), EndpointAdmission.READY)
     history = PushHistory(SnapshotCache())
-    return MeshObserver(registry, metrics, history, admissions, lambda *_: None), registry, metrics
+    return MeshObserver(registry, metrics, history, admissions, Silent()), registry, metrics
 
 
 def test_streams_are_counted_as_they_open_and_close() -> None:

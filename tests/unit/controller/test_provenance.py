@@ -218,6 +218,6 @@ def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) ->
 
 def _resources(serving: Serving) -> dict[groups.GroupKey, dict[tuple[TypeUrl, ResourceName], str]]:
     return {
-        group: {(each.type_url, each.name): each.version for each in resources(serving, group)}
+        group: {(each.type_url, each.name): each.version for each in resources(serving, group).resources}
         for group in serving.view.members
     }

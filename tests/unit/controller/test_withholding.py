@@ -1,9 +1,11 @@
 """Withholding: who rejects something gets its last good version, and nobody else notices."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import pytest
 
+from controller.rejection.rejecting import Moment
 from controller.rejection.withholding import Rejected, Withholding
 from controller.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
@@ -11,6 +13,7 @@ from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Reference, Resource, 
 from xds.snapshot import Snapshot
 from xds.wire import Nonce, Rejection, Response
 
+NOW = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))
 ONE, OTHER = NodeKey("a.shop.default"), NodeKey("b.shop.default")
 GROUP = GroupKey("shop")
 
@@ -58,7 +61,7 @@ class Plane:
     def _answer(self, node: NodeKey, resources: Iterable[Resource], rejection: Rejection | None) -> None:
         found = tuple(resources)
         response = Response(found[0].type_url, Version("v"), Nonce("1"), found)
-        step = self.withholding.answered(node, response, rejection)
+        step = self.withholding.answered(node, response, rejection, NOW)
         if step is not None:
             self._serve(step)
 

@@ -5,6 +5,7 @@ from sidecars.contexts import ControllerContext
 from sidecars.driver import Capability, Credentials, Piece
 from sidecars.health import HealthProbe, HealthProbes
 from sidecars.pod import InjectorContext, Pod
+from sidecars.reasons import Reason
 from xds.resource import Reference, Resource, TypeUrl
 
 
@@ -31,6 +32,11 @@ class Paper:
         """Send nothing."""
         del credentials
         return ()
+
+    def reason(self, said: str) -> Reason:
+        """Return that it is the content."""
+        del said
+        return Reason.CONTENT
 
     def empty(self, reference: Reference) -> Resource | None:
         """Put nothing in its place."""

@@ -1,0 +1,94 @@
+"""What was found guilty, as it outlives a restart: one part of policy that one proxy refuses."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from catalog.left_out import UnitId
+from xds.cache import NodeKey
+from xds.resource import ResourceName, TypeUrl
+
+VERSION: Final = 1
+
+LIMIT: Final = 10_000
+"""Verdicts that are kept; those beyond are found again."""
+
+_TEXTS: Final = ("proxy", "unit", "type", "resource", "about", "said", "at")
+
+
+class VerdictsError(ValueError):
+    """These are no verdicts."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Verdict:
+    """A unit of policy that a proxy refuses, in which resource and words, how often in a row, since when.
+
+    `about` says what the unit is, for people.
+    """
+
+    proxy: NodeKey
+    unit: UnitId
+    type_url: TypeUrl
+    name: ResourceName
+    about: str
+    said: str
+    times: int
+    date: datetime
+
+
+def written(verdicts: Iterable[Verdict]) -> bytes:
+    """Return verdicts as a JSON document; LIMIT of them at the most."""
+    found = [
+        {
+            "proxy": each.proxy,
+            "unit": each.unit,
+            "type": each.type_url,
+            "resource": each.name,
+            "about": each.about,
+            "said": each.said,
+            "at": each.date.isoformat(),
+            "times": each.times,
+        }
+        for each in sorted(verdicts)[:LIMIT]
+    ]
+    return (json.dumps({"version": VERSION, "verdicts": found}, indent=1) + "\n").encode()
+
+
+def read(content: bytes) -> tuple[Verdict, ...]:
+    """Return the verdicts of a JSON document; raise VerdictsError if it is anything else."""
+    try:
+        document = json.loads(content)
+    except ValueError as error:
+        raise VerdictsError(f"not JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise VerdictsError(f"not of version {VERSION}")
+    found = document.get("verdicts")
+    if not isinstance(found, list):
+        raise VerdictsError("verdicts is not a list")
+    return tuple(_verdict(number, each) for number, each in enumerate(found))
+
+
+def _verdict(number: int, found: object) -> Verdict:
+    place = f"verdicts[{number}]"
+    if not isinstance(found, Mapping) or not all(isinstance(found.get(each), str) for each in _TEXTS):
+        raise VerdictsError(f"{place} has not all of {', '.join(_TEXTS)}")
+    times = found.get("times")
+    if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+        raise VerdictsError(f"{place}.times is no number from 1")
+    try:
+        date = datetime.fromisoformat(found["at"])
+    except ValueError as error:
+        raise VerdictsError(f"{place}.at is no date") from error
+    return Verdict(
+        NodeKey(found["proxy"]),
+        UnitId(found["unit"]),
+        TypeUrl(found["type"]),
+        ResourceName(found["resource"]),
+        found["about"],
+        found["said"],
+        times,
+        date,
+    )
