@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,10 +11,14 @@ from aiohttp.typedefs import Handler
 
 from admin.debug import hosts_lines
 from admin.jsonable import Json
+from admin.labels import short_type
+from admin.naming import NotShown, find
 from admin.reading import MeshReading
 from certs.errors import CertificateError, RequestError
 from certs.ledger import LedgerEntry
 from certs.material import ProxyCertificate
+from mesh.identity import ProxyName
+from xds.resource import Reference
 
 _NO_STORE = {"Cache-Control": "no-store"}
 
@@ -67,10 +71,12 @@ def add_commands(
     reading: MeshReading,
     proxies: ProxyCertificates,
     revoked: Callable[[LedgerEntry], None],
+    retry: Callable[[ProxyName], Iterable[Reference]],
 ) -> None:
-    """Add POST /certs/issue-proxy, POST /certs/revoke and GET /hosts.
+    """Add POST /certs/issue-proxy, POST /certs/revoke, POST /proxies/retry and GET /hosts.
 
-    `revoked` is called on the event loop after a revocation. The answer to issue-proxy holds the new key:
+    `revoked` is called on the event loop after a revocation; `retry` offers a proxy again what it rejected,
+    and says which resources that is. The answer to issue-proxy holds the new key:
     it goes through a socket that only the server's own user can open, and is kept nowhere.
     """
 
@@ -97,12 +103,25 @@ def add_commands(
         revoked(entry)
         return web.json_response({"name": entry.common_name, "serial": entry.serial}, headers=_NO_STORE)
 
+    async def offer_again(request: web.Request) -> web.Response:
+        body = await _json(request)
+        wanted = body.get("proxy") if isinstance(body, dict) else None
+        if not isinstance(wanted, str):
+            raise CommandError("proxy must be a UUID, common name or workload")
+        try:
+            name = find(reading, wanted).name
+        except NotShown as error:
+            raise CommandError(str(error)) from error
+        offered = [f"{short_type(kind)} {resource}" for kind, resource in retry(name)]
+        return web.json_response({"proxy": str(name), "offered": offered})
+
     async def host_lines(request: web.Request) -> web.Response:
         namespace = request.query.get("namespace", "default")
         return web.json_response(hosts_lines(reading.view(), namespace))
 
     app.router.add_post("/certs/issue-proxy", issue)
     app.router.add_post("/certs/revoke", revoke)
+    app.router.add_post("/proxies/retry", offer_again)
     app.router.add_get("/hosts", host_lines)
 
 

@@ -18,7 +18,7 @@ from xds.resource import ResourceName, TypeUrl
 from xds.status import StreamStatus
 
 NAMED: Final = 20
-"""For how many rejected resources a list of proxies names the objects behind, which takes a while each."""
+"""For how many rejected resources a list of proxies names the object at fault, which takes a while each."""
 
 
 def proxies(reading: MeshReading, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
@@ -41,16 +41,14 @@ def known(
 ) -> Known:
     """Return what is known of one proxy; `issued` are the newest certificates by common name.
 
-    The objects behind a resource are named as often as `left` has something left.
+    Why it rejected a resource is said as often as `left` has something left.
     """
 
-    def behind(type_url: TypeUrl, resource: ResourceName) -> list[str]:
-        if next(left, None) is None:
-            return []
-        return [str(each) for each in reading.objects_behind(name, type_url, resource)]
+    def refusal(type_url: TypeUrl, resource: ResourceName) -> str:
+        return "" if next(left, None) is None else reading.refusal(name, type_url, resource)
 
     entry, failure, rejected = issued.get(str(name)), reading.failure(name), reading.rejected(name)
-    return Known(tuple(streams), entry, failure, rejected, behind, _waits_for(reading.view(), name))
+    return Known(tuple(streams), entry, failure, rejected, refusal, _waits_for(reading.view(), name))
 
 
 def _waits_for(view: View | None, name: ProxyName) -> str:

@@ -96,7 +96,8 @@ def _served(reading: MeshReading, name: ProxyName) -> tuple[TypeUrl, ...]:
 async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
     """Return one proxy and what it is to be told, in the mesh's words; with `section` only that.
 
-    `left_out` is what of it the proxy is not served, `rejected` what it is served in its last good version.
+    `left_out` is what of it the proxy is not served, `rejected` what it has rejected, its
+    words and the object at fault.
     """
     if not query:
         return {"usage": SHOW_USAGE}
@@ -108,7 +109,11 @@ async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
     standing = find(reading, query["proxy"])
     shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
     shown["left_out"] = left_out(reading, standing)
-    shown["rejected"] = [f"{short_type(kind)} {name}" for kind, name in reading.rejected(standing.name)]
+    shown["rejected"] = [
+        f"{short_type(kind)} {name}"
+        + (f": {said}" if (said := reading.refusal(standing.name, kind, name)) else "")
+        for kind, name in reading.rejected(standing.name)
+    ]
     policy = policy_of(reading, standing)
     for section in SECTIONS if wanted is None else (wanted,):
         shown[section] = _section(reading, standing, policy, section)

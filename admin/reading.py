@@ -95,6 +95,9 @@ class MeshReading(LoopReading, Protocol):
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it, sorted by type and name."""
 
+    def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
+        """Return why a proxy rejected a resource: its words, then the object at fault; empty if unknown."""
+
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies, sorted by object and match."""
 

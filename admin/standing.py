@@ -10,7 +10,7 @@ from certs.ledger import LedgerEntry, LedgerState
 from xds.resource import Reference, ResourceName, TypeUrl
 from xds.status import StreamStatus, SyncState, TypeStatus, Variant
 
-Behind = Callable[[TypeUrl, ResourceName], Iterable[str]]
+Refusal = Callable[[TypeUrl, ResourceName], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,15 @@ class Known:
     """What is known of one proxy besides its standing; `entry` is its newest certificate in the ledger.
 
     `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
-    and is withheld from it; `behind` names the objects behind a resource. `waits_for` is why its workload
-    gets no traffic yet, empty where it does.
+    and is withheld from it; `refusal` says why it rejected a resource, if that is known. `waits_for` is why
+    its workload gets no traffic yet, empty where it does.
     """
 
     streams: tuple[StreamStatus, ...] = ()
     entry: LedgerEntry | None = None
     failure: str = ""
     rejected: tuple[Reference, ...] = ()
-    behind: Behind = field(default=lambda _, __: ())
+    refusal: Refusal = field(default=lambda _, __: "")
     waits_for: str = ""
 
 
@@ -112,7 +112,7 @@ def _connected(standing: ProxyStanding, known: Known, now: datetime) -> str:
 
 
 def _rejected(known: Known) -> str:
-    """Name what was rejected first: the objects behind it, or the resource where none is known."""
+    """Say why what stands first was rejected, or its name where that is not known."""
     found = [
         (status.type_url, name)
         for stream in known.streams
@@ -121,7 +121,7 @@ def _rejected(known: Known) -> str:
         for name in status.rejected
     ]
     for type_url, name in dict.fromkeys((*known.rejected, *found)):
-        return f"{short_type(type_url)} rejected: {', '.join(known.behind(type_url, name)) or name}"
+        return f"{short_type(type_url)} rejected: {known.refusal(type_url, name) or name}"
     return ""
 
 

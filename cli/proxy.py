@@ -1,4 +1,4 @@
-"""`meshwright proxy show`: one proxy, and what it was told, in the mesh's words."""
+"""`meshwright proxy`: one proxy, what it was told in the mesh's words, and what it is offered again."""
 
 import enum
 import json
@@ -56,6 +56,30 @@ def show(
         sys.stdout.write(text(found))
 
 
+@proxy.command()
+def retry(
+    name: Annotated[
+        str, typer.Argument(help="UUID or its beginning, common name, or the workload's [namespace/]name.")
+    ],
+    state: Annotated[
+        Path,
+        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
+    ],
+) -> None:
+    """Offer a proxy at once what it has rejected, instead of when its time comes."""
+    from cli.client import NotRunning, Refused, ask
+
+    try:
+        found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
+    except (NotRunning, Refused) as error:
+        _fail(error)
+    offered = _lines(found, "offered") if isinstance(found, dict) else []
+    if not offered:
+        sys.stdout.write("it has rejected nothing that is withheld from it\n")
+    for line in offered:
+        sys.stdout.write(f"offered again: {line}\n")
+
+
 def text(found: Found) -> str:
     """Return one proxy as lines for people."""
     lines = [*_head(found)]
@@ -83,7 +107,7 @@ def _head(found: Found) -> Iterator[str]:
     if found.get("why"):
         yield f"behind: {found['why']}"
     for line in _lines(found, "rejected"):
-        yield f"rejected, so that the version before is served, if there is one: {line}"
+        yield f"rejected, and left out or served in the version before: {line}"
     for line in _lines(found, "left_out"):
         yield f"not served: {line}"
 

@@ -266,7 +266,7 @@ class _Server:
         parts = self._parts
         app = web.Application(middlewares=[commands.explained])
         pages.add_pages(app, pages.pages(parts.reading, parts.clock), parts.pages.pages)
-        commands.add_commands(app, parts.reading, parts.proxies, self._revoked)
+        commands.add_commands(app, parts.reading, parts.proxies, self._revoked, parts.retried)
         async with serving(app, self._sockets.unix):
             yield
 

@@ -27,9 +27,11 @@ from controller.watchdog import Watchdog
 from controller.waves.debounce import Pace
 from controller.waves.issuing import CertificateKeeper
 from controller.waves.mesh import MeshLoop, MeshState
+from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.events import Broker
-from xds.cache import SnapshotCache
+from xds.cache import NodeKey, SnapshotCache
+from xds.resource import Reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,17 @@ class Parts:
             self.pages.statuses,
             self.history,
             self.loop.withholding.rejected_by,
+            self.loop.refusal,
             self.loop.left_out,
             self.loop.objects_behind,
             self.clock,
             self.settings,
             self.watchdog.moments,
         )
+
+    def retried(self, name: ProxyName) -> tuple[Reference, ...]:
+        """Offer a proxy again what it rejected; return which resources that is."""
+        return self.loop.retry(NodeKey(str(name)))
 
     @property
     def proxies(self) -> ProxyIssuing:

@@ -44,6 +44,7 @@ class ServerReading:
     statuses: Callable[[], tuple[StreamStatus, ...]]
     history: PushHistory
     rejected_by: Callable[[NodeKey], tuple[Reference, ...]]
+    refusal_of: Callable[[NodeKey, TypeUrl, ResourceName], str]
     parts_left_out: Callable[[], tuple[LeftOut, ...]]
     behind: Callable[[NodeKey, TypeUrl, ResourceName], tuple[MadeFrom, ...]]
     clock: Callable[[], datetime]
@@ -77,6 +78,10 @@ class ServerReading:
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it."""
         return self.rejected_by(NodeKey(str(name)))
+
+    def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
+        """Return why a proxy rejected a resource."""
+        return self.refusal_of(NodeKey(str(name)), type_url, resource)
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies."""

@@ -57,6 +57,12 @@ class Rejections:
             found.append(_more(len(everything) - len(told)))
         return tuple(found)
 
+    def clause(self, serving: Serving, rejected: Rejected) -> str:
+        """Return a proxy's words, and the one object that is at fault."""
+        found = problem(serving.view, rejected, _behind(serving, rejected))
+        said = found.value.removeprefix("rejected: ")
+        return said if found.key is None else f"{said}: {found.key} ({found.origin})"
+
 
 def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Problem:
     """Return what is said of something rejected: it is held against the one object that is at fault.

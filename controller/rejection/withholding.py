@@ -255,6 +255,16 @@ class Withholding:
         said = (self._told(records) for records in found.values())
         return tuple(sorted(said, key=lambda each: (each.proxy, each.type_url, each.name, repr(each.unit))))
 
+    def rejections_of(self, node: NodeKey, key: Reference) -> tuple[Rejected, ...]:
+        """Return what a proxy has rejected for certain in one resource."""
+        record, own = self._records.get(node), self._own(node)
+        if record is None or own is None:
+            return ()
+        resource = own.resources(key[0]).get(key[1])
+        version = Version("") if resource is None else resource.version
+        items = sorted((each for each in record.certain if record.told[each].key == key), key=str)
+        return tuple(self._told([(node, record, each, version)]) for each in items)
+
     def _told(self, records: list[tuple[NodeKey, Rejecting, Suspect, Version]]) -> Rejected:
         node, record, item, version = records[0]
         told = record.told[item]

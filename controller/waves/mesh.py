@@ -147,6 +147,13 @@ class MeshLoop:
         group = serving.group(node)
         return () if group is None else serving.objects_behind(group, type_url, name)
 
+    def refusal(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> str:
+        """Return why a proxy rejected a resource: its words, then the object at fault; empty if unknown."""
+        found = self.withholding.rejections_of(node, (type_url, name))
+        if self._following is None or not found:
+            return ""
+        return self._rejections.clause(self._following.serving, found[0])
+
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies."""
         if self._following is None:

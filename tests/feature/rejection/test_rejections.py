@@ -82,8 +82,7 @@ async def test_who_rejects_a_route_keeps_its_last_good_version_and_all_else_goes
     assert problem["object"] == "TrafficSplit shop/poison"
     assert problem["origin"].startswith("mesh.yaml:")
     assert (problem["field"], problem["value"]) == (f"route {SHOP}", f"rejected: {WORDS}")
-    assert "Service shop/shop (mesh.yaml:" in problem["expected"]
-    assert "Service shop/bank" not in problem["expected"]
+    assert "Service" not in problem["expected"], "bystanders"
 
     server.write(*DOCUMENTS, _split("poison"), _split("beside", "bank"))
     await _until(lambda: all(b"split:shop/beside" in each.routes(BANK) for each in (picky, easy)))
@@ -119,17 +118,11 @@ async def test_a_route_that_was_never_good_costs_its_neighbours_nothing(
     assert len(picky.rejected) < len(routes), "they come back by halves, not one by one"
     (problem,) = await _problems_until(server, 1)
     assert problem["object"] == "TrafficSplit shop/poison"
-    assert picky.routes(SHOP) == _empty_routes(picky)
+    assert b"split:" not in picky.routes(SHOP), "what the split alone would carry is answered by nobody"
 
 
 def _short(name: str) -> str:
     return name.removeprefix("rds-outbound.shop/").removesuffix("|80")
-
-
-def _empty_routes(sidecar: Sidecar) -> bytes:
-    """Return a route configuration that holds its name and nothing else."""
-    assert sidecar.held
-    return b"\x0a" + bytes((len(SHOP),)) + SHOP.encode()
 
 
 @pytest.mark.parametrize("variant", list(Variant))

@@ -84,6 +84,7 @@ class FakeReading:
     the_failure: str = ""
     the_trust_bundle: bytes = b""
     the_rejected: tuple[Reference, ...] = ()
+    the_refusals: Mapping[tuple[ProxyName, TypeUrl, ResourceName], str] = field(default_factory=dict)
     the_left_out: tuple[LeftOut, ...] = ()
 
     def streams(self) -> tuple[StreamStatus, ...]:
@@ -106,6 +107,10 @@ class FakeReading:
         """Answer as told."""
         wanted = (type_url, resource, version)
         return next((r for r in self.the_replaced if (r.type_url, r.name, r.version) == wanted), None)
+
+    def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
+        """Return why a proxy rejected a resource."""
+        return self.the_refusals.get((name, type_url, resource), "")
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force."""

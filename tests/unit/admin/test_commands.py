@@ -15,6 +15,8 @@ from certs.ledger import LedgerEntry
 from certs.material import PrivateKey, ProxyCertificate
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
+from tests.unit.admin.conftest import NAME
+from xds.resource import ROUTE, Reference, ResourceName
 
 KEY = "-----BEGIN PRIVATE KEY-----\n"
 
@@ -57,13 +59,18 @@ def revoked() -> list[LedgerEntry]:
     return []
 
 
+def retried(name: ProxyName) -> tuple[Reference, ...]:
+    """Have one resource offered again to one proxy."""
+    return ((ROUTE, ResourceName("r")),) if name == NAME else ()
+
+
 @pytest.fixture
 async def client(
     reading: Any, proxies: _Proxies, revoked: list[LedgerEntry]
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """Serve the commands."""
     app = web.Application(middlewares=[commands.explained])
-    commands.add_commands(app, reading, proxies, revoked.append)
+    commands.add_commands(app, reading, proxies, revoked.append, retried)
     async with TestClient(TestServer(app)) as found:
         yield found
 
@@ -142,3 +149,13 @@ def test_a_wrong_field_is_named(wrong: dict[str, object], sentence: str) -> None
     with pytest.raises(CommandError) as caught:
         read_proxy_request({"uuid": "u", "service": "s", "namespace": "n"} | wrong)
     assert str(caught.value) == sentence
+
+
+async def test_a_proxy_is_offered_again_what_it_rejected(client: TestClient[Any, Any]) -> None:
+    """By any name by which it is known; what was offered is said."""
+    response = await client.post("/proxies/retry", json={"proxy": "store-1"})
+    assert (response.status, await response.json()) == (200, {"proxy": str(NAME), "offered": ["route r"]})
+    response = await client.post("/proxies/retry", json={"proxy": "nobody"})
+    assert response.status == 400
+    assert (await response.json())["error"].startswith("there is no proxy 'nobody'")
+    assert (await client.post("/proxies/retry", json={})).status == 400

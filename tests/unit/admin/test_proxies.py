@@ -8,6 +8,7 @@ from admin.reading import ProxyStanding, ProxyState
 from admin.standing import Known
 from catalog.settings import EndpointAdmission
 from catalog.view import MeshSettings, View
+from tests.unit.admin.conftest import NAME
 from xds.resource import LISTENER, ResourceName
 from xds.status import StreamStatus
 
@@ -48,12 +49,15 @@ def test_a_proxy_that_is_connected_and_cannot_be_served_is_held(
     assert (shown["held"], shown["workload"], shown["why"]) == (True, None, "held: workload unknown")
 
 
-def test_a_list_names_the_objects_behind_the_first_rejections(reading: Any, now: Any) -> None:
+def test_a_list_says_why_for_the_first_rejections(reading: Any, now: Any) -> None:
     """To look for them takes a while each, and a bad mesh-wide object may be rejected by everybody."""
     reading.the_proxies = reading.the_proxies * (NAMED + 2)
     reading.the_rejected = ((LISTENER, ResourceName("in")),)
+    reading.the_refusals = {
+        (NAME, LISTENER, ResourceName("in")): "no: TrafficTarget shop/buyers (mesh.yaml:31)"
+    }
     said = [each["why"] for each in proxies(reading, reading.ledger(), now)]
-    named = "listener rejected: TrafficTarget shop/buyers (mesh.yaml:31 (document 5))"
+    named = "listener rejected: no: TrafficTarget shop/buyers (mesh.yaml:31)"
     assert said == [named] * NAMED + ["listener rejected: in"] * 2
 
 

@@ -84,8 +84,8 @@ def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: dateti
     standing = _standing(ProxyState.CONNECTED, now)
     rejected = (stream_of(1, (SyncState.REJECTED, Rejection(3, "no"))),)
     assert why(standing, Known(rejected), now) == "cluster rejected: a"
-    known = Known(rejected, behind=lambda _, name: [f"Service shop/{name}"])
-    assert why(standing, known, now) == "cluster rejected: Service shop/a"
+    known = Known(rejected, refusal=lambda _, name: f"no: Service shop/{name}")
+    assert why(standing, known, now) == "cluster rejected: no: Service shop/a"
     goes_on = Known((stream_of(1, (SyncState.SYNCED, None)),), rejected=((LISTENER, ResourceName("in")),))
     assert why(standing, goes_on, now) == "listener rejected: in"
     waiting = (stream_of(1, (SyncState.PENDING, None)),)

@@ -11,6 +11,7 @@ from catalog.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, Weighte
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.policy import PolicyKey
+from tests.unit.admin.conftest import NAME
 from xds.resource import LISTENER, ResourceName
 
 
@@ -105,9 +106,12 @@ async def test_one_section_or_all_are_told(reading: Any, now: Any) -> None:
 async def test_what_is_served_in_an_older_version_is_named(reading: Any, now: Any) -> None:
     """The sections say what the proxy is to be told; its type is no longer in step."""
     assert (await told(reading, {"proxy": "store-1"}, now))["rejected"] == []
-    reading.the_rejected = ((LISTENER, ResourceName("in")),)
+    reading.the_rejected = ((LISTENER, ResourceName("in")), (LISTENER, ResourceName("out")))
+    reading.the_refusals = {
+        (NAME, LISTENER, ResourceName("in")): "no: TrafficTarget shop/buyers (mesh.yaml:31)"
+    }
     shown: Any = await told(reading, {"proxy": "store-1", "section": "listeners"}, now)
     assert (shown["rejected"], shown["sync"]) == (
-        ["listener in"],
+        ["listener in: no: TrafficTarget shop/buyers (mesh.yaml:31)", "listener out"],
         {"cluster": "synced", "listener": "nacked"},
     )

@@ -53,7 +53,7 @@ def test_what_a_proxy_is_not_served_as_it_should_be_stands_above() -> None:
     """What it has rejected, and what its kind cannot do."""
     shown = text(FOUND | {"rejected": ["route a"], "left_out": ["MW1: no TCP"]})
     assert shown.removeprefix(HEAD).splitlines() == [
-        "rejected, so that the version before is served, if there is one: route a",
+        "rejected, and left out or served in the version before: route a",
         "not served: MW1: no TCP",
     ]
 
