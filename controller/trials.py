@@ -68,7 +68,8 @@ def guilty(suspects: Collection[T], refuses: Callable[[frozenset[T]], bool]) -> 
 
     To be called where all of them are refused together, and none at all is not.
     """
-    trials: Trials[T] = Trials().refused(suspects)
+    nothing: Trials[T] = Trials()
+    trials = nothing.refused(suspects)
     innocent: frozenset[T] = frozenset()
     while trials.waiting:
         trials = trials.next()

@@ -36,7 +36,8 @@ class Told:
     """What was said of a suspect: in which versions of which resource it was refused, why, and when.
 
     `changed` are the objects that had led to the last of them. It was found guilty `times` in a row, 0 while
-    it is only suspected, and is offered again at `due`.
+    it is only suspected, and is offered again at `due`. It is `confirmed` once the proxy has accepted the
+    resource without it.
     """
 
     key: Reference
@@ -47,6 +48,7 @@ class Told:
     changed: frozenset[ObjectKey] = frozenset()
     times: int = 0
     due: float = 0.0
+    confirmed: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +69,11 @@ class Rejecting:
     def certain(self) -> frozenset[Suspect]:
         """What is at fault for certain."""
         return frozenset(each for trials in self.trials.values() for each in trials.guilty)
+
+    @property
+    def found(self) -> frozenset[Suspect]:
+        """What was found at fault and has not been accepted since: what is being tried once more as well."""
+        return frozenset(each for each, told in self.told.items() if told.times)
 
     @property
     def units(self) -> frozenset[UnitId]:
@@ -94,11 +101,23 @@ class Rejecting:
             times = (0 if before is None else before.times) + (item in trials.guilty)
             versions = told.versions if before is None else told.versions | before.versions
             due = moment.seconds + pause(max(times, 1), jitter)
-            self.told[item] = replace(told, versions=versions, times=times, due=due)
+            confirmed = before is not None and before.confirmed
+            self.told[item] = replace(told, versions=versions, times=times, due=due, confirmed=confirmed)
         for key in (each for each in suspects if not isinstance(each, str)):
             trials = self._acquitted(trials, key)
         self.trials[type_url] = trials
         self.moved = moment.seconds
+
+    def accepted(self, keys: Collection[Reference]) -> bool:
+        """Take it that resources are accepted without what is out of them; say whether that is news."""
+        out = frozenset(self._out())
+        news = {
+            each: replace(told, confirmed=True)
+            for each, told in self.told.items()
+            if each in out and told.key in keys and not told.confirmed
+        }
+        self.told.update(news)
+        return bool(news)
 
     def recall(self, unit: UnitId, told: Told) -> None:
         """Take up what was found guilty at another time."""
@@ -177,7 +196,11 @@ class Rejecting:
 
     def _acquitted(self, trials: Trials[Suspect], key: Reference) -> Trials[Suspect]:
         """A resource that is refused without its suspects as well is at fault itself: not they."""
-        cleared = {e for e in trials.suspects if isinstance(e, str) and self.told[e].key == key}
+        cleared = {
+            each
+            for each in trials.out
+            if isinstance(each, str) and self.told[each].key == key and not self.told[each].confirmed
+        }
         for each in cleared:
             del self.told[each]
         return trials.less(cleared)

@@ -3,7 +3,7 @@
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -155,8 +155,13 @@ class Withholding:
         record = self._records.get(node)
         is_own = record is None or record.variant is None
         self._accepted.note(node, group if is_own else None, response, served)
-        if record is None or not self._go_on(record, served, response):
+        if record is None:
             return None
+        there = served.versions(response.type_url)
+        now = {(e.type_url, e.name) for e in response.resources if there.get(e.name) == e.version}
+        confirmed = record.accepted(now)
+        if not self._go_on(record, served, now, response.type_url):
+            return Step() if confirmed else None
         record.moved = moment.seconds
         return self._redirected(Step(), [node])
 
@@ -185,12 +190,18 @@ class Withholding:
         return self._redirected(Step(), due) if due else None
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well."""
+        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well.
+
+        For certain: the proxy has accepted what there is without them.
+        """
         found = [
             Verdict(node, each, *told.key, describe(unit), told.said, told.times, told.date)
             for node, record in self._records.items()
             for each, told in record.told.items()
-            if isinstance(each, str) and told.times and (unit := self._unit(node, each)) is not None
+            if isinstance(each, str)
+            and told.times
+            and told.confirmed
+            and (unit := self._unit(node, each)) is not None
         ]
         return tuple(sorted((*found, *(each for kept in self._earlier.values() for each in kept))))
 
@@ -205,7 +216,7 @@ class Withholding:
                 unit,
                 tuple(node for node, _ in records),
                 records[0][1].told[key],
-                any(key in record.certain for _, record in records),
+                any(key in record.found for _, record in records),
             )
             for key, records in sorted(found.items())
             if (unit := self._unit(records[0][0], key)) is not None
@@ -229,21 +240,21 @@ class Withholding:
         return Counter(key[0] for record in self._records.values() for key in _withheld_resources(record))
 
     def rejected_by(self, node: NodeKey) -> tuple[Reference, ...]:
-        """Return what a proxy has rejected and is withheld from it, sorted; not what is to be tried again."""
+        """Return what a proxy has rejected for certain and not accepted since, sorted."""
         record = self._records.get(node)
         if record is None:
             return ()
-        return tuple(sorted({record.told[each].key for each in record.certain}))
+        return tuple(sorted({record.told[each].key for each in record.found}))
 
     def rejected(self) -> tuple[Rejected, ...]:
-        """Return what is rejected, sorted; what may be good and is to be tried again is not among it.
+        """Return what is rejected, sorted; what is only suspected is not among it.
 
         A resource is told for each group of those who are served the same, a unit of policy once for all.
         """
         found: dict[object, list[tuple[NodeKey, Rejecting, Suspect, Version]]] = {}
         for node in sorted(self._records):
             record, own = self._records[node], self._own(node)
-            for item in record.certain if own is not None else ():
+            for item in record.found if own is not None else ():
                 key = record.told[item].key
                 resource = own.resources(key[0]).get(key[1]) if own is not None else None
                 if isinstance(item, str):
@@ -262,7 +273,7 @@ class Withholding:
             return ()
         resource = own.resources(key[0]).get(key[1])
         version = Version("") if resource is None else resource.version
-        items = sorted((each for each in record.certain if record.told[each].key == key), key=str)
+        items = sorted((each for each in record.found if record.told[each].key == key), key=str)
         return tuple(self._told([(node, record, each, version)]) for each in items)
 
     def _told(self, records: list[tuple[NodeKey, Rejecting, Suspect, Version]]) -> Rejected:
@@ -311,6 +322,7 @@ class Withholding:
                     Reason.CONTENT,
                     each.date,
                     times=each.times,
+                    confirmed=True,
                     due=self._began + pause(each.times, self._jitter()),
                 )
                 record.recall(each.unit, told)
@@ -321,17 +333,17 @@ class Withholding:
             return None
         return self._redirected(Step(), [node])
 
-    def _go_on(self, record: Rejecting, served: Snapshot, response: Response) -> bool:
-        """Let in what is to be tried next, if the answer is about what is tried; say whether anything is."""
-        trials = record.trials.get(response.type_url)
+    def _go_on(
+        self, record: Rejecting, served: Snapshot, accepted: Collection[Reference], type_url: TypeUrl
+    ) -> bool:
+        """Let in what is to be tried next, if what is tried is accepted; say whether the search goes on."""
+        trials = record.trials.get(type_url)
         if trials is None:
             return False
-        in_force = served.resources(response.type_url)
-        concerned = [each for each in in_force.values() if concerns(each, trials.trying)]
-        said = {each.name: each.version for each in response.resources}
-        if concerned and not any(said.get(each.name) == each.version for each in concerned):
+        concerned = [each for each in served.ordered(type_url) if concerns(each, trials.trying)]
+        if concerned and not any((type_url, each.name) in accepted for each in concerned):
             return False
-        return record.tried(response.type_url) or bool(trials.trying)
+        return record.tried(type_url) or bool(trials.trying)
 
     def _reject(
         self,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.feature.identity.conftest import Server
-from tests.feature.rejection.conftest import WORDS, Join, Sidecar
+from tests.feature.rejection.conftest import WORDS, Join
 from tests.feature.rejection.permissive_shop import BASE, service
 from xds.resource import CLUSTER, ROUTE, SECRET, ResourceName
 from xds.status import Variant

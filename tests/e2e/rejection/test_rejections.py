@@ -1,22 +1,20 @@
 """A real Envoy that rejects a resource: all else goes on, and a restarted one gets the last good version."""
 
 import asyncio
-import json
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from cli.main import app
+from controller.rejection import backoff
+from sidecars.envoy.bootstrap import AdsProtocol
+from tests.e2e.rejection.envoys import Envoy, rejections, running, until
 from tests.feature.identity.conftest import Server, serve
 from tests.feature.rejection.permissive_shop import BASE, service
-from tests.golden.envoys import HERE, RunningEnvoy, keep
 
 __all__ = ["serve"]
 
@@ -54,8 +52,8 @@ spec:
 
 
 def _split(name: str, apex: str = "shop") -> str:
-    """Return a split for all requests; that of the name POISON is for those that fit BIG alone."""
-    matches = ", matches: [{kind: HTTPRouteGroup, name: big}]" if name == POISON else ""
+    """Return a split for the requests that fit a small expression; that of the name POISON for a big one."""
+    matches = f", matches: [{{kind: HTTPRouteGroup, name: {'big' if name == POISON else 'small'}}}]"
     return f"""
 apiVersion: split.smi-spec.io/v1alpha4
 kind: TrafficSplit
@@ -64,94 +62,20 @@ spec: {{service: {apex}, backends: [{{service: v1, weight: 1}}]{matches}}}
 """
 
 
-BIG = """
+GROUPS = """
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: small, namespace: shop}
+spec: {matches: [{name: small, pathRegex: "/small"}]}
+---
 apiVersion: specs.smi-spec.io/v1alpha4
 kind: HTTPRouteGroup
 metadata: {name: big, namespace: shop}
 spec: {matches: [{name: hex, pathRegex: "/big[0-9a-f]{120}"}]}
 """
-"""An expression of 248 instructions: an Envoy that is started without our runtime settings takes 100."""
+"""The big one has 248 instructions: an Envoy that is started without our runtime settings takes 100."""
 
-DOCUMENTS = (BASE, BIG, *map(service, ("buyer", "shop", "bank", "v1")), _server("v1", f"{NET}.2"))
-
-
-class Envoy:
-    """One Envoy and its admin interface."""
-
-    def __init__(self, running: RunningEnvoy) -> None:
-        self._running = running
-
-    async def routes(self) -> dict[str, str]:
-        """Return the route configurations in force, by name, each as text."""
-        dump = await self._get("/config_dump?resource=dynamic_route_configs")
-        found = [each["route_config"] for each in dump.get("configs", []) if "route_config" in each]
-        return {each["name"]: json.dumps(each) for each in found}
-
-    async def listens(self, *ports: int) -> bool:
-        """Say whether the listeners in force are those of these ports: such as wait for routes are not."""
-        dump = await self._get("/config_dump?resource=dynamic_listeners")
-        found = {each["name"] for each in dump.get("configs", []) if "active_state" in each}
-        return found == {f"outbound-listener|{ADDRESS}|{port}" for port in ports}
-
-    async def count(self, stat: str) -> int:
-        """Return one of its counters."""
-        found = json.loads(await self._running.text(f"/stats?filter={stat}&format=json") or "{}")
-        return sum(each["value"] for each in found.get("stats", ()) if "value" in each)
-
-    async def _get(self, path: str) -> dict[str, Any]:
-        return dict(json.loads(await self._running.text(path) or "{}"))
-
-
-@asynccontextmanager
-async def running(
-    program: str,
-    server: Server,
-    folder: Path,
-    protocol: AdsProtocol,
-    name: str = "buyer.buyer.shop",
-    *,
-    picky: bool = False,
-) -> AsyncIterator[Envoy]:
-    """Run a workload's Envoy, which knows nothing of any before it; a `picky` one refuses BIG."""
-    folder.mkdir()
-    pair = server.certificate(name)
-    for file, content in (
-        ("proxy.pem", pair.chain_pem),
-        ("proxy.key", pair.key.reveal()),
-        ("ca.pem", server.authority.trust_bundle()),
-    ):
-        (folder / file).write_bytes(content)
-    settings = BootstrapSettings(
-        proxy_name=ProxyName.parse(name),
-        trust_domain=TrustDomain("cluster.local"),
-        ads_host=server.bound.ads.host,
-        ads_port=server.bound.ads.port,
-        certificate_file=folder / "proxy.pem",
-        key_file=folder / "proxy.key",
-        ca_file=folder / "ca.pem",
-        admin_port=0,
-        protocol=protocol,
-    )
-    made = json.loads(bootstrap(settings))
-    if picky:
-        del made["layeredRuntime"]
-    (folder / "bootstrap.json").write_text(json.dumps(made))
-    async with AsyncExitStack() as ends:
-        session = await ends.enter_async_context(HERE.session())
-        running = RunningEnvoy(folder, "", session)
-        await keep(program, running, HERE, 45, ends)
-        yield Envoy(running)
-
-
-async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(60):
-        while not await holds():
-            await asyncio.sleep(0.02)
-
-
-async def rejections(server: Server) -> list[dict[str, Any]]:
-    found = (await server.ask("GET", "/debug/policies"))["problems"]
-    return [each for each in found if each["code"] == "resource-rejected"]
+DOCUMENTS = (BASE, GROUPS, *map(service, ("buyer", "shop", "bank", "v1")), _server("v1", f"{NET}.2"))
 
 
 @pytest.mark.parametrize("protocol", list(AdsProtocol))
@@ -205,7 +129,7 @@ async def test_a_route_that_was_never_good_leaves_the_others_alone(
             return [each["object"] for each in await rejections(server)] == ["HTTPRouteGroup shop/big"]
 
         await until(said)
-        await until(lambda: only.listens(7001, 7002))
+        await until(lambda: only.listens(ADDRESS, 7001, 7002))
 
 
 @pytest.fixture
@@ -215,7 +139,7 @@ def taken() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
-async def test_a_listener_that_cannot_be_bound_is_traced_to_its_workload(
+async def test_a_listener_that_cannot_be_bound_is_held_against_its_workload(
     envoy: str, serve: Serve, tmp_path: Path, taken: int
 ) -> None:
     """Nothing is wrong with the manifests but that the machine has the port in use; the rest is served."""
@@ -225,11 +149,71 @@ async def test_a_listener_that_cannot_be_bound_is_traced_to_its_workload(
         (problem,) = await rejections(server)
         assert problem["field"] == f"listener outbound-listener|{ADDRESS}|{taken}"
         assert problem["object"] == "Workload shop/buyer"
-        await until(lambda: only.listens(7001))
+        bind = f"cannot bind '{ADDRESS}:{taken}': Address already in use"
+        assert problem["value"].endswith(bind)
+        assert "address-in-use" in problem["expected"]
+        await until(lambda: only.listens(ADDRESS, 7001))
+        (shown,) = (await server.ask("GET", "/debug/proxy"))["proxies"][:1]
+        assert bind in shown["why"]
+        assert "Workload shop/buyer" in shown["why"]
         server.write(*DOCUMENTS, _buyer())
 
         async def mended() -> bool:
-            return await only.listens(7001, 7002) and not await rejections(server)
+            return await only.listens(ADDRESS, 7001, 7002) and not await rejections(server)
 
         await until(mended)
     assert await server.metric("meshwright_verification_differences_total") == 0
+
+
+@pytest.mark.parametrize("protocol", list(AdsProtocol))
+async def test_a_port_that_is_free_again_is_bound_without_anybody_asking(
+    envoy: str, serve: Serve, tmp_path: Path, protocol: AdsProtocol
+) -> None:
+    """The same version, to the same Envoy, on the same stream."""
+    with socket.create_server((ADDRESS, 0)) as held:
+        port = held.getsockname()[1]
+        server = await serve(*DOCUMENTS, _buyer(port), verify=True)
+        async with running(envoy, server, tmp_path / "only", protocol) as only:
+            await until(lambda: rejections(server))
+            await until(lambda: only.listens(ADDRESS, 7001))
+            held.close()
+            await until(lambda: only.listens(ADDRESS, 7001, port))
+            await until(lambda: _none(server))
+            assert await server.metric("meshwright_streams") <= 1
+
+
+@pytest.mark.parametrize("how", ["command", "restart"])
+async def test_a_port_that_is_free_again_is_bound_on_request_and_by_a_new_envoy(
+    envoy: str, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Nothing is offered by itself for a day here."""
+    monkeypatch.setattr(backoff, "FIRST_SECONDS", 86_400.0)
+    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 86_400.0)
+    with socket.create_server((ADDRESS, 0)) as held:
+        port = held.getsockname()[1]
+        server = await serve(*DOCUMENTS, _buyer(port))
+        async with running(envoy, server, tmp_path / "first", AdsProtocol.DELTA) as first:
+            await until(lambda: rejections(server))
+            await until(lambda: first.listens(ADDRESS, 7001))
+            held.close()
+            if how == "command":
+                asked = await asyncio.to_thread(_retry, server, "shop/buyer")
+                assert asked == f"offered again: listener outbound-listener|{ADDRESS}|{port}\n"
+                await until(lambda: first.listens(ADDRESS, 7001, port))
+                await until(lambda: _none(server))
+                nothing = "it has rejected nothing that is withheld from it\n"
+                assert await asyncio.to_thread(_retry, server, "buyer") == nothing
+        if how == "restart":
+            async with running(envoy, server, tmp_path / "second", AdsProtocol.DELTA) as second:
+                await until(lambda: second.listens(ADDRESS, 7001, port))
+                await until(lambda: _none(server))
+
+
+def _retry(server: Server, name: str) -> str:
+    found = CliRunner().invoke(app, ["proxy", "retry", name, "--state", str(server.state)])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+async def _none(server: Server) -> bool:
+    return not await rejections(server)

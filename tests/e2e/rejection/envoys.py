@@ -1,0 +1,95 @@
+"""Real Envoys that take what they are given, or refuse what others take."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from tests.feature.identity.conftest import Server
+from tests.golden.envoys import HERE, RunningEnvoy, keep
+
+
+class Envoy:
+    """One Envoy and its admin interface."""
+
+    def __init__(self, running: RunningEnvoy) -> None:
+        self._running = running
+
+    async def routes(self) -> dict[str, str]:
+        """Return the route configurations in force, by name, each as text."""
+        dump = await self._get("/config_dump?resource=dynamic_route_configs")
+        found = [each["route_config"] for each in dump.get("configs", []) if "route_config" in each]
+        return {each["name"]: json.dumps(each) for each in found}
+
+    async def listens(self, address: str, *ports: int) -> bool:
+        """Say whether the listeners in force are outbound ones of these: such as wait for routes are not."""
+        dump = await self._get("/config_dump?resource=dynamic_listeners")
+        found = {each["name"] for each in dump.get("configs", []) if "active_state" in each}
+        return found == {f"outbound-listener|{address}|{port}" for port in ports}
+
+    async def count(self, stat: str) -> int:
+        """Return one of its counters."""
+        found = json.loads(await self._running.text(f"/stats?filter={stat}&format=json") or "{}")
+        return sum(each["value"] for each in found.get("stats", ()) if "value" in each)
+
+    async def _get(self, path: str) -> dict[str, Any]:
+        return dict(json.loads(await self._running.text(path) or "{}"))
+
+
+@asynccontextmanager
+async def running(
+    program: str,
+    server: Server,
+    folder: Path,
+    protocol: AdsProtocol,
+    name: str = "buyer.buyer.shop",
+    *,
+    picky: bool = False,
+) -> AsyncIterator[Envoy]:
+    """Run a workload's Envoy, which knows nothing of any before it; a `picky` one refuses big expressions."""
+    folder.mkdir()
+    pair = server.certificate(name)
+    for file, content in (
+        ("proxy.pem", pair.chain_pem),
+        ("proxy.key", pair.key.reveal()),
+        ("ca.pem", server.authority.trust_bundle()),
+    ):
+        (folder / file).write_bytes(content)
+    settings = BootstrapSettings(
+        proxy_name=ProxyName.parse(name),
+        trust_domain=TrustDomain("cluster.local"),
+        ads_host=server.bound.ads.host,
+        ads_port=server.bound.ads.port,
+        certificate_file=folder / "proxy.pem",
+        key_file=folder / "proxy.key",
+        ca_file=folder / "ca.pem",
+        admin_port=0,
+        protocol=protocol,
+    )
+    made = json.loads(bootstrap(settings))
+    if picky:
+        del made["layeredRuntime"]
+    (folder / "bootstrap.json").write_text(json.dumps(made))
+    async with AsyncExitStack() as ends:
+        session = await ends.enter_async_context(HERE.session())
+        running = RunningEnvoy(folder, "", session)
+        await keep(program, running, HERE, 45, ends)
+        yield Envoy(running)
+
+
+async def until(holds: Callable[[], Awaitable[object]]) -> None:
+    """Return once it holds; a minute is long enough for everything."""
+    async with asyncio.timeout(60):
+        while not await holds():
+            await asyncio.sleep(0.02)
+
+
+async def rejections(server: Server) -> list[dict[str, Any]]:
+    """Return the problems that proxies have with what they are sent."""
+    found = (await server.ask("GET", "/debug/policies"))["problems"]
+    return [each for each in found if each["code"] == "resource-rejected"]

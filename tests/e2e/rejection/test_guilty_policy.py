@@ -1,0 +1,234 @@
+"""A policy that Envoy refuses is taken out, and nothing else: access is what the rest of the policy says."""
+
+import asyncio
+import contextlib
+import os
+import ssl
+import stat
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from certs.issuer import Usage
+from certs.manager import service_names
+from certs.pair import issue_pair
+from controller.app import Bound, run
+from controller.settings import load
+from controller.verdicts import VERDICTS_FILE
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName, TrustDomain
+from sidecars.envoy.bootstrap import AdsProtocol
+from tests.e2e.rejection.envoys import Envoy, rejections, running, until
+from tests.feature.identity.conftest import SERVICE, Server
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
+
+NET = f"127.{100 + os.getpid() % 50}.{os.getpid() // 50 % 250}"
+SIDECAR, APPLICATION, PORT = f"{NET}.1", f"{NET}.101", 18080
+HEX = "0" * 120
+NARROW, HEXER, OTHER = "narrow", "hexer", "other"
+
+MESH = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: shop}}
+spec: {{selector: {{app: shop}}, ports: [{{name: http, port: {PORT}}}]}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: shop, namespace: shop, labels: {{app: shop}}}}
+spec:
+  address: {SIDECAR}
+  applicationAddress: {APPLICATION}
+  uuid: shop
+  serviceAccount: shop
+  ports: [{{port: {PORT}, protocol: http}}]
+"""
+
+
+def _group(name: str, path: str) -> str:
+    return f"""
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: {name}, namespace: shop}}
+spec: {{matches: [{{name: it, pathRegex: "{path}"}}]}}
+"""
+
+
+def _target(source: str, group: str) -> str:
+    return f"""
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: {source}, namespace: shop}}
+spec:
+  destination: {{kind: ServiceAccount, name: shop, namespace: shop}}
+  sources: [{{kind: ServiceAccount, name: {source}, namespace: shop}}]
+  rules: [{{kind: HTTPRouteGroup, name: {group}}}]
+"""
+
+
+def _policy(big: str, narrow: str, other: str = "/other") -> tuple[str, ...]:
+    """Return a policy in which the hexer may call what fits `big`, and so on."""
+    paths = {HEXER: big, NARROW: narrow, OTHER: other}
+    groups = (_group(f"for-{name}", path) for name, path in paths.items())
+    return (MESH, *groups, *(_target(name, f"for-{name}") for name in paths))
+
+
+GUILTY = "/big[0-9a-f]{120}"
+"""248 instructions: a picky Envoy takes 100."""
+
+
+class ControlPlane:
+    """A control plane that can be restarted with its directories and address."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "mesh").mkdir()
+        self._ads = "127.0.0.1:0"
+
+    def write(self, *documents: str) -> None:
+        """Replace the manifests."""
+        text = "\n---\n".join((SERVICE, *documents))
+        (self._folder / "mesh" / "mesh.yaml").write_text(text)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Server]:
+        """Run it for as long as the context lasts."""
+        stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
+        anywhere = dict.fromkeys(("http_address", "debug_address"), "127.0.0.1:0")
+        flags = {"mesh": self._folder / "mesh", "state": self._folder / "state", "drain_seconds": 0.2}
+        settings = load(flags | anywhere | {"ads_address": self._ads, "verify": True})
+        task = asyncio.create_task(run(settings, stop, started=started.set_result))
+        try:
+            bound: Bound = await started
+            self._ads = str(bound.ads)
+            server = Server(self._folder / "mesh", self._folder / "state", bound)
+            yield server
+            assert await server.metric("meshwright_verification_differences_total") == 0
+        finally:
+            stop.set()
+            await task
+
+
+class Callers:
+    """Applications that call past any sidecar of theirs, each with its own service certificate."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self._contexts = {
+            name: _context(server, folder / f"{name}.pem", name) for name in (NARROW, HEXER, OTHER)
+        }
+
+    async def status(self, name: str, path: str, method: str = "GET") -> int:
+        """Return what is answered, 0 where nothing is."""
+        url = f"https://{SIDECAR}:{PORT}{path}"
+        connector = aiohttp.TCPConnector(force_close=True, ssl=self._contexts[name])
+        with contextlib.suppress(aiohttp.ClientError, ConnectionError):
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.request(method, url) as answer,
+            ):
+                return answer.status
+        return 0
+
+    async def are(self, *expected: int) -> bool:
+        """Say whether calls are answered so: the hexer's, the narrow one's two, and the other's two."""
+        calls = (
+            (HEXER, f"/big{HEX}", "GET"),
+            (NARROW, "/only", "GET"),
+            (NARROW, "/secret", "DELETE"),
+            (OTHER, "/other", "GET"),
+            (OTHER, "/moved", "GET"),
+        )
+        return [await self.status(*each) for each in calls] == [*expected]
+
+
+def _context(server: Server, file: Path, account: str) -> ssl.SSLContext:
+    identity = ServiceIdentity(Namespace("shop"), ServiceAccountName(account))
+    names = service_names(identity, (), TrustDomain("cluster.local"))
+    pair = issue_pair(server.authority, Usage.SERVICE, names, timedelta(hours=1), datetime.now(UTC))
+    file.write_bytes(pair.chain_pem + pair.key.reveal())
+    context = ssl.create_default_context(cadata=server.authority.trust_bundle().decode())
+    context.check_hostname = False
+    context.load_cert_chain(file)
+    return context
+
+
+@pytest.fixture
+async def application() -> AsyncIterator[None]:
+    """Answer everything, behind the sidecar."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=request.path)
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    async with AsyncExitStack() as ends:
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await runner.setup()
+        ends.push_async_callback(runner.cleanup)
+        await web.TCPSite(runner, APPLICATION, PORT).start()
+        yield
+
+
+async def _is_named(server: Server) -> bool:
+    """Say whether the guilty object is named with Envoy's words first, and it alone, wherever one looks."""
+    found = await rejections(server)
+    if [each["object"] for each in found] != ["HTTPRouteGroup shop/for-hexer"]:
+        return False
+    (shown,) = [e for e in (await server.ask("GET", "/debug/proxy"))["proxies"] if e["uuid"] == "shop"]
+    said = found[0]["value"].startswith(f"rejected: regex '{GUILTY}' RE2 program size of 248")
+    why = shown["why"].startswith(f"route rejected: regex '{GUILTY}' RE2 program size of 248")
+    return bool(said and why and shown["why"].count("(mesh.yaml:") == 1)
+
+
+@pytest.mark.usefixtures("application")
+@pytest.mark.parametrize("protocol", list(AdsProtocol))
+async def test_what_envoy_refuses_admits_nobody_and_the_rest_of_the_policy_is_in_force(
+    envoy: str, tmp_path: Path, protocol: AdsProtocol
+) -> None:
+    """In one change somebody is narrowed and a policy is added that this Envoy refuses; then all restart."""
+    control = ControlPlane(tmp_path)
+    control.write(*_policy("/none", "/only|/secret"))
+    run_envoy = partial(running, envoy, protocol=protocol, name="shop.shop.shop", picky=True)
+    async with AsyncExitStack() as envoys:
+        async with control.running() as server:
+            callers = Callers(server, tmp_path)
+            await envoys.enter_async_context(run_envoy(server, tmp_path / "first"))
+            await until(lambda: callers.are(403, 200, 200, 200, 403))
+            control.write(*_policy(GUILTY, "/only"))
+            await until(lambda: callers.are(403, 200, 403, 200, 403))
+            await until(lambda: _is_named(server))
+        kept = tmp_path / "state" / VERDICTS_FILE
+        assert (stat.S_IMODE(kept.stat().st_mode), "match it" in kept.read_text()) == (0o600, True)
+        async with control.running() as server:
+            await until(lambda: _is_named(server))
+            assert await callers.are(403, 200, 403, 200, 403)
+            control.write(*_policy(GUILTY, "/only", "/moved"))
+            await until(lambda: callers.are(403, 200, 403, 403, 200))
+            await envoys.aclose()
+            again = await envoys.enter_async_context(run_envoy(server, tmp_path / "second"))
+            await until(lambda: callers.are(403, 200, 403, 403, 200))
+            assert await _is_named(server)
+            assert await again.count("rds-inbound.*update_rejected") == 0, "it was not even asked"
+            control.write(*_policy("/big0*", "/only", "/moved"))
+            await until(lambda: callers.are(200, 200, 403, 403, 200))
+            assert await rejections(server) == []
+
+
+@pytest.mark.usefixtures("application")
+async def test_an_envoy_that_takes_it_admits_by_it(envoy: str, tmp_path: Path) -> None:
+    """Negative control: it is this Envoy that refuses, not the policy that is wrong."""
+    control = ControlPlane(tmp_path)
+    control.write(*_policy(GUILTY, "/only"))
+    async with control.running() as server:
+        callers = Callers(server, tmp_path)
+        async with running(envoy, server, tmp_path / "only", AdsProtocol.DELTA, "shop.shop.shop") as only:
+            assert isinstance(only, Envoy)
+            await until(lambda: callers.are(200, 200, 403, 200, 403))
+        assert await rejections(server) == []

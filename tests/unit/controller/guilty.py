@@ -1,0 +1,239 @@
+"""A proxy that refuses some units of policy, and the policies that it is served: no sockets, no clock."""
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from catalog.left_out import Unit, UnitId, unit_id
+from catalog.proxy import (
+    Access,
+    AccessRule,
+    EveryoneInTheMesh,
+    InboundPort,
+    InterceptionKind,
+    OutboundRoute,
+    OutboundService,
+    ProxyPolicy,
+    SocketAddress,
+    TlsRange,
+    WeightedBackend,
+)
+from controller.rejection.lessened import piece_of, units_of
+from controller.rejection.rejecting import Moment
+from controller.rejection.verdicts import Verdict
+from controller.rejection.withholding import Withholding
+from controller.snapshots.published import Published, Step
+from mesh.config import TlsVersion
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from mesh.policy import HTTPMatch, PolicyKey
+from mesh.service import Protocol, ServiceKey
+from sidecars.envoy.empty import empty
+from sidecars.envoy.translate import resources
+from xds.cache import GroupKey, NodeKey
+from xds.resource import CLUSTER, LISTENER, ROUTE, SECRET, TYPES, Reference, Resource, TypeUrl, Version
+from xds.snapshot import Snapshot
+from xds.wire import Nonce, Rejection, Response
+
+NODE, GROUP = NodeKey("a.shop.default"), GroupKey("shop")
+SHOP = ServiceKey(Namespace("default"), ServiceName("shop"))
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+Admitted = frozenset[tuple[int, str, str]]
+"""Who is admitted: port, principal, and the request's name, `*` for all."""
+
+
+def identity(name: str) -> ServiceIdentity:
+    """Return an identity."""
+    return ServiceIdentity(Namespace("default"), ServiceAccountName(name))
+
+
+def match(name: str) -> HTTPMatch:
+    """Return a match."""
+    return HTTPMatch(name, f"/{name}")
+
+
+def rule(source: str, *matches: str) -> AccessRule:
+    """Return what a TrafficTarget admits; without matches everything."""
+    found = tuple(map(match, matches)) or None
+    return AccessRule(PolicyKey(Namespace("default"), f"from-{source}"), (identity(source),), found)
+
+
+def port(number: int, protocol: Protocol, access: Access) -> InboundPort:
+    """Return an inbound port of the workload's one service."""
+    application = SocketAddress(IpAddress("127.0.0.1"), Port(number))
+    return InboundPort(Port(number), protocol, (SHOP,), application, access)
+
+
+def split(name: str, *matches: str) -> OutboundRoute:
+    """Return a split of calls to the shop."""
+    backend = WeightedBackend(SHOP, "80", 1)
+    found = tuple(map(match, matches)) or None
+    return OutboundRoute(found, (backend,), PolicyKey(Namespace("default"), name))
+
+
+def policy(*inbound: InboundPort, splits: Collection[OutboundRoute] = (), ciphers: str = "") -> ProxyPolicy:
+    """Return a policy with these ports, and the shop called by these splits."""
+    tls = TlsRange(TlsVersion.V1_2, TlsVersion.V1_3, (ciphers,) if ciphers else ())
+    routes = (*splits, OutboundRoute(None, (WeightedBackend(SHOP, "80", 1),)))
+    called = OutboundService(SHOP, Port(80), Protocol.HTTP, routes, (IpAddress("10.0.0.9"),))
+    return ProxyPolicy(
+        identity("shop"),
+        SHOP,
+        TrustDomain("cluster.local"),
+        InterceptionKind.TRANSPARENT,
+        tls,
+        inbound,
+        (called,) if splits else (),
+        (),
+    )
+
+
+def snapshot(of: ProxyPolicy) -> Snapshot:
+    """Return what is served of a policy, with clusters and secrets that say nothing of it."""
+    found = resources(of)
+    there = {(each.type_url, each.name) for each in found}
+    wanted = {key for each in found for key in each.references} - there
+    return Snapshot.of((*found, *(Resource(*key, Version("1"), b"") for key in sorted(wanted))))
+
+
+def admitted(found: Snapshot | Mapping[Reference, Resource]) -> Admitted:
+    """Return whom resources admit; HTTP by its routes, all else by the listener."""
+    those = found.values() if isinstance(found, Mapping) else _of(found)
+    return frozenset(each for resource in those for each in _admitted(resource))
+
+
+def _of(found: Snapshot) -> Iterator[Resource]:
+    return (resource for type_url in found.types() for resource in found.ordered(type_url))
+
+
+def _admitted(resource: Resource) -> Iterator[tuple[int, str, str]]:
+    piece = piece_of(resource)
+    if piece is None or resource.type_url not in (LISTENER, ROUTE):
+        return
+    for each in piece.arguments:
+        for inbound in each.inbound if isinstance(each, ProxyPolicy) else (each,):
+            if isinstance(inbound, InboundPort) and inbound.protocol.is_http == (resource.type_url == ROUTE):
+                yield from _of_port(inbound)
+
+
+def _of_port(inbound: InboundPort) -> Iterator[tuple[int, str, str]]:
+    if isinstance(inbound.access, EveryoneInTheMesh):
+        yield inbound.port, "*", "*"
+        return
+    for each in inbound.access.rules:
+        for principal, which in itertools.product(each.principals, each.matches or (None,)):
+            yield inbound.port, str(principal), "*" if which is None else which.name
+
+
+def covers(allowed: Admitted, some: Admitted) -> bool:
+    """Say whether everything that some admit is allowed."""
+    return all(
+        not {(number, who, what), (number, who, "*"), (number, "*", "*")}.isdisjoint(allowed)
+        for number, who, what in some
+    )
+
+
+@dataclass
+class Picky:
+    """A control plane and its one proxy, which refuses responses with what it does not like.
+
+    Of routes it does not say which; of listeners and clusters it does, and takes the others. `nacks` and
+    `pushes` count what was said and sent.
+    """
+
+    guilty: frozenset[Unit] = frozenset()
+    guilty_frames: frozenset[str] = frozenset()
+    verdicts: tuple[Verdict, ...] = ()
+    held: dict[Reference, Resource] = field(default_factory=dict)
+    nacks: int = 0
+    pushes: int = 0
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Begin with nothing published."""
+        self.withholding = Withholding(empty, verdicts=self.verdicts, jitter=lambda: 0.0)
+        self.published = Published()
+        self._served: Published = Published()
+        self._unsure: set[Reference] = set()
+
+    @property
+    def served(self) -> Snapshot:
+        """Return what the proxy is to have."""
+        found = self._served.snapshot(NODE)
+        assert found is not None
+        return found
+
+    def publish(self, of: ProxyPolicy) -> None:
+        """Serve another policy."""
+        step = Step({GROUP: snapshot(of)}, {NODE: GROUP})
+        self.published = step.after(self.published)
+        self._serve(self.withholding.after(step))
+
+    def settle(self) -> Iterator[None]:
+        """Push and answer until there is nothing to push; yield after each answer."""
+        while [type_url for type_url in TYPES if self._push(type_url)]:
+            yield
+
+    def reconnect(self) -> None:
+        """Lose the stream and all that is held, as a new Envoy has."""
+        self.held.clear()
+        self._serve(self.withholding.opened(NODE))
+
+    def out(self) -> frozenset[UnitId]:
+        """Return the units of policy that are not served, for certain."""
+        return frozenset(unit_id(each.unit) for each in self.withholding.units_out() if each.certain)
+
+    def later(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+        self._serve(self.withholding.on_time(self.now))
+
+    def retry(self) -> None:
+        """Have everything offered again."""
+        self._serve(self.withholding.retry(NODE))
+
+    def _push(self, type_url: TypeUrl) -> bool:
+        there = self.served.resources(type_url)
+        for key in [each for each in self.held if each[0] == type_url and each[1] not in there]:
+            del self.held[key]
+        news = [
+            each
+            for each in self.served.ordered(type_url)
+            if self.held.get((type_url, each.name)) != each or (type_url, each.name) in self._unsure
+        ]
+        if not news:
+            return False
+        self.pushes += 1
+        bad = [each for each in news if self._refuses(each)]
+        names = type_url in (CLUSTER, LISTENER)
+        taken = [] if bad and not names else [each for each in news if each not in bad]
+        self.held |= {(type_url, each.name): each for each in taken}
+        self._unsure = {key for key in self._unsure if key[0] != type_url}
+        rejection = None
+        if bad:
+            self.nacks += 1
+            self._unsure |= {(type_url, each.name) for each in news if each not in taken}
+            said = f"Error adding/updating listener(s) {', '.join(each.name for each in bad)}: no"
+            rejection = Rejection(13, said if names else "no")
+        response = Response(type_url, self.served.version(type_url), Nonce("1"), tuple(news))
+        moment = Moment(self.now, EPOCH)
+        self._serve(self.withholding.answered(NODE, response, rejection, moment))
+        return True
+
+    def _refuses(self, resource: Resource) -> bool:
+        if resource.type_url == SECRET:
+            return False
+        units = frozenset(units_of(resource).values())
+        piece = piece_of(resource)
+        ciphers = {
+            each
+            for argument in (piece.arguments if piece is not None else ())
+            if isinstance(argument, ProxyPolicy)
+            for each in argument.tls.cipher_suites
+        }
+        return bool(units & self.guilty or ciphers & self.guilty_frames)
+
+    def _serve(self, step: Step | None) -> None:
+        if step is not None:
+            self._served = self.withholding.served(self.published)

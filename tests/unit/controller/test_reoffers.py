@@ -1,0 +1,85 @@
+"""When what was refused is offered again, and what is kept of it."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.left_out import UnitId
+from controller.rejection import verdicts
+from controller.rejection.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
+from controller.rejection.verdicts import LIMIT, Verdict, VerdictsError
+from controller.verdicts import VERDICTS_FILE, KeptVerdicts
+from xds.cache import NodeKey
+from xds.resource import ROUTE, ResourceName
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def _verdict(proxy: str = "a.shop.default", times: int = 2) -> Verdict:
+    name = ResourceName("rds-inbound.80")
+    return Verdict(NodeKey(proxy), UnitId("0" * 32), ROUTE, name, "match it", "bad regex", times, NOW)
+
+
+def test_pauses_double_from_ten_seconds_to_ten_minutes() -> None:
+    """Without jitter."""
+    assert [pause(times, 0.0) for times in range(1, 10)] == [10, 20, 40, 80, 160, 320, 600, 600, 600]
+    assert pause(10_000, 0.0) == LONGEST_SECONDS, "no number is too large"
+
+
+@given(st.integers(1, 100), st.floats(0, 1))
+def test_jitter_makes_a_pause_shorter_by_a_fifth_at_most(times: int, jitter: float) -> None:
+    """Never longer."""
+    assert (1 - SPREAD) * FIRST_SECONDS <= (1 - SPREAD) * pause(times, 0.0) <= pause(times, jitter)
+    assert pause(times, jitter) <= pause(times, 0.0)
+
+
+def test_verdicts_are_kept_in_a_private_file(tmp_path: Path) -> None:
+    """As they were, for whoever starts next."""
+    found = (_verdict("a.shop.default"), _verdict("b.shop.default", 7))
+    KeptVerdicts(tmp_path).write(found)
+    assert KeptVerdicts(tmp_path).read() == found
+    assert (tmp_path / VERDICTS_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
+    """The first start."""
+    assert KeptVerdicts(tmp_path).read() == ()
+    KeptVerdicts(tmp_path / "none").write((_verdict(),))
+    assert KeptVerdicts(tmp_path / "none").read() == (), "a directory that is not there is said in the log"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"version": 2}, "not of version 1"),
+        ({"verdicts": {}}, "verdicts is not a list"),
+        ({"verdicts": ["x"]}, r"verdicts\[0\] has not all of"),
+        ({"verdicts": [{"proxy": 1}]}, r"verdicts\[0\] has not all of"),
+        ({"times": 0}, r"verdicts\[0\].times is no number from 1"),
+        ({"times": True}, r"verdicts\[0\].times is no number from 1"),
+        ({"at": "soon"}, r"verdicts\[0\].at is no date"),
+    ],
+)
+def test_anything_else_is_refused_and_not_used(tmp_path: Path, change: dict[str, object], said: str) -> None:
+    """A file that somebody edited, or half of one."""
+    document = json.loads(verdicts.written((_verdict(),)))
+    if change.keys() & {"times", "at"}:
+        document["verdicts"][0] |= change
+    else:
+        document |= change
+    with pytest.raises(VerdictsError, match=said):
+        verdicts.read(json.dumps(document).encode())
+    (tmp_path / VERDICTS_FILE).write_bytes(json.dumps(document).encode()[: 10**6])
+    assert KeptVerdicts(tmp_path).read() == ()
+    with pytest.raises(VerdictsError, match="not JSON"):
+        verdicts.read(b"{")
+
+
+def test_no_more_are_kept_than_a_start_should_read() -> None:
+    """A mesh in which every proxy refuses something."""
+    found = [_verdict(f"p{number}.shop.default") for number in range(LIMIT + 5)]
+    assert len(verdicts.read(verdicts.written(found))) == LIMIT
