@@ -59,6 +59,10 @@ class Sidecar:
         while (response := await self._call.read()) is not grpc.aio.EOF:
             await self._take(response)
 
+    def end(self) -> None:
+        """End the stream."""
+        self._call.cancel()
+
     def routes(self, name: str) -> bytes:
         """Return the route configuration of that name that it holds."""
         return self.held.get((ROUTE, ResourceName(name)), b"")
@@ -150,7 +154,7 @@ async def join() -> AsyncIterator[Join]:
         async def run() -> None:
             options = [("grpc.use_local_subchannel_pool", 1)]
             async with grpc.aio.secure_channel(str(server.bound.ads), credentials, options) as channel:
-                with contextlib.suppress(grpc.aio.AioRpcError):
+                with contextlib.suppress(grpc.aio.AioRpcError, asyncio.CancelledError):
                     await sidecar.run(channel)
 
         tasks.append(asyncio.create_task(run(), name=name))

@@ -9,7 +9,7 @@ import pytest
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.feature.rejection.permissive_shop import BASE, service
-from xds.resource import CLUSTER, ROUTE, SECRET, ResourceName
+from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
 from xds.status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
@@ -163,3 +163,21 @@ async def test_a_rejected_secret_is_said_without_its_content(serve: Serve, join:
     ]
     assert "PRIVATE" not in str(found)
     assert picky.rejected == [(SECRET, ResourceName("service-cert:shop/buyer"))]
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_a_load_assignment_that_was_rejected_is_offered_to_the_next_stream(
+    serve: Serve, join: Join, variant: Variant
+) -> None:
+    """It was never good: an empty one stood for it, and a new client got that as well."""
+    server = await serve(*DOCUMENTS, _split("good"), verify=True, endpoint_admission="off")
+    key = (ENDPOINT, ResourceName("shop/shop-v1|18080"))
+    picky = join(server, "one.buyer.shop", variant, lambda value: b"10.0.0.3" in value)
+    await _problems_until(server, 1)
+    await _until(lambda: key in picky.held)
+    assert b"10.0.0.3" not in picky.held[key]
+    picky.end()
+    again = join(server, "one.buyer.shop", variant)
+    await _until(lambda: b"10.0.0.3" in again.held.get(key, b""))
+    await _problems_until(server, 0)
+    assert await server.metric("meshwright_verification_differences_total") == 0
