@@ -20,6 +20,18 @@ class Protocol(enum.StrEnum):
         return self in (Protocol.HTTP, Protocol.GRPC)
 
 
+class EscapedSlashes(enum.StrEnum):
+    """What becomes of a request whose path has an escaped slash or backslash (`%2f`, `%5c`, in any case).
+
+    REJECT: it is answered 400. KEEP: rules and splits judge the path as it is written, and so does the
+    application get it; but one that has a dot segment once its slashes are unescaped (`/books/..%2fadmin`)
+    is answered 400 all the same. At a workload's port KEEP holds if any Service that is called there says it.
+    """
+
+    REJECT = "reject"
+    KEEP = "keep"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ServiceKey:
     """A service's namespace and name."""
@@ -96,7 +108,7 @@ class Service:
 
     `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.
     `cluster_ip` is None where the service has none (headless, or outside Kubernetes). `dns_names` say
-    where further endpoints of it are found.
+    where further endpoints of it are found. `escaped_slashes` is for its HTTP ports.
     """
 
     key: ServiceKey
@@ -105,6 +117,7 @@ class Service:
     cluster_ip: IpAddress | None = None
     headless: bool = False
     dns_names: tuple[DnsName, ...] = ()
+    escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with that number, or None."""

@@ -1,7 +1,8 @@
-"""Annotations of our own, on Namespaces and on what runs in them.
+"""Annotations of our own, on Namespaces, on Services and on what runs in them.
 
     meshwright.dev/permissive: "true"                        # Namespace: accept every client of the mesh
     meshwright.dev/egress-services: "books/*, default/shop"  # Namespace, Pod, Workload: be told of no more
+    meshwright.dev/escaped-slashes: keep                     # Service: what becomes of %2F in a path
     meshwright.dev/interception-capture: tproxy              # Pod: how inbound connections are captured
     meshwright.dev/interception-ipv6: "true"                 # Pod: capture IPv6 as well
 
@@ -11,12 +12,13 @@ Their values are text, as Kubernetes has it; a value that is not understood refu
 from typing import Final
 
 from mesh.names import Namespace, ServiceName, is_dns_label
-from mesh.service import Egress, ServicePattern
+from mesh.service import Egress, EscapedSlashes, ServicePattern
 from mesh.workload import Capture, Transparent
 from smi.fields import Fields
 
 PERMISSIVE: Final = "meshwright.dev/permissive"
 EGRESS_SERVICES: Final = "meshwright.dev/egress-services"
+ESCAPED_SLASHES: Final = "meshwright.dev/escaped-slashes"
 CAPTURE: Final = "meshwright.dev/interception-capture"
 IPV6: Final = "meshwright.dev/interception-ipv6"
 
@@ -31,6 +33,11 @@ _EGRESS_RULE: Final = (
 def permissive(annotations: Fields) -> bool | None:
     """Read whether a namespace's workloads accept every client of the mesh, None where it is not said."""
     return _flag(annotations, PERMISSIVE)
+
+
+def escaped_slashes(annotations: Fields) -> EscapedSlashes:
+    """Read what becomes of a Service's requests with an escaped slash: refused, where it is not said."""
+    return EscapedSlashes(annotations.choice(ESCAPED_SLASHES, tuple(EscapedSlashes), EscapedSlashes.REJECT))
 
 
 def interception(annotations: Fields) -> Transparent:

@@ -9,7 +9,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
 from mesh.objects import NamespaceObject
 from mesh.service import Service, ServiceKey, ServicePort
-from smi.annotations import egress_services, permissive
+from smi.annotations import egress_services, escaped_slashes, permissive
 from smi.codes import Code
 from smi.dns import dns_names
 from smi.fields import Fields
@@ -47,6 +47,7 @@ def service(manifest: Manifest) -> Service | None:
         return None
     headless = spec.text("clusterIP") == "None"
     ports = _ports(spec)
+    annotations = manifest.metadata.section("annotations")
     if not ports and not headless and not manifest.notes.problems:
         manifest.notes.warn(Code.EMPTY, spec.at("ports"), "is empty, so this Service cannot be called")
     return Service(
@@ -55,7 +56,8 @@ def service(manifest: Manifest) -> Service | None:
         selector=spec.pairs("selector"),
         cluster_ip=None if headless else _cluster_ip(spec),
         headless=headless,
-        dns_names=dns_names(manifest.metadata.section("annotations"), ports),
+        dns_names=dns_names(annotations, ports),
+        escaped_slashes=escaped_slashes(annotations),
     )
 
 

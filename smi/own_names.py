@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from mesh.workload import DRIVER_ANNOTATION
-from smi.annotations import CAPTURE, EGRESS_SERVICES, IPV6, PERMISSIVE
+from smi.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
 from smi.codes import Code
 from smi.dns import DNS_ANNOTATION, SRV_ANNOTATION
 from smi.endpoints import SERVICE_ANNOTATION, UUID_LABELS
@@ -24,7 +24,7 @@ INJECTED: Final = frozenset(
 ANNOTATIONS: Final[Mapping[str, frozenset[str]]] = {
     "Namespace": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE}),
     "Pod": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6}) | INJECTED,
-    "Service": frozenset({DNS_ANNOTATION, SRV_ANNOTATION}),
+    "Service": frozenset({DNS_ANNOTATION, ESCAPED_SLASHES, SRV_ANNOTATION}),
     "Workload": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
 }
 LABELS: Final[Mapping[str, frozenset[str]]] = {"Pod": frozenset(UUID_LABELS)}

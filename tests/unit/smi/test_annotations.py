@@ -4,7 +4,7 @@ import pytest
 
 from mesh.names import Namespace, ServiceName
 from mesh.objects import NamespaceObject
-from mesh.service import Egress, ServicePattern
+from mesh.service import Egress, EscapedSlashes, Service, ServicePattern
 from mesh.workload import Capture, Transparent, Workload
 from sidecars.injection import names
 from smi.own_names import INJECTED
@@ -14,6 +14,7 @@ EGRESS = "meshwright.dev/egress-services"
 PERMISSIVE = "meshwright.dev/permissive"
 CAPTURE = "meshwright.dev/interception-capture"
 IPV6 = "meshwright.dev/interception-ipv6"
+SLASHES = "meshwright.dev/escaped-slashes"
 
 
 def namespace(annotations: str) -> str:
@@ -32,6 +33,12 @@ def pod(annotations: str) -> str:
     """Write a Pod."""
     metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
     return f"apiVersion: v1\nkind: Pod\nmetadata: {metadata}\nstatus: {{podIP: 10.0.0.1}}"
+
+
+def service(annotations: str) -> str:
+    """Write a Service."""
+    metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
+    return f"apiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {{ports: [{{port: 80}}]}}"
 
 
 @pytest.mark.parametrize(("text", "expected"), [("{}", None), ("true", True), ("false", False)])
@@ -108,6 +115,25 @@ def test_what_is_no_interception_is_refused(name: str, text: str, quoted: str) -
     """The whole Pod, by the annotation; a value that is no text is none either."""
     found = complaints(pod(f"{{{name}: {text}}}"))
     assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{name}", quoted)]
+
+
+@pytest.mark.parametrize("expected", EscapedSlashes)
+def test_a_service_says_what_becomes_of_escaped_slashes(expected: EscapedSlashes) -> None:
+    """They are refused where it says nothing."""
+    found = value(service(f"{{{SLASHES}: {expected}}}"))
+    plain = value(service("{}"))
+    assert isinstance(found, Service)
+    assert isinstance(plain, Service)
+    assert (found.escaped_slashes, plain.escaped_slashes) == (expected, EscapedSlashes.REJECT)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"), [("KEEP", '"KEEP"'), ("unescape", '"unescape"'), ("true", "true")]
+)
+def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) -> None:
+    """The whole Service, by the annotation."""
+    found = complaints(service(f"{{{SLASHES}: {text}}}"))
+    assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{SLASHES}", quoted)]
 
 
 @pytest.mark.parametrize(
