@@ -1,6 +1,6 @@
 """Inbound policy: at which ports a workload is called, and whom each port admits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.access import Everything, Matching, Nothing, admission
@@ -18,7 +18,7 @@ from catalog.view import View
 from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port
-from mesh.service import Protocol
+from mesh.service import EscapedSlashes, Protocol, Service
 from mesh.workload import Explicit
 
 LOOPBACK: Final = IpAddress("127.0.0.1")
@@ -44,6 +44,7 @@ def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
             application=_application(group, number),
             access=access(view, group.identity, number, protocol),
             listen=_listen(group, number),
+            escaped_slashes=_escaped_slashes(protocol, behind),
         )
         for number, protocol, behind in served(services, group.ports)
         if number not in refused
@@ -78,6 +79,15 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
                 yield AccessRule(target.key, principals)
             case Matching(matches):
                 yield AccessRule(target.key, principals, matches)
+
+
+def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> EscapedSlashes:
+    """Return what becomes of escaped slashes at a port: kept if any of its services says so.
+
+    It is one application that answers for all of them, and its rules are the port's, not a service's.
+    """
+    kept = any(each.escaped_slashes is EscapedSlashes.KEEP for each in services)
+    return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
 
 
 def _application(group: GroupKey, port: Port) -> SocketAddress:

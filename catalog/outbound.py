@@ -22,7 +22,7 @@ from incremental.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.policy import TrafficSplit
-from mesh.service import Protocol, ServiceKey, ServicePort
+from mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
 from mesh.workload import Endpoint, Explicit, Transparent
 
 
@@ -116,7 +116,9 @@ def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
             taken.update(free)
             for number in sorted({each.port for each in free}):
                 addresses = tuple(each.address for each in free if each.port == number)
-                offered = OutboundService(key, number, protocol_of(view, key, port), ways, addresses)
+                protocol = protocol_of(view, key, port)
+                slashes = _escaped_slashes(view, key, protocol)
+                offered = OutboundService(key, number, protocol, ways, addresses, escaped_slashes=slashes)
                 # Two ports of a headless service may have endpoints of one number: the first has them.
                 found.setdefault((key, number), offered)
     return tuple(found[each] for each in sorted(found))
@@ -171,8 +173,14 @@ def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[Outb
         ways = routes(view, group.identity, key, port) if port is not None else ()
         if port is not None and ways:
             protocol = protocol_of(view, key, port)
-            found.append(OutboundService(key, number, protocol, ways, listen=tuple(where_listening)))
+            slashes, places = _escaped_slashes(view, key, protocol), tuple(where_listening)
+            offered = OutboundService(key, number, protocol, ways, listen=places, escaped_slashes=slashes)
+            found.append(offered)
     return tuple(found)
+
+
+def _escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:
+    return view.services[key].escaped_slashes if protocol.is_http else EscapedSlashes.REJECT
 
 
 def _itself(

@@ -43,6 +43,7 @@ def outline(view: View, group: GroupKey) -> ProxyPolicy:
         destinations=destinations(view, group.identity, outbound),
         egress=view.config.egress and kind is InterceptionKind.TRANSPARENT,
         transparent=_transparent(group),
+        headers=view.settings.headers,
     )
 
 

@@ -3,11 +3,12 @@
 import enum
 from dataclasses import dataclass, field
 
+from catalog.settings import HeaderLimits
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.policy import HTTPMatch, PolicyKey
-from mesh.service import Protocol, ServiceKey
+from mesh.service import EscapedSlashes, Protocol, ServiceKey
 from mesh.workload import Transparent
 
 
@@ -80,6 +81,7 @@ class InboundPort:
     application: SocketAddress
     access: Access
     listen: SocketAddress | None = None
+    escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,6 +121,7 @@ class OutboundService:
     routes: tuple[OutboundRoute, ...]
     addresses: tuple[IpAddress, ...] = ()
     listen: tuple[SocketAddress, ...] = ()
+    escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -166,3 +169,4 @@ class ProxyPolicy:
     destinations: tuple[Destination, ...]
     egress: bool = False
     transparent: Transparent = field(default_factory=Transparent)
+    headers: HeaderLimits = field(default_factory=HeaderLimits)

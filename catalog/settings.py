@@ -22,13 +22,23 @@ class EndpointAdmission(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderLimits:
+    """How many headers a request or a response may have, and how long they may be taken together."""
+
+    count: int = 1000
+    kibibytes: int = 64
+
+
+@dataclass(frozen=True, slots=True)
 class MeshSettings:
     """The mesh's names, the range from which services get addresses that have none, and who gets traffic.
 
-    `endpoint_admission` is OFF where no server is asked: then nobody knows who connected.
+    `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
+    what proxies take.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
     cluster_domain: str = "cluster.local"
     virtual_addresses: IPv4Network = field(default_factory=lambda: IPv4Network("240.0.0.0/8"))
     endpoint_admission: EndpointAdmission = EndpointAdmission.OFF
+    headers: HeaderLimits = field(default_factory=HeaderLimits)

@@ -11,7 +11,7 @@ from catalog.codes import Code as CatalogCode
 from catalog.edits import Edits
 from catalog.groups import groups
 from catalog.policy import proxy_policy
-from catalog.settings import EndpointAdmission
+from catalog.settings import EndpointAdmission, HeaderLimits
 from catalog.view import MeshSettings
 from cli.offline import read
 from mesh.identity import ProxyName
@@ -71,4 +71,5 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         told["cluster_domain"],
         IPv4Network(told["virtual_addresses"]),
         EndpointAdmission(told["endpoint_admission"]),
+        HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
     )

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from admin.heartbeat import Heartbeat
 from admin.metrics import Metrics
+from catalog.settings import HeaderLimits
 from catalog.view import MeshSettings
 from certs.issuer import Issuer
 from certs.ledger import Ledger
@@ -161,4 +162,5 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         settings.cluster_domain,
         settings.virtual_addresses,
         settings.endpoint_admission,
+        HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
     )

@@ -17,7 +17,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from catalog.settings import EndpointAdmission
+from catalog.settings import EndpointAdmission, HeaderLimits
 from controller.errors import SettingsError
 from controller.logs import LogFormat, LogLevel
 from mesh.names import is_dns_subdomain
@@ -159,6 +159,10 @@ class Settings(BaseSettings):
     types_per_stream: Annotated[int, Field(ge=5, le=10_000)] = 64
     endpoint_admission: EndpointAdmission = EndpointAdmission.READY
     """What a sidecar must have done once before its workload gets traffic: off, identity or ready."""
+    headers_per_message: Annotated[int, Field(ge=1, le=10_000)] = HeaderLimits().count
+    """A request with more headers is answered 431, a response with more becomes a 502."""
+    header_kibibytes: Annotated[int, Field(ge=1, le=8192)] = HeaderLimits().kibibytes
+    """The same for the size of all headers of a request or response together."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """A source that suddenly says nothing is believed after so long; 0 is at once."""
     dns_nameservers: Nameservers = ()

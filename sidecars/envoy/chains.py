@@ -17,6 +17,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
 from catalog.proxy import InboundPort, OutboundService, ProxyPolicy, WeightedBackend
+from mesh.service import EscapedSlashes, ServiceKey
+from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.extensions.filters.http.router.v3 import router_pb2
@@ -35,6 +37,10 @@ _EARLY_BYTES: Final = 64 * 1024
 _Manager = hcm_pb2.HttpConnectionManager
 _Filter = listener_components_pb2.Filter
 _TcpProxy = tcp_proxy_pb2.TcpProxy
+_SLASHES: Final = {
+    EscapedSlashes.REJECT: _Manager.PathWithEscapedSlashesAction.REJECT_REQUEST,
+    EscapedSlashes.KEEP: _Manager.PathWithEscapedSlashesAction.KEEP_UNCHANGED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,8 @@ def inbound(policy: ProxyPolicy, port: InboundPort) -> Filters:
     """Return the filters of an inbound port: its access rules, then the application."""
     if port.protocol.is_http:
         route = names.inbound_routes(port.port)
-        return Filters((_manager(route, inbound=True),), frozenset({reference(ROUTE, route)}))
+        manager = _manager(route, policy, policy.primary, port.escaped_slashes, inbound=True)
+        return Filters((manager,), frozenset({reference(ROUTE, route)}))
     cluster = names.local_cluster(policy.primary, port.port)
     guard = network_rbac_pb2.RBAC(
         stat_prefix=f"inbound.{port.port}.", rules=rbac.rules(port.access, policy.trust_domain)
@@ -68,11 +75,12 @@ def inbound(policy: ProxyPolicy, port: InboundPort) -> Filters:
     )
 
 
-def outbound(service: OutboundService) -> Filters:
+def outbound(policy: ProxyPolicy, service: OutboundService) -> Filters:
     """Return the filters of a service that is called: its routes, or for TCP its backends directly."""
     if service.protocol.is_http:
         route = names.outbound_routes(service)
-        return Filters((_manager(route, inbound=False),), frozenset({reference(ROUTE, route)}))
+        manager = _manager(route, policy, service.service, service.escaped_slashes, inbound=False)
+        return Filters((manager,), frozenset({reference(ROUTE, route)}))
     backends = service.routes[-1].backends
     return to_clusters(f"outbound.{service.service}|{service.port}", backends)
 
@@ -107,8 +115,10 @@ def _tcp_proxy(stat_prefix: str, cluster: str) -> _TcpProxy:
     return _TcpProxy(stat_prefix=stat_prefix, cluster=cluster, access_log=[access_log.connections()])
 
 
-def _manager(route: str, *, inbound: bool) -> _Filter:
-    """Return an HTTP connection manager.
+def _manager(
+    route: str, policy: ProxyPolicy, host: ServiceKey, slashes: EscapedSlashes, *, inbound: bool
+) -> _Filter:
+    """Return an HTTP connection manager; a request of HTTP/1.0 that names no host is for `host`.
 
     The proxy stays out of sight: no Server, Via or x-envoy headers of its own, X-Forwarded-For and
     X-Request-Id as the applications write them (a caller is known by its certificate, not by a header).
@@ -125,12 +135,20 @@ def _manager(route: str, *, inbound: bool) -> _Filter:
         stream_idle_timeout=Duration(),
         upgrade_configs=[_Manager.UpgradeConfig(upgrade_type="websocket")],
         access_log=[access_log.requests()],
+        http_protocol_options=protocol_pb2.Http1ProtocolOptions(
+            accept_http_10=True, default_host_for_http_10=f"{host.name}.{host.namespace}"
+        ),
+        common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
+            max_headers_count=UInt32Value(value=policy.headers.count)
+        ),
+        max_request_headers_kb=UInt32Value(value=policy.headers.kibibytes),
     )
     # Rules and splits judge the path that the application gets: dot segments are resolved first, and an
-    # escaped slash, which applications read in two ways, is refused (400). Else `/books/.*` would admit
-    # `/books/..%2fadmin`, and a split at the client would see another path than the server's rules.
+    # escaped slash, which applications read in two ways, is refused (400) unless the Service says that it is
+    # none (`sidecars.envoy.routes` has the rest). Else `/books/.*` would admit `/books/..%2fadmin`, and a
+    # split at the client would see another path than the server's rules.
     manager.normalize_path.CopyFrom(BoolValue(value=True))
-    manager.path_with_escaped_slashes_action = _Manager.PathWithEscapedSlashesAction.REJECT_REQUEST
+    manager.path_with_escaped_slashes_action = _SLASHES[slashes]
     return _Filter(name=_HCM, typed_config=packed(manager))
 
 

@@ -32,7 +32,7 @@ def destination(policy: ProxyPolicy, wanted: Destination) -> Resource:
         connect_timeout=_CONNECT_TIMEOUT,
         circuit_breakers=_no_limits(),
         transport_socket=tls.upstream(policy, wanted),
-        typed_extension_protocol_options=_protocol_options(wanted.is_http),
+        typed_extension_protocol_options=_protocol_options(policy, is_http=wanted.is_http),
     )
     if wanted.as_called:
         message.type = _Cluster.DiscoveryType.ORIGINAL_DST
@@ -62,7 +62,7 @@ def application(policy: ProxyPolicy, port: InboundPort) -> Resource:
                 )
             ],
         ),
-        typed_extension_protocol_options=_protocol_options(port.protocol.is_http),
+        typed_extension_protocol_options=_protocol_options(policy, is_http=port.protocol.is_http),
     )
     return encode(message)
 
@@ -106,13 +106,17 @@ def _no_limits() -> circuit_breaker_pb2.CircuitBreakers:
     )
 
 
-def _protocol_options(is_http: bool) -> dict[str, Any]:
+def _protocol_options(policy: ProxyPolicy, *, is_http: bool) -> dict[str, Any]:
     if not is_http:
         return {}
     options = http_protocol_options_pb2.HttpProtocolOptions(
+        common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
+            max_headers_count=UInt32Value(value=policy.headers.count),
+            max_response_headers_kb=UInt32Value(value=policy.headers.kibibytes),
+        ),
         use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
             http_protocol_options=protocol_pb2.Http1ProtocolOptions(),
             http2_protocol_options=protocol_pb2.Http2ProtocolOptions(),
-        )
+        ),
     )
     return {_HTTP_OPTIONS: packed(options)}

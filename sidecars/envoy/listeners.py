@@ -140,7 +140,7 @@ def _outbound_listener(policy: ProxyPolicy, at: _Socket) -> Resource | None:
     for service in policy.outbound:
         addresses = [each for each in service.addresses if ip_address(each).version == family]
         if addresses:
-            filters = chains.outbound(service)
+            filters = chains.outbound(policy, service)
             found.append((_outbound_chain(service, addresses, filters.messages), filters.references))
     default = None
     if policy.egress:
@@ -179,7 +179,7 @@ def _bound(message: listener_pb2.Listener, at: _Socket, needed: frozenset[Refere
 def _explicit_outbound(policy: ProxyPolicy) -> list[Resource]:
     found: list[Resource] = []
     for service in policy.outbound:
-        filters = chains.outbound(service)
+        filters = chains.outbound(policy, service)
         for where in service.listen:
             message = listener_pb2.Listener(
                 name=names.listener(names.OUTBOUND_LISTENER, where),

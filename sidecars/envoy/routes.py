@@ -7,6 +7,8 @@ Routes have no timeout (0): a stream may live as long as its ends want, and a de
 down would cut it. Open Service Mesh did the same.
 """
 
+from typing import Final
+
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
@@ -21,6 +23,10 @@ from xds.resource import CLUSTER, Resource, encode
 HTTP_RBAC = "envoy.filters.http.rbac"
 """The filter's name, by which a route configuration overrides it."""
 
+_SLASH: Final = r"(?:/|\\|%2f|%5c)"
+_DOT_SEGMENT: Final = rf"(?i).*{_SLASH}(?:\.|%2e){{1,2}}(?:{_SLASH}.*)?"
+"""A path that has a dot segment if its slashes, backslashes and dots are unescaped."""
+
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
 
@@ -31,9 +37,10 @@ def inbound(policy: ProxyPolicy, port: InboundPort) -> Resource:
     per_route = http_rbac_pb2.RBACPerRoute(
         rbac=http_rbac_pb2.RBAC(rules=rbac.rules(port.access, policy.trust_domain))
     )
+    found = [_guard(), _route("local", None, _Action(cluster=cluster))]
     message = route_pb2.RouteConfiguration(
         name=names.inbound_routes(port.port),
-        virtual_hosts=[_host(str(policy.primary), [_route("local", None, _Action(cluster=cluster))])],
+        virtual_hosts=[_host(str(policy.primary), found)],
         typed_per_filter_config={HTTP_RBAC: packed(per_route)},
     )
     return encode(message, frozenset({reference(CLUSTER, cluster)}))
@@ -52,6 +59,19 @@ def outbound(service: OutboundService) -> Resource:
         name=names.outbound_routes(service), virtual_hosts=[_host(str(service.service), found)]
     )
     return encode(message, frozenset(references))
+
+
+def _guard() -> _Route:
+    """Refuse paths that an application might read as others than the rules do.
+
+    Where escaped slashes are kept, dot segments beside one have not been resolved. It stands at every port:
+    a connection that began while they were kept keeps them until its filter chain has drained.
+    """
+    return _Route(
+        name="escaped-dot-segment",
+        match=route_components_pb2.RouteMatch(safe_regex=rbac.full_match(_DOT_SEGMENT).safe_regex),
+        direct_response=route_components_pb2.DirectResponseAction(status=400),
+    )
 
 
 def _outbound_route(name: str, match: HTTPMatch | None, route: OutboundRoute) -> _Route:

@@ -11,6 +11,7 @@ from functools import partial
 
 from catalog.provenance import Admitting, AllInbound, AllOutbound, Application, Calls, MeshWide, Reached
 from catalog.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
+from mesh.service import EscapedSlashes
 from mesh.workload import Transparent
 from sidecars.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
@@ -46,23 +47,25 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
     yield _Judged(listeners.listeners, (calling,), AllOutbound())
     for port in policy.inbound:
         if listeners.is_open(port):
-            behind = replace(port, services=(), access=OnlyRules(), listen=None)
+            bare = replace(port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT)
+            behind = replace(bare, access=OnlyRules())
             yield _Judged(clusters.application, (proxy, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
-                yield _Judged(routes.inbound, (proxy, replace(port, services=(), listen=None)), admitting)
+                yield _Judged(routes.inbound, (proxy, bare), admitting)
     for service in policy.outbound:
         if service.protocol.is_http:
             calls = Calls(service.service, service.port)
-            yield _Judged(routes.outbound, (replace(service, addresses=(), listen=()),), calls)
+            split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
+            yield _Judged(routes.outbound, (split,), calls)
     for destination in policy.destinations:
         reached = Reached(destination.service, destination.target_port)
         yield _Judged(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
         if destination.as_called:
             continue
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
-        bare = replace(destination, is_http=False, server_name="", identities=())
-        yield _Judged(endpoints.assignment, about=reached, destinations=(bare,))
+        places = replace(destination, is_http=False, server_name="", identities=())
+        yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
     if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
         yield _Judged(clusters.passthrough, about=MeshWide())
         yield _Judged(clusters.blackhole, about=MeshWide())

@@ -23,7 +23,7 @@ SERVED_BY = "x-served-by"
 async def start(name: str, bind: Bind, ends: AsyncExitStack) -> None:
     """Run all but gRPC until the exit stack ends."""
     for port in (HTTP, ADMIN):
-        runner = web.AppRunner(_web(name, port), shutdown_timeout=0.1)
+        runner = web.AppRunner(_web(name, port), shutdown_timeout=0.1, max_headers=2000)
         await runner.setup()
         ends.push_async_callback(runner.cleanup)
         await web.SockSite(runner, bind(port)).start()
@@ -51,7 +51,11 @@ def _web(name: str, port: int) -> web.Application:
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path.endswith("/ws"):
             return await _echoed(request)
-        return web.Response(text=f"{port} {request.path_qs}", headers={SERVED_BY: name})
+        headers = {SERVED_BY: name}
+        if request.path.startswith("/headers/"):
+            headers |= {f"x-{number}": "y" for number in range(int(request.path.split("/")[2]))}
+        # What came is said as it was written, not as this library reads it.
+        return web.Response(text=f"{port} {request.raw_path}", headers=headers)
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 import ssl
 from collections import Counter
@@ -41,9 +42,10 @@ async def request(
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as alone:
             return await request(url, method, headers, alone)
     try:
-        async with asyncio.timeout(_SECONDS), session.request(method, url, headers=headers) as answer:
-            text = await answer.text()
-            return Answer(answer.status, answer.headers.get(SERVED_BY, ""), text)
+        async with asyncio.timeout(_SECONDS):
+            async with session.request(method, url, headers=headers, max_headers=2000) as answer:
+                text = await answer.text()
+                return Answer(answer.status, answer.headers.get(SERVED_BY, ""), text)
     except (aiohttp.ClientError, ConnectionError):
         return NOBODY
 
@@ -93,6 +95,26 @@ async def status_over(tls: ssl.SSLContext, address: str, port: int, path: str = 
         return NOBODY
     by = [line.partition(": ")[2] for line in head.splitlines() if line.lower().startswith(SERVED_BY)]
     return Answer(int(head.split(" ")[1]), *by)
+
+
+async def raw(place: tuple[str, int], sent: str, tls: ssl.SSLContext | None = None) -> tuple[str, str]:
+    """Send bytes as they are, and return the head and the body of what comes; nothing where nothing does.
+
+    The body ends where the head says, or else with the connection.
+    """
+    try:
+        async with asyncio.timeout(_SECONDS):
+            reader, writer = await asyncio.open_connection(*place, ssl=tls)
+            try:
+                writer.write(sent.encode())
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = re.search(r"^content-length: (\d+)", head, re.IGNORECASE | re.MULTILINE)
+                body = await (reader.readexactly(int(length[1])) if length else reader.read())
+            finally:
+                writer.transport.abort()
+    except (ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
+        return "", ""
+    return head, body.decode()
 
 
 @dataclass

@@ -40,8 +40,13 @@ class PolicyMesh:
         return mesh
 
     async def enforce(self, *policy: Document, said: tuple[str, ...] = ()) -> None:
-        """Put a policy in force everywhere, it alone; its reader must say these codes."""
-        self.live.apply(yaml.safe_dump_all([*documents(), *policy]), said)
+        """Put a policy in force everywhere, it alone; its reader must say these codes.
+
+        A Service or Workload among it stands in the place of the topology's own of that name.
+        """
+        named = {(each["kind"], each["metadata"]["name"]) for each in policy}
+        kept = [each for each in documents() if (each["kind"], each["metadata"]["name"]) not in named]
+        self.live.apply(yaml.safe_dump_all([*kept, *policy]), said)
         await self.live.in_force()
 
     async def get(

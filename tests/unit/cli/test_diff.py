@@ -76,6 +76,8 @@ class Served:
             "cluster_domain": "cluster.local",
             "virtual_addresses": "240.0.0.0/8",
             "endpoint_admission": "off",
+            "headers_per_message": 1000,
+            "header_kibibytes": 64,
         }
 
     def proxies(self) -> tuple[ProxyStanding, ...]:

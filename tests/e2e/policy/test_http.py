@@ -1,0 +1,177 @@
+"""HTTP as clients and applications speak it: old versions, many headers, escaped slashes."""
+
+import asyncio
+import ssl
+
+import pytest
+
+from tests.e2e.policy.applications import ADMIN, HTTP
+from tests.e2e.policy.calls import raw
+from tests.e2e.policy.policies import ALL, EVERYTHING, Document, http, path, routes, split, target
+from tests.e2e.policy.running import PolicyMesh
+from tests.e2e.policy.topology import WORKLOADS, documents
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+OPEN = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))
+SLASHES = "meshwright.dev/escaped-slashes"
+
+
+def get(written: str) -> str:
+    """Return a request as it is sent."""
+    return f"GET {written} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+def keeping(*services: str) -> list[Document]:
+    """Return the Services of these names as they are, but that they keep escaped slashes."""
+    found = [each for each in documents() if (each["kind"], each["metadata"]["name"]) in _of(services)]
+    return [{**each, "metadata": {**each["metadata"], "annotations": {SLASHES: "keep"}}} for each in found]
+
+
+def _of(services: tuple[str, ...]) -> set[tuple[str, str]]:
+    return {("Service", each) for each in services}
+
+
+def _ways(mesh: PolicyMesh) -> tuple[tuple[tuple[str, int], ssl.SSLContext | None], ...]:
+    """Return how a client gets to v1: through its own sidecar, and past it with its certificate."""
+    past = (WORKLOADS["v1"].address, HTTP)
+    return ((mesh.place("client", "v1", 80), None), (past, mesh.certificate("client")))
+
+
+@pytest.mark.parametrize("host", ["", "Host: shop.example\r\n"], ids=["no-host", "host"])
+async def test_http_1_0(mesh: PolicyMesh, host: str) -> None:
+    """It passes both sidecars with and without a host, and the connection ends with the answer."""
+    await mesh.enforce(*OPEN)
+    head, body = await raw(mesh.place("client", "v1", 80), f"GET /old HTTP/1.0\r\n{host}\r\n")
+    assert head.startswith(("HTTP/1.0 200", "HTTP/1.1 200")), head
+    assert body == f"{HTTP} /old"
+
+
+async def test_http_1_0_that_keeps_the_connection(mesh: PolicyMesh) -> None:
+    """As ab -k does: the second request goes over the same connection."""
+    await mesh.enforce(*OPEN)
+    reader, writer = await asyncio.open_connection(*mesh.place("client", "v1", 80))
+    async with asyncio.timeout(30):
+        for _ in range(2):
+            writer.write(b"GET /again HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            assert " 200 " in head.splitlines()[0], head
+            assert "connection: keep-alive" in head
+            answer = f"{HTTP} /again".encode()
+            assert await reader.readexactly(len(answer)) == answer
+    writer.close()
+
+
+async def test_http_1_0_is_under_the_rules(mesh: PolicyMesh) -> None:
+    """What is not admitted is 403; without a host it is the service that a rule of hosts sees."""
+    named = routes("g", {"headers": [{"host": r"v1\.shop"}]})
+    await mesh.enforce(named, target("t", "shop/v1", ("shop/client",), http("g")))
+    for host, status in (("", "200"), ("Host: v1.shop\r\n", "200"), ("Host: v1.other\r\n", "403")):
+        head, _ = await raw(mesh.place("client", "v1", 80), f"GET / HTTP/1.0\r\n{host}\r\n")
+        assert head.split()[1] == status, head
+
+
+@pytest.mark.parametrize(("count", "status"), [(99, 200), (150, 200), (900, 200), (1100, 431)])
+async def test_requests_with_many_headers(mesh: PolicyMesh, count: int, status: int) -> None:
+    """They pass both sidecars up to the bound of 1000."""
+    await mesh.enforce(*OPEN)
+    many = {f"x-{number}": "y" for number in range(count)}
+    assert (await mesh.get("client", "v1", headers=many)).status == status
+
+
+@pytest.mark.parametrize(("count", "status"), [(150, 200), (900, 200), (1100, 502)])
+async def test_answers_with_many_headers(mesh: PolicyMesh, count: int, status: int) -> None:
+    """They pass both sidecars back."""
+    await mesh.enforce(*OPEN)
+    assert (await mesh.get("client", "v1", f"/headers/{count}")).status == status
+
+
+async def test_escaped_slashes_are_refused_unless_kept(mesh: PolicyMesh) -> None:
+    """And where the Service keeps them the application gets the path as it was written."""
+    written = "/projects/group%2Fname/x%5cy"
+    place = mesh.place("client", "v1-again", 81)
+    await mesh.enforce(*OPEN)
+    assert (await raw(place, get(written)))[0].startswith("HTTP/1.1 400")
+    await mesh.enforce(*OPEN, *keeping("v1-again"))
+    head, body = await raw(place, get(written))
+    assert (head.split("\r\n")[0], body) == ("HTTP/1.1 200 OK", f"{ADMIN} {written}")
+
+
+async def test_escaped_slashes_at_each_end(mesh: PolicyMesh) -> None:
+    """The Service that is called must keep them; of those that share a port at the server one is enough."""
+
+    async def status(service: str) -> str:
+        # A connection between the sidecars that began before the change ends with its next answer.
+        asked = [await raw(mesh.place("client", service, 81), get("/a%2fb")) for _ in range(2)]
+        return asked[-1][0].split(" ")[1]
+
+    apex = split("s", "root", {"v1": 1})
+    seen = []
+    for kept in (("web",), ("root",), ("root", "v1")):  # v1 is behind web too
+        await mesh.enforce(*OPEN, apex, *keeping(*kept))
+        seen.append([await status(each) for each in ("web", "v1", "root")])
+    assert seen == [["200", "400", "400"], ["400", "400", "400"], ["400", "200", "200"]]
+
+
+ESCAPES = (
+    "/books/..%2fadmin",
+    "/books/..%2Fadmin",
+    "/books/%2e%2e%2fadmin",
+    "/books/.%2e%5Cadmin",
+    "/books%2f..%2fadmin",
+    "/books/x%2f../admin",
+    "/books/x%2f..",
+    "/books/x%5c.",
+    "/books/x%2f%2E%2E%5cadmin",
+    "/books/..%2fadmin?x=1",
+    "/books/..\\..%2fadmin",
+    "/books/\N{LATIN SMALL LETTER E WITH ACUTE}/..%2fadmin",
+)
+HARMLESS = (
+    "/books/a%2fb",
+    "/books/a%2fb?x=..%2fadmin",
+    "/books/...%2fb",
+    "/books/x..%2fb",
+    "/books/%2f.b",
+    "/books/%252e%252e%252fb",
+)
+
+
+async def test_rules_are_not_bypassed_by_escaped_slashes(mesh: PolicyMesh) -> None:
+    """A path that is another one once its slashes are unescaped reaches nobody, also past the own sidecar."""
+    books = (routes("g", path("/books.*")), target("t", "shop/v1", ("shop/client",), http("g")))
+    await mesh.enforce(*books, *keeping("v1"))
+    for each in ESCAPES:
+        for place, tls in _ways(mesh):
+            head, body = await raw(place, get(each), tls)
+            assert head == "" or head.split()[1] in ("400", "403"), (each, head, body)
+    for each in HARMLESS:
+        assert (await mesh.get("client", "v1", each)).status == 200, each
+
+
+async def test_rules_judge_escaped_slashes_as_they_are_written(mesh: PolicyMesh) -> None:
+    """A kept escaped slash is none to an expression, whichever case it has."""
+    one = (routes("g", path("/books/[^/]+")), target("t", "shop/v1", ("shop/client",), http("g")))
+    await mesh.enforce(*one, *keeping("v1"))
+    seen = [
+        (await mesh.get("client", "v1", each)).status for each in ("/books/a%2Fb", "/books/a/b", "/a%2fb")
+    ]
+    assert seen == [200, 403, 403]
+
+
+async def test_an_open_connection_of_a_service_that_stops_keeping_them(mesh: PolicyMesh) -> None:
+    """It keeps them until it ends, and is no way around the rules even then."""
+    books = (routes("g", path("/books.*")), target("t", "shop/v1", ("shop/client",), http("g")))
+    await mesh.enforce(*books, *keeping("v1"))
+    place = (WORKLOADS["v1"].address, HTTP)
+    reader, writer = await asyncio.open_connection(*place, ssl=mesh.certificate("client"))
+    await mesh.enforce(*books)
+    async with asyncio.timeout(30):
+        writer.write(get("/books/..%2fadmin").encode())
+        assert (await reader.readuntil(b"\r\n")).decode() == "HTTP/1.1 400 Bad Request\r\n"
+    writer.transport.abort()
