@@ -30,6 +30,13 @@ ADS_CLUSTER: Final = "meshwright-ads"
 
 MAX_CONNECTIONS: Final = 50_000
 """Downstream connections that a proxy takes at once; Envoy warns where nothing bounds them."""
+RECONNECT_FIRST: Final = timedelta(milliseconds=500)
+RECONNECT_LONGEST: Final = timedelta(seconds=5)
+"""The bounds of the pause before a stream is tried again: doubled each time, and a random part of it taken.
+
+Envoy's own greatest is 30 s, so that after 10 s without a control plane some proxies were gone for half a
+minute. Proxies are spread over this time when a control plane comes back.
+"""
 REGEX_PROGRAM_SIZE: Final = 65_536
 """How complex a policy's expression may be for RE2; Envoy's own limit of 100 refuses ordinary ones."""
 
@@ -129,6 +136,7 @@ def _message(settings: BootstrapSettings) -> "bootstrap_v3.Bootstrap":
 def _ads(protocol: AdsProtocol) -> "core_v3.ApiConfigSource":
     from envoy_data_plane.envoy.config.core import v3 as core_v3
 
+    again = core_v3.BackoffStrategy(base_interval=RECONNECT_FIRST, max_interval=RECONNECT_LONGEST)
     match protocol:
         case AdsProtocol.DELTA:
             api_type = core_v3.ApiConfigSourceApiType.DELTA_GRPC
@@ -139,7 +147,11 @@ def _ads(protocol: AdsProtocol) -> "core_v3.ApiConfigSource":
         transport_api_version=core_v3.ApiVersion.V3,
         set_node_on_first_message_only=True,
         grpc_services=[
-            core_v3.GrpcService(envoy_grpc=core_v3.GrpcServiceEnvoyGrpc(cluster_name=ADS_CLUSTER))
+            core_v3.GrpcService(
+                envoy_grpc=core_v3.GrpcServiceEnvoyGrpc(
+                    cluster_name=ADS_CLUSTER, retry_policy=core_v3.RetryPolicy(retry_back_off=again)
+                )
+            )
         ],
     )
 

@@ -52,6 +52,14 @@ def test_the_protocol_is_a_choice(protocol: AdsProtocol, api: str) -> None:
     assert (ads["apiType"], ads["setNodeOnFirstMessageOnly"]) == (api, True)
 
 
+@pytest.mark.parametrize("protocol", AdsProtocol)
+def test_a_lost_stream_is_tried_again_within_seconds(protocol: AdsProtocol) -> None:
+    """Envoy's own pause grows to 30 s, which is how long a proxy could stay away from who is back."""
+    (service,) = made(protocol)["dynamicResources"]["adsConfig"]["grpcServices"]
+    again = service["envoyGrpc"]["retryPolicy"]["retryBackOff"]
+    assert again == {"baseInterval": "0.500s", "maxInterval": "5s"}
+
+
 @pytest.mark.parametrize(("host", "kind"), [("127.0.0.1", "STATIC"), ("ads.example", "STRICT_DNS")])
 def test_the_control_plane_is_checked(host: str, kind: str) -> None:
     """TLS 1.3 at both ends of the range, and exactly the control plane's name, whatever the host."""
