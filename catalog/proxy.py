@@ -63,6 +63,11 @@ class OnlyRules:
 
     rules: tuple[AccessRule, ...] = ()
 
+    @property
+    def admitted(self) -> tuple[ServiceIdentity, ...]:
+        """Return who is admitted to anything, sorted."""
+        return tuple(sorted({each for rule in self.rules for each in rule.principals}))
+
 
 Access = EveryoneInTheMesh | OnlyRules
 

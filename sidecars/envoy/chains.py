@@ -3,6 +3,12 @@
 A TCP connection that is open when its permission goes lives until its filter chain has drained (Envoy's
 `--drain-time-s`): network filters decide once per connection. HTTP is judged request by request.
 
+So each caller of a TCP port has a filter chain of its own, which is there as long as the caller is admitted
+and does not change when another one is, or by which rules it is: who loses permission is drained alone. The
+caller chooses the chain by the name that it asks for in TLS; the chain demands its certificate. Who says no
+such name (a proxy that is not ours), or is not among the first `OWN_CHAINS` by name, comes to the port's
+common chain, which admits the same callers and is another one whenever they are.
+
 On a TCP port the RBAC filter lists the identities that the TLS context before it has demanded already
 (`sidecars.envoy.tls`), and lets through whoever passed that. It is kept although it repeats them, at some 50
 bytes for a client: the two fail in opposite ways. A list of SANs that is empty accepts every certificate of
@@ -16,7 +22,8 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from catalog.proxy import InboundPort, OutboundService, ProxyPolicy, WeightedBackend
+from catalog.proxy import EveryoneInTheMesh, InboundPort, OutboundService, ProxyPolicy, WeightedBackend
+from mesh.identity import ServiceIdentity
 from mesh.service import EscapedSlashes, ServiceKey
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
@@ -31,6 +38,9 @@ from sidecars.envoy import access_log, names, rbac
 from sidecars.envoy.routes import HTTP_RBAC
 from sidecars.envoy.typed import OVER_ADS, Reference, packed, reference
 from xds.resource import CLUSTER, ROUTE
+
+OWN_CHAINS: Final = 256
+"""How many callers of a port have filter chains of their own: each takes memory in Envoy, for its TLS."""
 
 _HCM: Final = "envoy.filters.network.http_connection_manager"
 _EARLY_BYTES: Final = 64 * 1024
@@ -51,16 +61,18 @@ class Filters:
     references: frozenset[Reference]
 
 
-def inbound(policy: ProxyPolicy, port: InboundPort) -> Filters:
-    """Return the filters of an inbound port: its access rules, then the application."""
+def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None) -> Filters:
+    """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
     if port.protocol.is_http:
         route = names.inbound_routes(port.port)
         manager = _manager(route, policy, policy.primary, port.escaped_slashes, inbound=True)
         return Filters((manager,), frozenset({reference(ROUTE, route)}))
     cluster = names.local_cluster(policy.primary, port.port)
-    guard = network_rbac_pb2.RBAC(
-        stat_prefix=f"inbound.{port.port}.", rules=rbac.rules(port.access, policy.trust_domain)
-    )
+    if caller is None:
+        rules = rbac.rules(port.access, policy.trust_domain)
+    else:
+        rules = rbac.only(caller, policy.trust_domain)
+    guard = network_rbac_pb2.RBAC(stat_prefix=f"inbound.{port.port}.", rules=rules)
     proxy = _tcp_proxy(f"inbound.{port.port}", cluster)
     # The application is not even connected to before the handshake has shown who calls.
     # What the caller sends meanwhile waits in a buffer, whose size Envoy wants to be told.
@@ -73,6 +85,13 @@ def inbound(policy: ProxyPolicy, port: InboundPort) -> Filters:
         ),
         frozenset({reference(CLUSTER, cluster)}),
     )
+
+
+def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
+    """Return the callers that have filter chains of their own at an inbound port."""
+    if port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
+        return ()
+    return port.access.admitted[:OWN_CHAINS]
 
 
 def outbound(policy: ProxyPolicy, service: OutboundService) -> Filters:

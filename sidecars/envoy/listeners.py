@@ -1,7 +1,8 @@
 """Listeners (LDS): one for each direction in transparent interception, one per address in explicit.
 
-No two filter chains of a listener have equal matches: inbound there is one chain per port, outbound one per
-service port with addresses that the catalog gives to no other. A listener without chains is not made.
+No two filter chains of a listener have equal matches: inbound there is one chain per port, and on TCP ports
+one for each caller beside it, outbound one per service port with addresses that the catalog gives to no
+other. A listener without chains is not made.
 `enable_reuse_port` is off everywhere: two proxies on one address would share its connections in silence.
 
 In transparent interception there is one listener for each socket that a workload's rules may lead to: IPv4's
@@ -31,6 +32,7 @@ from catalog.proxy import (
     ProxyPolicy,
     SocketAddress,
 )
+from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port
 from mesh.workload import Capture
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
@@ -81,7 +83,7 @@ def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
     open_ports = [each for each in policy.inbound if is_open(each)]
     if not open_ports:
         return []
-    found = [_inbound_chain(policy, each) for each in open_ports]
+    found = [chain for each in open_ports for chain in _inbound_chains(policy, each)]
     needed = tls.references(policy).union(*(each for _, each in found))
     message = listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.INBOUND,
@@ -100,28 +102,41 @@ def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
     for port in policy.inbound:
         if port.listen is None or not is_open(port):
             continue
-        chain, needed = _inbound_chain(policy, port)
+        chains_here = list(_inbound_chains(policy, port))
         message = listener_pb2.Listener(
             name=names.listener(names.INBOUND_LISTENER, port.listen),
             address=socket_address(port.listen),
             traffic_direction=base_pb2.TrafficDirection.INBOUND,
             listener_filters=[_tls_inspector()],
-            filter_chains=[chain],
+            filter_chains=[chain for chain, _ in chains_here],
             enable_reuse_port=BoolValue(value=False),
         )
-        found.append(encode(message, tls.references(policy) | needed))
+        found.append(encode(message, tls.references(policy).union(*(each for _, each in chains_here))))
     return found
 
 
-def _inbound_chain(policy: ProxyPolicy, port: InboundPort) -> tuple[_Chain, frozenset[Reference]]:
-    filters = chains.inbound(policy, port)
+def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    """Yield the filter chains of an inbound port: that of everybody, and those of single callers."""
+    yield _inbound_chain(policy, port)
+    for caller in chains.own_chains(port):
+        yield _inbound_chain(policy, port, caller)
+
+
+def _inbound_chain(
+    policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None
+) -> tuple[_Chain, frozenset[Reference]]:
+    filters = chains.inbound(policy, port, caller)
+    name = f"inbound_{policy.primary}_{port.port}_{port.protocol}"
     match = _Match(transport_protocol="tls")
+    if caller is not None:
+        name = f"{name}_{caller}"
+        match.server_names.append(f"*.{names.caller(caller, policy.trust_domain)}")
     if policy.interception is InterceptionKind.TRANSPARENT:
         match.destination_port.CopyFrom(UInt32Value(value=port.port))
     chain = _Chain(
-        name=f"inbound_{policy.primary}_{port.port}_{port.protocol}",
+        name=name,
         filter_chain_match=match,
-        transport_socket=tls.downstream(policy, port),
+        transport_socket=tls.downstream(policy, port, caller),
         filters=filters.messages,
     )
     return chain, filters.references

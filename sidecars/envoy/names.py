@@ -1,5 +1,6 @@
 """Names of resources on the wire; where there is no reason against it, those of Open Service Mesh."""
 
+import hashlib
 from typing import Final
 
 from catalog.proxy import Destination, OutboundService, SocketAddress, WeightedBackend
@@ -55,6 +56,14 @@ def outbound_routes(service: OutboundService) -> str:
 def listener(kind: str, where: SocketAddress) -> str:
     """Return the name of a listener of explicit interception, `<kind>|<address>|<port>`."""
     return f"{kind}|{where.address}|{where.port}"
+
+
+def caller(identity: ServiceIdentity, trust_domain: TrustDomain) -> str:
+    """Return the label by which a caller of a TCP port says in TLS who it is, last in the server's name.
+
+    It proves nothing, and chooses a filter chain that demands the proof: `c` and a hash of the SPIFFE ID.
+    """
+    return f"c{hashlib.sha256(identity.spiffe_id(trust_domain).encode()).hexdigest()[:16]}"
 
 
 def service_certificate(identity: ServiceIdentity) -> str:

@@ -7,6 +7,7 @@ would not do: Envoy takes the first route that matches, and its rule alone would
 import re
 
 from catalog.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
 from mesh.policy import HTTPMatch
 from protos.envoy.config.rbac.v3 import rbac_pb2
@@ -30,6 +31,14 @@ def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
         case OnlyRules(admitted):
             policies = {str(rule.target): _policy(rule, trust_domain) for rule in admitted}
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
+    """Return rules that allow one caller everything; whichever rules admit it, they are the same."""
+    policy = rbac_pb2.Policy(
+        permissions=[rbac_pb2.Permission(any=True)], principals=[_principal(caller, trust_domain)]
+    )
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
 
 
 def header_name(name: str) -> str:
@@ -63,15 +72,13 @@ def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:
         if rule.matches is None
         else [_permission(match) for match in rule.matches]
     )
-    principals = [
-        rbac_pb2.Principal(
-            authenticated=rbac_pb2.Principal.Authenticated(
-                principal_name=string_pb2.StringMatcher(exact=identity.spiffe_id(trust_domain))
-            )
-        )
-        for identity in rule.principals
-    ]
+    principals = [_principal(each, trust_domain) for each in rule.principals]
     return rbac_pb2.Policy(permissions=permissions, principals=principals)
+
+
+def _principal(identity: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    name = string_pb2.StringMatcher(exact=identity.spiffe_id(trust_domain))
+    return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated(principal_name=name))
 
 
 def _anyone() -> rbac_pb2.Policy:

@@ -24,18 +24,19 @@ _TLS: Final = "envoy.transport_sockets.tls"
 _Matcher = common_pb2.SubjectAltNameMatcher
 
 
-def downstream(policy: ProxyPolicy, port: InboundPort) -> base_pb2.TransportSocket:
+def downstream(
+    policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None
+) -> base_pb2.TransportSocket:
     """Return what an inbound port demands of its caller: a certificate with a SPIFFE ID of the mesh.
 
-    On a TCP port under rules only the SPIFFE IDs that some rule admits pass the handshake. Envoy's network
-    RBAC filter is not enough there: it decides on the caller's first byte, and by then a server that speaks
-    first has answered. On HTTP ports any ID of the trust domain passes and each request is judged.
+    On a TCP port under rules only the SPIFFE IDs that some rule admits pass the handshake, and only that of
+    `caller` where the filter chain is one caller's. Envoy's network RBAC filter is not enough there: it
+    decides on the caller's first byte, and by then a server that speaks first has answered. On HTTP ports
+    any ID of the trust domain passes and each request is judged.
     """
     accepted = _any_of(policy.trust_domain)
     if not port.protocol.is_http and not isinstance(port.access, EveryoneInTheMesh):
-        accepted = _exactly(
-            policy.trust_domain, {each for rule in port.access.rules for each in rule.principals}
-        )
+        accepted = _exactly(policy.trust_domain, port.access.admitted if caller is None else (caller,))
     context = tls_pb2.DownstreamTlsContext(
         common_tls_context=_common(policy, accepted),
         require_client_certificate=BoolValue(value=True),
@@ -44,10 +45,16 @@ def downstream(policy: ProxyPolicy, port: InboundPort) -> base_pb2.TransportSock
 
 
 def upstream(policy: ProxyPolicy, destination: Destination) -> base_pb2.TransportSocket:
-    """Return what a caller demands of a destination: exactly one of the identities expected there."""
+    """Return what a caller demands of a destination: exactly one of the identities expected there.
+
+    On a TCP port it says which caller it is, by which the server chooses a filter chain.
+    """
+    name = destination.server_name
+    if not destination.is_http:
+        name = f"{name}.{names.caller(policy.identity, policy.trust_domain)}"
     context = tls_pb2.UpstreamTlsContext(
         common_tls_context=_common(policy, _exactly(policy.trust_domain, destination.identities)),
-        sni=destination.server_name,
+        sni=name,
     )
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 

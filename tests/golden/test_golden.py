@@ -66,7 +66,8 @@ def test_no_two_filter_chains_match_alike(case: str) -> None:
                 match = chain.get("filterChainMatch", {})
                 prefixes = [each["addressPrefix"] for each in match.get("prefixRanges", [])] or [""]
                 for prefix in prefixes:
-                    key = (match.get("destinationPort"), prefix, match.get("transportProtocol"))
+                    asked = tuple(match.get("serverNames", ()))
+                    key = (match.get("destinationPort"), prefix, match.get("transportProtocol"), asked)
                     assert key not in seen, (resource.name, key)
                     seen.add(key)
 

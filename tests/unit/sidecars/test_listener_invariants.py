@@ -97,7 +97,8 @@ def _equal_matches(made: tuple[Resource, ...]) -> Iterator[str]:
             match = chain.filter_chain_match
             ranges = [f"{ip_address(it.address_prefix)}/{it.prefix_len.value}" for it in match.prefix_ranges]
             for each in ranges or ["any"]:
-                found = (match.destination_port.value, each, match.transport_protocol)
+                protocol, callers = match.transport_protocol, tuple(match.server_names)
+                found = (match.destination_port.value, each, protocol, callers)
                 if found in seen:
                     yield f"two filter chains of {listener.name} match {found}"
                 seen.add(found)

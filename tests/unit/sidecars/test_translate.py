@@ -35,6 +35,7 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from sidecars.envoy import rbac
+from sidecars.envoy.chains import OWN_CHAINS
 from sidecars.envoy.translate import resources
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 
@@ -42,6 +43,7 @@ DEFAULT = Namespace("default")
 SHOP = ServiceKey(DEFAULT, ServiceName("shop"))
 BUYER = ServiceIdentity(DEFAULT, ServiceAccountName("buyer"))
 KEY = PolicyKey(DEFAULT, "target")
+CHAIN = "inbound_default/shop_8080_tcp"
 MESSAGES: dict[str, type[Message]] = {
     LISTENER: listener_pb2.Listener,
     ROUTE: route_pb2.RouteConfiguration,
@@ -126,17 +128,59 @@ def test_a_tcp_port_names_who_is_admitted_twice() -> None:
     """In the handshake and in the rules behind it: a mistake in one of the lists opens nothing."""
     other = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
     rules = (AccessRule(KEY, (BUYER, other)), AccessRule(PolicyKey(DEFAULT, "u"), (BUYER,)))
-    (chain,) = only(policy(inbound=(inbound(OnlyRules(rules), Protocol.TCP),)), LISTENER)["filterChains"]
-    demanded = chain["transportSocket"]["typedConfig"]["commonTlsContext"]["combinedValidationContext"]
-    sans = demanded["defaultValidationContext"]["matchTypedSubjectAltNames"]
-    policies = chain["filters"][0]["typedConfig"]["rules"]["policies"].values()
-    admitted = {
-        principal["authenticated"]["principalName"]["exact"]
-        for each in policies
-        for principal in each["principals"]
-    }
-    assert [each["matcher"]["exact"] for each in sans] == sorted(admitted)
-    assert len(admitted) == 2
+    both = [f"spiffe://cluster.local/ns/default/sa/{each}" for each in ("buyer", "clerk")]
+    for demanded, admitted in tcp_chains(*rules).values():
+        assert demanded == admitted
+    assert [demanded for demanded, _ in tcp_chains(*rules).values()] == [both, both[:1], both[1:]]
+
+
+def test_a_caller_s_chain_is_there_while_it_is_admitted_and_never_another() -> None:
+    """Whoever else is admitted, and by which rules: so nobody's connections end but those of who is not."""
+    clerk, guest = (ServiceIdentity(DEFAULT, ServiceAccountName(each)) for each in ("clerk", "guest"))
+    other = PolicyKey(DEFAULT, "u")
+    changes = (
+        (AccessRule(KEY, (BUYER,)),),
+        (AccessRule(KEY, (BUYER, clerk)),),
+        (AccessRule(KEY, (BUYER, clerk)), AccessRule(other, (BUYER, guest))),
+        (AccessRule(other, (BUYER, guest)),),
+    )
+    mine = f"{CHAIN}_{BUYER}"
+    made = [{each["name"]: each for each in tcp_listener(*rules)["filterChains"]} for rules in changes]
+    assert all(found[mine] == made[0][mine] for found in made)
+    assert [sorted(found) for found in made] == [
+        sorted([CHAIN, mine, *(f"{CHAIN}_{each}" for each in more)])
+        for more in ((), (clerk,), (clerk, guest), (guest,))
+    ]
+
+
+def test_how_many_callers_have_chains_of_their_own() -> None:
+    """The first by name; the others share the common one, which admits all."""
+    accounts = (ServiceAccountName(f"c{number:04}") for number in range(OWN_CHAINS + 2))
+    callers = [ServiceIdentity(DEFAULT, each) for each in accounts]
+    found = tcp_chains(AccessRule(KEY, tuple(reversed(callers))))
+    assert list(found) == [CHAIN, *(f"{CHAIN}_{each}" for each in callers[:OWN_CHAINS])]
+    assert len(found[CHAIN][0]) == OWN_CHAINS + 2
+
+
+def tcp_listener(*rules: AccessRule) -> dict[str, Any]:
+    """Return the listener of a TCP port under rules."""
+    return only(policy(inbound=(inbound(OnlyRules(rules), Protocol.TCP),)), LISTENER)
+
+
+def tcp_chains(*rules: AccessRule) -> dict[str, tuple[list[str], list[str]]]:
+    """Return, by chain of a TCP port, whom the handshake lets in and whom the rules behind it admit."""
+    found = {}
+    for chain in tcp_listener(*rules)["filterChains"]:
+        context = chain["transportSocket"]["typedConfig"]["commonTlsContext"]["combinedValidationContext"]
+        sans = context["defaultValidationContext"]["matchTypedSubjectAltNames"]
+        policies = chain["filters"][0]["typedConfig"]["rules"]["policies"].values()
+        admitted = {
+            principal["authenticated"]["principalName"]["exact"]
+            for each in policies
+            for principal in each["principals"]
+        }
+        found[chain["name"]] = ([each["matcher"]["exact"] for each in sans], sorted(admitted))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -178,7 +222,7 @@ def _at(listener: dict[str, Any]) -> str:
 
 def sans(found: ProxyPolicy) -> list[dict[str, Any]]:
     """Return the names that the inbound TLS context accepts."""
-    (chain,) = only(found, LISTENER)["filterChains"]
+    chain, *_ = only(found, LISTENER)["filterChains"]
     context = chain["transportSocket"]["typedConfig"]
     assert context["requireClientCertificate"] is True
     validation = context["commonTlsContext"]["combinedValidationContext"]["defaultValidationContext"]
@@ -202,7 +246,7 @@ def test_a_caller_never_accepts_just_anyone(identities: tuple[ServiceIdentity, .
     """Without an expected identity the cluster accepts one that nobody has, not every certificate."""
     wanted = Destination(SHOP, "8080", True, "shop.default.svc.cluster.local", identities, ())
     tls = only(policy(destinations=(wanted,)), CLUSTER)["transportSocket"]["typedConfig"]
-    assert tls["sni"] == "shop.default.svc.cluster.local"
+    assert tls["sni"] == "shop.default.svc.cluster.local"  # on a TCP port it says who calls as well
     common = tls["commonTlsContext"]
     assert common["tlsParams"] == {
         "tlsMinimumProtocolVersion": "TLSv1_2",

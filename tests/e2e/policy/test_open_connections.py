@@ -1,0 +1,199 @@
+"""Connections that are open when policy changes: who loses permission is ended, nobody else.
+
+The drain time of these Envoys is a second, so that what would end has ended soon.
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Self
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, ServiceAccountName
+from sidecars.envoy import names
+from tests.e2e.policy import applications
+from tests.e2e.policy.applications import ECHO, GREETER, HTTP
+from tests.e2e.policy.policies import Document, ports, target, tcp
+from tests.e2e.policy.running import bound
+from tests.golden.live import TRUST_DOMAIN, LiveMesh, envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+NET = f"127.{100 + os.getpid() % 50}.{os.getpid() // 50 % 250}"
+SERVER, APPLICATION = f"{NET}.1", f"{NET}.2"
+CLIENTS = {"ann": f"{NET}.3", "bob": f"{NET}.4"}
+PORTS = {ECHO: "tcp", GREETER: "tcp-server-first", HTTP: "http"}
+GREETING = "server speaks first\n"
+
+
+def documents() -> list[Document]:
+    """Return a server with three ports, and two clients that offer them at their own addresses."""
+    offered = [{"port": port, "name": f"p{port}", "appProtocol": said} for port, said in PORTS.items()]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "server", "namespace": "shop"},
+            "spec": {"selector": {"app": "server"}, "ports": offered},
+        },
+        _workload("server", SERVER, {"applicationAddress": APPLICATION}, app="server"),
+        *(_workload(name, address, {"upstreams": _upstreams(address)}) for name, address in CLIENTS.items()),
+    ]
+
+
+def _workload(name: str, address: str, spec: Document, **labels: str) -> Document:
+    return {
+        "apiVersion": "meshwright.dev/v1alpha1",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "shop", "labels": labels},
+        "spec": {"address": address, "serviceAccount": name, "uuid": name, **spec},
+    }
+
+
+def _upstreams(address: str) -> list[Document]:
+    return [{"service": "server.shop", "port": port, "address": address, "localPort": port} for port in PORTS]
+
+
+def admitting(*clients: str, name: str = "t", port: int = ECHO) -> tuple[Document, Document]:
+    """Return a policy that admits clients to a TCP port."""
+    accounts = tuple(f"shop/{each}" for each in clients)
+    return ports(f"{name}-ports", port), target(name, "shop/server", accounts, tcp(f"{name}-ports"))
+
+
+@dataclass
+class Line:
+    """An open connection to an application that answers line by line."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def echoes(self) -> bool:
+        """Say whether it is answered."""
+        try:
+            async with asyncio.timeout(30):
+                self.writer.write(b"hello\n")
+                return await self.reader.readline() == b"server: hello\n"
+        except ConnectionError:
+            return False
+
+    async def ended(self) -> None:
+        """Wait for its end, which comes by itself."""
+        async with asyncio.timeout(30):
+            try:
+                assert await self.reader.read() == b""
+            except ConnectionError:
+                return
+
+
+@dataclass
+class Changing:
+    """The mesh, whose policy changes under open connections."""
+
+    live: LiveMesh
+    ends: AsyncExitStack
+    lines: list[Line] = field(default_factory=list)
+
+    @classmethod
+    async def start(cls, live: LiveMesh, ends: AsyncExitStack) -> Self:
+        """Start application and Envoys."""
+        await applications.start("server", partial(bound, APPLICATION), ends)
+        for name in ("server", *CLIENTS):
+            await live.envoy(name, drain_seconds=1)
+        return cls(live, ends)
+
+    async def enforce(self, *policy: Document) -> None:
+        """Put a policy in force everywhere, it alone."""
+        self.live.apply(yaml.safe_dump_all([*documents(), *policy]))
+        await self.live.in_force()
+
+    async def through(self, client: str, port: int = ECHO) -> Line:
+        """Connect through a client's sidecar."""
+        return self._kept(await asyncio.open_connection(CLIENTS[client], port))
+
+    async def past(self, client: str, port: int = ECHO, named: str | None = None) -> Line:
+        """Connect past the client's sidecar with its certificate, asking for a name in TLS, or for none."""
+        tls = self.live.client("shop", client)
+        return self._kept(await asyncio.open_connection(SERVER, port, ssl=tls, server_hostname=named or ""))
+
+    def _kept(self, opened: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> Line:
+        self.ends.callback(opened[1].transport.abort)
+        self.lines.append(Line(*opened))
+        return self.lines[-1]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Changing]:
+    """A server and two clients in explicit interception; in the end no Envoy has complained."""
+    async with AsyncExitStack() as ends:
+        live = await LiveMesh.start(tmp_path_factory.mktemp("open"), yaml.safe_dump_all(documents()), ends)
+        yield await Changing.start(live, ends)
+        assert await live.complaints() == ""
+
+
+def asked_for(client: str) -> str:
+    """Return the name that a client's sidecar asks for when it calls the server."""
+    identity = ServiceIdentity(Namespace("shop"), ServiceAccountName(client))
+    return f"server.shop.svc.cluster.local.{names.caller(identity, TRUST_DOMAIN)}"
+
+
+async def test_admitting_one_more_ends_nobody(mesh: Changing) -> None:
+    """A client is admitted, another rule is added, one of two goes: who may still call is not disturbed."""
+    await mesh.enforce(*admitting("ann"))
+    ann = await mesh.through("ann")
+    assert await ann.echoes()
+    for policy in (
+        admitting("ann", "bob"),
+        (*admitting("ann", "bob"), *admitting("ann", name="again")),
+        admitting("ann", name="again"),
+    ):
+        # A stranger to filter chains of callers is drained: with it, whatever else is.
+        common = await mesh.past("ann")
+        assert await common.echoes()
+        await mesh.enforce(*policy)
+        await common.ended()
+        assert await ann.echoes()
+
+
+async def test_only_who_loses_permission_is_ended(mesh: Changing) -> None:
+    """After the drain time, at the server too, where a client goes past its own sidecar."""
+    await mesh.enforce(*admitting("ann", "bob"))
+    ann, past, bob = (
+        await mesh.through("ann"),
+        await mesh.past("ann", named=asked_for("ann")),
+        await mesh.through("bob"),
+    )
+    assert [await each.echoes() for each in (ann, past, bob)] == [True] * 3
+    await mesh.enforce(*admitting("bob"))
+    await ann.ended()
+    await past.ended()
+    assert await bob.echoes()
+    assert await (await mesh.through("bob")).echoes()
+
+
+@pytest.mark.parametrize("port", [ECHO, GREETER])
+async def test_another_s_name_opens_nothing(mesh: Changing, port: int) -> None:
+    """Who asks for the name of a caller that is admitted must be that caller: not one byte is answered."""
+    await mesh.enforce(*admitting("bob", port=port))
+    for named in (asked_for("bob"), asked_for("ann"), "server.shop", None):
+        with pytest.raises((ConnectionError, ssl.SSLError)):
+            line = await mesh.past("ann", port, named)
+            line.writer.write(b"hello\n")
+            async with asyncio.timeout(30):
+                assert await line.reader.read() == b""
+            raise ConnectionResetError
+    bob = await mesh.past("bob", port, asked_for("bob"))
+    if port == GREETER:
+        assert await bob.reader.readline() == GREETING.encode()
+    assert await bob.echoes()
