@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from catalog.closed import closed
 from catalog.destinations import destinations, with_endpoints
 from catalog.groups import GroupKey
 from catalog.inbound import inbound_ports
@@ -32,6 +33,7 @@ def outline(view: View, group: GroupKey) -> ProxyPolicy:
     """
     outbound = outbound_services(view, group)
     kind = interception_kind(group)
+    egress = view.config.egress and kind is InterceptionKind.TRANSPARENT
     return ProxyPolicy(
         identity=group.identity,
         primary=group.primary,
@@ -41,7 +43,8 @@ def outline(view: View, group: GroupKey) -> ProxyPolicy:
         inbound=inbound_ports(view, group),
         outbound=outbound,
         destinations=destinations(view, group.identity, outbound),
-        egress=view.config.egress and kind is InterceptionKind.TRANSPARENT,
+        egress=egress,
+        closed=closed(view, outbound) if egress else (),
         transparent=_transparent(group),
         headers=view.settings.headers,
     )

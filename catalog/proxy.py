@@ -160,8 +160,8 @@ class Destination:
 class ProxyPolicy:
     """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
 
-    `egress`: calls to unknown destinations pass; `transparent`: how connections are led to the proxy (both in
-    transparent interception only).
+    `egress`: calls to unknown destinations pass, but to those in `closed`; `transparent`: how connections are
+    led to the proxy (all three in transparent interception only).
     """
 
     identity: ServiceIdentity
@@ -173,5 +173,6 @@ class ProxyPolicy:
     outbound: tuple[OutboundService, ...]
     destinations: tuple[Destination, ...]
     egress: bool = False
+    closed: tuple[SocketAddress, ...] = ()
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)

@@ -7,7 +7,7 @@ what had looked at it (see the package incremental).
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final, Self, TypeVar
 
-from catalog import addresses, backing, conflicts, groups, index, openness
+from catalog import addresses, backing, closed, conflicts, groups, index, openness
 from catalog.edits import Edits, Known, difference
 from catalog.lookups import First, Found, Grouped
 from catalog.settings import DEFAULT_TRUST_DOMAIN, MeshSettings
@@ -64,6 +64,7 @@ class View:
         self.virtual_addresses = Found(self.services, lambda key: addresses.virtual_address(self, key))
         self._config = Firewall(graph, _config, self)
         self._open = Firewall(graph, openness.openness, self)
+        self.addresses = Firewall(graph, closed.addresses, self)
         graph.apply([self._settings.set(_HERE, settings)])
 
     def _services(self, graph: Graph) -> None:

@@ -81,7 +81,7 @@ def passthrough() -> Resource:
 
 
 def blackhole() -> Resource:
-    """Return a cluster without endpoints: calls that would come back to the proxy itself end here."""
+    """Return a cluster without endpoints: calls with nowhere to go end here, at once."""
     return encode(
         _Cluster(
             name=names.BLACKHOLE_CLUSTER,

@@ -161,7 +161,8 @@ def _outbound_listener(policy: ProxyPolicy, at: _Socket) -> Resource | None:
     if policy.egress:
         out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
-        found.append((_loop_chain(), frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})))
+        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})
+        found += [(chain, nowhere) for chain in (_loop_chain(), *_closed_chains(policy, family))]
         found.append((default, out.references))
     if not found:
         return None
@@ -232,6 +233,26 @@ def _loop_chain() -> _Chain:
         filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
         filters=chains.to_cluster("loop", names.BLACKHOLE_CLUSTER).messages,
     )
+
+
+def _closed_chains(policy: ProxyPolicy, family: int) -> Iterator[_Chain]:
+    """Yield, by port, what ends calls to the mesh's services that the workload may not call.
+
+    A port that stands in any chain is matched before addresses are, so that a chain for all ports would not
+    be looked at.
+    """
+    by_port: dict[Port, list[IpAddress]] = {}
+    for each in policy.closed:
+        if ip_address(each.address).version == family:
+            by_port.setdefault(each.port, []).append(each.address)
+    for port, addresses in sorted(by_port.items()):
+        yield _Chain(
+            name=f"{names.CLOSED_CHAIN}_{port}",
+            filter_chain_match=_Match(
+                destination_port=UInt32Value(value=port), prefix_ranges=map(_single, addresses)
+            ),
+            filters=chains.to_cluster("closed", names.BLACKHOLE_CLUSTER).messages,
+        )
 
 
 def _single(address: IpAddress) -> address_pb2.CidrRange:

@@ -15,6 +15,7 @@ OUTBOUND_LISTENER: Final = "outbound-listener"
 PASSTHROUGH_CLUSTER: Final = "passthrough-outbound"
 BLACKHOLE_CLUSTER: Final = "blackhole-outbound"
 EGRESS_CHAIN: Final = "outbound-egress-filter-chain"
+CLOSED_CHAIN: Final = "outbound-closed-filter-chain"
 LOOP_CHAIN: Final = "outbound-loop-filter-chain"
 
 OUTBOUND_PORT: Final = Port(layout.OUTBOUND_PORT)

@@ -38,11 +38,12 @@ def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
 
 
 def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
-    proxy = replace(policy, inbound=(), outbound=(), destinations=(), transparent=Transparent())
+    proxy = replace(policy, inbound=(), outbound=(), destinations=(), closed=(), transparent=Transparent())
     inbound, outbound = map(_port_of_listener, policy.inbound), map(_service_of_listener, policy.outbound)
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     called = replace(proxy, inbound=tuple(inbound), egress=False, transparent=policy.transparent)
-    calling = replace(proxy, outbound=tuple(outbound), transparent=Transparent(ipv6=policy.transparent.ipv6))
+    family = Transparent(ipv6=policy.transparent.ipv6)
+    calling = replace(proxy, outbound=tuple(outbound), closed=policy.closed, transparent=family)
     yield _Judged(listeners.listeners, (called,), AllInbound())
     yield _Judged(listeners.listeners, (calling,), AllOutbound())
     for port in policy.inbound:

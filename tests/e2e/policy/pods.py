@@ -45,6 +45,7 @@ def documents() -> list[Document]:
         _service("nodes", "None", {"port": 80, "targetPort": "web", "name": "http-web"}, peers),
         _service("api", API, {"port": 80, "targetPort": HTTP, "name": "http-web"}),
         _service("db", DB, {"port": DATABASE, "name": "db"}),
+        _apex(),
         _pod("client", "client"),
         *(_pod(name, "rogue" if name == NODES[-1] else "node", node="yes") for name in NODES),
     ]
@@ -57,6 +58,12 @@ def _service(name: str, address: str, *ports: Document) -> Document:
         "metadata": {"name": name, "namespace": "shop"},
         "spec": {"clusterIP": address, "selector": {"node": "yes"}, "ports": list(ports)},
     }
+
+
+def _apex() -> Document:
+    """Return a Service that nobody is behind, and that has no address of its own."""
+    made = _service("apex", "", {"port": 80, "name": "http-web"}, {"port": DATABASE, "name": "db"})
+    return {**made, "spec": {"ports": made["spec"]["ports"]}}
 
 
 def _pod(name: str, account: str, **labels: str) -> Document:

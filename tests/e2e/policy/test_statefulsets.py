@@ -109,6 +109,25 @@ async def test_egress(pods: Pods) -> None:
     assert (await pods.get("client", address(pods, MEMBERS[0]), HTTP)).by == MEMBERS[0]
 
 
+async def test_egress_does_not_carry_what_is_not_allowed(pods: Pods) -> None:
+    """A call to a service of the mesh ends in the client's sidecar at once, and goes on to nowhere."""
+    out = "cluster.passthrough-outbound.upstream_cx_total"
+    egress = config(traffic={"enableEgress": True})
+    await pods.enforce(egress)
+    before = await pods.live.stat("client", out)
+    (virtual,) = pods.resolve("apex.shop")
+    for at, port in ((API, 80), (DB, DATABASE), (virtual, 80), (virtual, DATABASE)):
+        assert await pods.get("client", at, port) == NOBODY
+        assert await pods.hello("client", at, port, first=True) == CLOSED
+    assert await pods.live.stat("client", out) == before
+    assert (await pods.get("client", OUTSIDE, HTTP)).by == "outside"
+    assert await pods.live.stat("client", out) == before + 1
+    await pods.enforce(*OPEN, egress)
+    assert (await pods.get("client", API)).status == 200
+    assert (await pods.hello("client", DB, DATABASE, first=True)).endswith(": hello\n")
+    assert await pods.live.stat("client", out) == before + 1
+
+
 async def test_who_is_not_in_the_mesh_is_not_served(pods: Pods) -> None:
     """A machine without a sidecar on the same network gets no answer from a pod, permissive or not."""
     for policy in (OPEN, (*OPEN, PERMISSIVE)):
