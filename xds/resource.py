@@ -8,6 +8,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
 from xds.references import references
+from xds.renewal import Renewal
 from xds.type_urls import (
     CLUSTER,
     ENDPOINT,
@@ -49,7 +50,8 @@ class Resource:
     resource to work. An `on_demand` resource is sent to who asks for its name, and is not part of a
     wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
     keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
-    nor kept. `recipe` is for whoever made it, to make it otherwise. None of the five enters the version.
+    nor kept. `recipe` is for whoever made it, to make it otherwise; `renewal`: see the module of that name.
+    None of the six enters the version.
     """
 
     type_url: TypeUrl
@@ -61,6 +63,7 @@ class Resource:
     ttl_seconds: float | None = field(default=None, compare=False)
     secret: bool = field(default=False, compare=False)
     recipe: object = field(default=None, repr=False, compare=False)
+    renewal: Renewal | None = field(default=None, repr=False, compare=False)
 
 
 def encode(
@@ -69,6 +72,7 @@ def encode(
     *,
     on_demand: bool = False,
     ttl_seconds: float | None = None,
+    renewal: Renewal | None = None,
 ) -> Resource:
     """Encode a resource message (Listener, Cluster, ...) deterministically.
 
@@ -87,4 +91,14 @@ def encode(
     )
     version = Version(hashlib.sha256(body).hexdigest()[:16])
     secret = type_url == SECRET
-    return Resource(type_url, ResourceName(name), version, body, refers_to, on_demand, ttl_seconds, secret)
+    return Resource(
+        type_url,
+        ResourceName(name),
+        version,
+        body,
+        refers_to,
+        on_demand,
+        ttl_seconds,
+        secret,
+        renewal=renewal,
+    )

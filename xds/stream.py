@@ -7,9 +7,11 @@ and secrets; when the clusters are warm, listeners and routes; when those are in
 
 import abc
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Final
 
+from xds import renewal
 from xds.channel import Channel
 from xds.names import NO_NAMES, joined, without
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
@@ -17,6 +19,7 @@ from xds.snapshot import Snapshot, version_of
 from xds.subscription import FULL_STATE, Subscription
 from xds.wire import DeltaRequest, Nonce, Request, Response
 
+_AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
 
@@ -33,6 +36,8 @@ class Stream(abc.ABC):
         self._nonces = itertools.count(1)
         self._released: frozenset[Nonce] = frozenset()
         self._others: list[Channel] = []
+        self._renewing = renewal.NOTHING
+        self._interim: Nonce | None = None
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -59,7 +64,7 @@ class Stream(abc.ABC):
             return False
         news = any(c.has_news for c in self._present(_SWITCH)) or self._listeners_gone()
         removals = any(c.has_removals for c in self._channels.values())
-        return (news and self._is_closed((CLUSTER,))) or (
+        return (news and (self._is_closed((CLUSTER,)) or self._awaits_interim())) or (
             removals and self._is_closed((CLUSTER, LISTENER, ROUTE))
         )
 
@@ -80,6 +85,8 @@ class Stream(abc.ABC):
             for type_url, names in snapshot.changed_since(old).items():
                 if (touched := self._channels.get(type_url)) is not None:
                     touched.touch(names, old, snapshot)
+            if LISTENER in self._channels:
+                self._renew(renewal.narrowed(old, snapshot))
         return self._flush()
 
     def on_deadline(self) -> list[Response]:
@@ -165,6 +172,8 @@ class Stream(abc.ABC):
     def _switch(self, snapshot: Snapshot) -> list[Response]:
         responses = []
         for channel in self._present(_SWITCH):
+            if channel.type_url == LISTENER and self._awaits_interim():
+                continue
             response = self._news(channel, snapshot)[0] if channel.has_news else None
             if response is None and channel.type_url == LISTENER and channel.has_removals:
                 response = self._removals(channel, snapshot)
@@ -186,6 +195,33 @@ class Stream(abc.ABC):
         referred = (reference for cluster in clusters for reference in cluster.references)
         names = {name for type_url, name in referred if type_url == ENDPOINT}
         endpoints.must = joined(endpoints.must, filter(endpoints.subscription.wants, names))
+
+    def _renew(self, routes: frozenset[ResourceName]) -> None:
+        """O11: have listeners drained that refer to route configurations which permit less than they did."""
+        listeners = self._channels.get(LISTENER)
+        if not routes or listeners is None or self._snapshot is None:
+            return
+        found = renewal.referring(self._snapshot, routes, listeners.held)
+        self._renewing = renewal.together(self._renewing, found)
+        listeners.must = joined(listeners.must, found)
+
+    def _interims(self, channel: Channel, snapshot: Snapshot) -> Mapping[ResourceName, Resource]:
+        """Return what is sent now in the place of listeners, which come as they are when it is answered."""
+        if channel.type_url != LISTENER or not self._renewing:
+            return {}
+        found = renewal.interims(snapshot, self._renewing)
+        self._renewing = renewal.NOTHING
+        channel.held.update((name, each.version) for name, each in found.items())
+        channel.dirty = joined(channel.dirty, found)
+        return found
+
+    def _awaits_interim(self) -> bool:
+        """Say whether the client has not answered the interim form of a listener."""
+        return (
+            self._interim is not None
+            and self._interim in self._channels[LISTENER].unanswered
+            and self._interim not in self._released
+        )
 
     def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
         """Say whether the client owes an answer that the next step has to wait for (O2, O5)."""
@@ -238,13 +274,18 @@ class AdsStream(Stream):
             return self._respond(channel, snapshot.version(channel.type_url), news), changed
         if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
             channel.take_removals()
-        return self._full(channel, snapshot), changed
+        interims = self._interims(channel, snapshot)
+        response = self._full(channel, snapshot, interims)
+        self._interim = response.nonce if interims else self._interim
+        return response, changed
 
     def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
         channel.take_removals()
         return self._full(channel, snapshot) if channel.type_url in FULL_STATE else None
 
-    def _full(self, channel: Channel, snapshot: Snapshot) -> Response:
+    def _full(
+        self, channel: Channel, snapshot: Snapshot, interims: Mapping[ResourceName, Resource] = _AS_IT_IS
+    ) -> Response:
         """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
         listed = snapshot.visible(channel.type_url)
         if channel.subscription.names or not channel.subscription.wildcard:
@@ -253,8 +294,9 @@ class AdsStream(Stream):
                 for resource in snapshot.ordered(channel.type_url)
                 if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
             )
-        if not channel.retired:
+        if not (channel.retired or interims):
             return self._respond(channel, snapshot.version(channel.type_url), listed)
+        listed = tuple(interims.get(each.name, each) for each in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
         return self._respond(channel, version_of(listed), listed)
 
@@ -313,13 +355,24 @@ class DeltaStream(Stream):
             channel.dirty = joined(channel.dirty, asked & channel.held.keys())
         if self._snapshot is not None:
             self._find_gone(channel, self._snapshot)
+            self._renew_unknown(channel, self._snapshot)
 
     def _begin(self, channel: Channel) -> None:
         if self._snapshot is None:
             return
         channel.dirty = joined(channel.dirty, self._wanted(channel))
         self._find_gone(channel, self._snapshot)
+        self._renew_unknown(channel, self._snapshot)
         self._look_for_absent(channel)
+
+    def _renew_unknown(self, channel: Channel, snapshot: Snapshot) -> None:
+        """O11: what a client has that comes back with other rules permits is not known: take it for more."""
+        if channel.type_url == ROUTE:
+            now = snapshot.resources(ROUTE)
+            other = (
+                name for name, version in channel.held.items() if name in now and now[name].version != version
+            )
+            self._renew(frozenset(name for name in other if now[name].renewal is not None))
 
     def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
         channel.gone = joined(channel.gone, channel.held.keys() - snapshot.resources(channel.type_url).keys())
@@ -350,9 +403,12 @@ class DeltaStream(Stream):
         removed = channel.take_removals() if channel.type_url == LISTENER else []
         if not (news or absent or removed or owed):
             return None, []
+        interims = self._interims(channel, snapshot)
+        news = [interims.get(each.name, each) for each in news] if interims else news
         response = self._respond(
             channel, snapshot.version(channel.type_url), news, sorted({*absent, *removed})
         )
+        self._interim = response.nonce if interims else self._interim
         return response, changed
 
     def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:

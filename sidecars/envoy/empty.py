@@ -3,6 +3,7 @@
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.route.v3 import route_pb2
+from sidecars.envoy.renewal import RENEWAL
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, Reference, Resource, encode
 
 
@@ -14,7 +15,7 @@ def empty(key: Reference) -> Resource | None:
     """
     type_url, name = key
     if type_url == ROUTE:
-        return encode(route_pb2.RouteConfiguration(name=name))
+        return encode(route_pb2.RouteConfiguration(name=name), renewal=RENEWAL)
     if type_url == ENDPOINT:
         return encode(endpoint_pb2.ClusterLoadAssignment(cluster_name=name))
     if type_url == CLUSTER:

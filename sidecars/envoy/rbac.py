@@ -27,7 +27,8 @@ def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
     """Return the rules of one port. They allow what some rule admits; without rules, nothing."""
     match access:
         case EveryoneInTheMesh():
-            policies = {PERMISSIVE: _anyone()}
+            everything = rbac_pb2.Permission(any=True)
+            policies = {PERMISSIVE: rbac_pb2.Policy(permissions=[everything], principals=[anyone()])}
         case OnlyRules(admitted):
             policies = {str(rule.target): _policy(rule, trust_domain) for rule in admitted}
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
@@ -39,6 +40,11 @@ def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
         permissions=[rbac_pb2.Permission(any=True)], principals=[_principal(caller, trust_domain)]
     )
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies={str(caller): policy})
+
+
+def anyone() -> rbac_pb2.Principal:
+    """Return everybody who has shown a certificate."""
+    return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
 
 
 def header_name(name: str) -> str:
@@ -79,11 +85,6 @@ def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:
 def _principal(identity: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.Principal:
     name = string_pb2.StringMatcher(exact=identity.spiffe_id(trust_domain))
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated(principal_name=name))
-
-
-def _anyone() -> rbac_pb2.Policy:
-    authenticated = rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
-    return rbac_pb2.Policy(permissions=[rbac_pb2.Permission(any=True)], principals=[authenticated])
 
 
 def _permission(match: HTTPMatch) -> rbac_pb2.Permission:

@@ -1,7 +1,8 @@
 """Route configurations (RDS): inbound ones carry a port's access rules, outbound ones the splits.
 
-A changed HTTP policy is one changed route configuration: no listener changes, no connection drains, and
-connections that are open already obey at their next request.
+A changed HTTP policy is one changed route configuration: no listener changes, and connections that are open
+already obey at their next request. What is no request any more, a WebSocket, does not; where the policy
+admits less than before, the port's filter chain is drained once (`renewal`), and nothing remains changed.
 
 Routes have no timeout (0): a stream may live as long as its ends want, and a deadline that nobody wrote
 down would cut it. Open Service Mesh did the same.
@@ -17,6 +18,7 @@ from mesh.policy import HTTPMatch
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from sidecars.envoy import names, rbac
+from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.typed import Reference, packed, reference
 from xds.resource import CLUSTER, Resource, encode
 
@@ -43,7 +45,7 @@ def inbound(policy: ProxyPolicy, port: InboundPort) -> Resource:
         virtual_hosts=[_host(str(policy.primary), found)],
         typed_per_filter_config={HTTP_RBAC: packed(per_route)},
     )
-    return encode(message, frozenset({reference(CLUSTER, cluster)}))
+    return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 
 
 def outbound(service: OutboundService) -> Resource:

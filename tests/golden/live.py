@@ -8,8 +8,8 @@ import json
 import os
 import shutil
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -81,6 +81,7 @@ class LiveMesh:
     ledger: Ledger
     cache: SnapshotCache
     server: AdsServer
+    identity: TlsIdentity
     ads_port: int
     ends: AsyncExitStack
     translate: Translate = resources
@@ -105,7 +106,7 @@ class LiveMesh:
         port = await server.start(f"127.0.0.1:{free_port('127.0.0.1')}")
         ends.push_async_callback(server.stop, 1)
         manager = CertificateManager(authority, state, timedelta(hours=24), lambda: 0.0)
-        mesh = cls(state, view_of(manifests), authority, manager, ledger, cache, server, port, ends)
+        mesh = cls(state, view_of(manifests), authority, manager, ledger, cache, server, identity, port, ends)
         mesh.apply(manifests)
         return mesh
 
@@ -135,8 +136,18 @@ class LiveMesh:
                 members[NodeKey(str(name))] = group
         self.cache.publish(snapshots, members)
 
+    @asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        """Stop the server while the block runs, and start another at its port."""
+        await self.server.stop(1)
+        yield
+        self.server = AdsServer(self.cache, ByCommonName(), lambda: self.identity)
+        await self.server.start(f"127.0.0.1:{self.ads_port}")
+        self.ends.push_async_callback(self.server.stop, 1)
+        await self.in_force()
+
     async def in_force(self) -> None:
-        """Wait until every Envoy has what was published last, and nothing of it is warming."""
+        """Wait until every Envoy has what was published last, nothing of it warming or in an interim form."""
         for envoy in self.envoys.values():
             await until(lambda envoy=envoy: self._has_it(envoy))  # type: ignore[misc] # bound early
 
@@ -156,7 +167,9 @@ class LiveMesh:
         if await envoy.round() != str(self._round):
             return False
         lines = (await envoy.text("/stats?filter=warming")).splitlines()
-        return bool(lines) and all(line.endswith(": 0") for line in lines)
+        if not lines or not all(line.endswith(": 0") for line in lines):
+            return False
+        return "_renewed" not in await envoy.text("/config_dump?resource=dynamic_listeners")
 
     async def envoy(
         self,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
+import aiohttp
 import pytest
 import pytest_asyncio
 import yaml
@@ -21,7 +22,7 @@ from mesh.names import Namespace, ServiceAccountName
 from sidecars.envoy import names
 from tests.e2e.policy import applications
 from tests.e2e.policy.applications import ECHO, GREETER, HTTP
-from tests.e2e.policy.policies import Document, ports, target, tcp
+from tests.e2e.policy.policies import PERMISSIVE, Document, Match, http, path, ports, routes, target, tcp
 from tests.e2e.policy.running import bound
 from tests.golden.live import TRUST_DOMAIN, LiveMesh, envoy_program
 
@@ -197,3 +198,84 @@ async def test_another_s_name_opens_nothing(mesh: Changing, port: int) -> None:
     if port == GREETER:
         assert await bob.reader.readline() == GREETING.encode()
     assert await bob.echoes()
+
+
+def requests(*matches: Match, clients: tuple[str, ...] = ("ann", "bob")) -> tuple[Document, Document]:
+    """Return a policy that admits requests of clients."""
+    accounts = tuple(f"shop/{each}" for each in clients)
+    return routes("g", *matches), target("t", "shop/server", accounts, http("g"))
+
+
+async def hears(socket: aiohttp.ClientWebSocketResponse) -> bool:
+    """Say whether a WebSocket is answered."""
+    async with asyncio.timeout(30):
+        await socket.send_str("word")
+        return await socket.receive_str() == "heard word"
+
+
+async def closed(socket: aiohttp.ClientWebSocketResponse) -> None:
+    """Wait for a WebSocket's end, which comes by itself."""
+    async with asyncio.timeout(30):
+        assert (await socket.receive()).type in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE)
+
+
+WIDE = requests(path("/.*"))
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        (),
+        requests(path("/.*"), clients=("bob",)),
+        requests(path("/other/ws")),
+        requests(path("/.*", "POST"), path("/other/ws")),
+    ],
+    ids=["no-policy", "not-for-ann", "another-path", "another-method"],
+)
+async def test_a_websocket_ends_when_it_is_no_longer_permitted(
+    mesh: Changing, narrowed: tuple[Document, ...]
+) -> None:
+    """After the drain time; past the client's sidecar too, which has ended its own side of it by then."""
+    await mesh.enforce(*WIDE)
+    async with aiohttp.ClientSession() as session:
+        through = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")
+        tls = mesh.live.client("shop", "ann")
+        past = await session.ws_connect(f"https://{SERVER}:{HTTP}/a/ws", ssl=tls)
+        assert [await hears(each) for each in (through, past)] == [True, True]
+        await mesh.enforce(*narrowed)
+        await closed(through)
+        await closed(past)
+
+
+async def test_wider_rules_end_no_websocket(mesh: Changing) -> None:
+    """One more target, path or client changes no listener; what admits less changes it there and back."""
+    chains = "listener_manager.listener_in_place_updated"
+    first = requests(path("/a/ws"), clients=("ann",))
+    more = (routes("h", path("/b")), target("u", "shop/server", ("shop/bob",), http("h")))
+    await mesh.enforce(*first)
+    before = await mesh.live.stat("server", chains)
+    async with aiohttp.ClientSession() as session:
+        socket = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")
+        for policy in (
+            (*first, *more),
+            (*requests(path("/a/ws"), path("/c"), clients=("ann",)), *more),
+            (*requests(path("/a/ws"), path("/c")), *more),
+            (*requests(path("/a/ws"), path("/c")), *more, PERMISSIVE),
+        ):
+            await mesh.enforce(*policy)
+            assert await hears(socket)
+        assert await mesh.live.stat("server", chains) == before
+        await mesh.enforce(*first, *more)
+        await closed(socket)
+        assert await mesh.live.stat("server", chains) == before + 2
+
+
+async def test_what_may_be_open_is_not_known_after_an_absence(mesh: Changing) -> None:
+    """Rules that are narrower when the control plane is back end what they do not permit any more."""
+    await mesh.enforce(*WIDE)
+    async with aiohttp.ClientSession() as session:
+        socket = await session.ws_connect(f"http://{CLIENTS['ann']}:{HTTP}/a/ws")
+        assert await hears(socket)
+        async with mesh.live.away():
+            mesh.live.apply(yaml.safe_dump_all([*documents(), *requests(path("/other"))]))
+        await closed(socket)

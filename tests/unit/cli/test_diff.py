@@ -69,7 +69,7 @@ class Served:
         del name
         return ()
 
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, object]:
         """Return the settings that matter."""
         return {
             "trust_domain": "cluster.local",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[3]
 FOLDERS = ("unit/xds", "feature/xds", "conformance", "soak")
-COUNTS = {"S": 15, "W": 17, "D": 18, "O": 10, "N": 12}
+COUNTS = {"S": 15, "W": 17, "D": 18, "O": 11, "N": 12}
 NUMBERED = re.compile(r"test_((?:[swdon]\d+_)+)")
 
 

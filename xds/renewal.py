@@ -1,0 +1,78 @@
+"""Renewal: how clients are brought to do away with what they opened under rules that are narrower now.
+
+A client that takes over a route configuration judges the next request by it; what is open goes on, an
+upgraded connection for as long as its ends want. A listener that changes drains what it had opened. So a
+listener that refers to a route configuration which permits less than the one before is sent twice: in an
+interim form, and, when the client has acknowledged that, as it is. In the end every client of a group has
+the same, whatever it had before, and wider rules end nobody.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from xds.type_urls import LISTENER, ROUTE, ResourceName
+
+if TYPE_CHECKING:
+    from xds.resource import Resource
+    from xds.snapshot import Snapshot
+
+Renewing = Mapping[ResourceName, frozenset[ResourceName]]
+"""Listeners that are to be renewed, with the route configurations that are the reason."""
+
+NOTHING: Final[Renewing] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What the maker of a route configuration knows of it; both functions are pure.
+
+    `narrows(before, after)` says whether something is no longer permitted. `interim(listener, routes)`
+    returns the listener in a form that differs wherever it refers to one of these route configurations.
+    """
+
+    narrows: "Callable[[Resource, Resource], bool]"
+    interim: "Callable[[Resource, frozenset[ResourceName]], Resource]"
+
+
+def narrowed(before: "Snapshot", after: "Snapshot") -> frozenset[ResourceName]:
+    """Return the route configurations that permit less than they did."""
+    old, new = before.resources(ROUTE), after.resources(ROUTE)
+    changed = after.changed_since(before).get(ROUTE, frozenset())
+    return frozenset(
+        name
+        for name in changed & old.keys() & new.keys()
+        if (renewal := new[name].renewal) is not None and renewal.narrows(old[name], new[name])
+    )
+
+
+def referring(
+    snapshot: "Snapshot", routes: frozenset[ResourceName], held: Iterable[ResourceName]
+) -> Renewing:
+    """Return which of the listeners that a client holds refer to some of these route configurations."""
+    listeners = snapshot.resources(LISTENER)
+    found = {name: routes & _routes_of(listeners[name]) for name in held if name in listeners}
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+def interims(snapshot: "Snapshot", renewing: Renewing) -> "Mapping[ResourceName, Resource]":
+    """Return the interim form of the listeners that are to be renewed."""
+    listeners, routes = snapshot.resources(LISTENER), snapshot.resources(ROUTE)
+    found = {}
+    for name, reasons in renewing.items():
+        makers = (routes[each].renewal for each in sorted(reasons) if each in routes)
+        renewal = next((each for each in makers if each is not None), None)
+        if renewal is not None and name in listeners:
+            found[name] = renewal.interim(listeners[name], reasons)
+    return found
+
+
+def together(one: Renewing, other: Renewing) -> Renewing:
+    """Return both."""
+    nothing: frozenset[ResourceName] = frozenset()
+    return {name: one.get(name, nothing) | other.get(name, nothing) for name in (*one, *other)}
+
+
+def _routes_of(listener: "Resource") -> frozenset[ResourceName]:
+    return frozenset(name for type_url, name in listener.references if type_url == ROUTE)
