@@ -49,7 +49,10 @@ class Code(ProblemCode):
     EVERYBODY = "MW2054", "A TrafficTarget's sources are all identities of the mesh."
     NO_PORT = "MW2055", "A TrafficTarget's rules fit no port at which its destination is called."
     DUPLICATE_TARGET = "MW2056", "A TrafficTarget admits nothing that another with the same rules does not."
-    UNFIT_PATH = "MW2057", "A match's path expression fits no path, for paths begin with a slash."
+    UNFIT_PATH = (
+        "MW2057",
+        "A match's path expression fits no path: paths begin with a slash, and arrive normalised.",
+    )
     OPENS_HTTP = (
         "MW2058",
         "A TCPRoute admits every HTTP request where another TrafficTarget admits its source only some.",

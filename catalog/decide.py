@@ -13,6 +13,9 @@ each header expression fits one value of that header in full; `host` is the auth
 which Services answer instead of its apex; it grants nothing. A server whose namespace is permissive, by its
 own annotation or else by the MeshConfig, admits whoever has a certificate of the mesh; splits hold as ever.
 
+Every sidecar on the way first makes of the path what it passes on (`catalog.paths`), or turns the request
+down by itself: splits judge the path as the client's has it, rules as the server's does.
+
 Two things besides policy keep a call from being made, and neither grants any: the caller's sidecar is not
 told of the service, because its workload or namespace narrows what it is told of; or nobody who would answer
 is ready (`catalog.admission`; who calls an endpoint of a headless service by its address waits for nobody).
@@ -26,9 +29,11 @@ import enum
 from dataclasses import dataclass
 
 from catalog.endpoints import endpoints
+from catalog.passing import at_client, at_server
+from catalog.paths import TurnedDown
 from catalog.ports import spoken
 from catalog.requests import Request, fits
-from catalog.split_verdicts import SplitVerdict, backends, judge_split, split_for
+from catalog.split_verdicts import SplitVerdict, backends, in_force, judge_split, split_for
 from catalog.standing import accepts_everyone, chooses_endpoint, ready_places, told
 from catalog.verdicts import Place, Verdict, judge, matches_of, verdicts
 from catalog.view import View
@@ -43,9 +48,13 @@ __all__ = [
     "Request",
     "Share",
     "SplitVerdict",
+    "TurnedDown",
     "Verdict",
     "accepts_everyone",
     "admitting",
+    "arriving",
+    "at_client",
+    "at_server",
     "backends",
     "chooses_endpoint",
     "decide",
@@ -54,6 +63,7 @@ __all__ = [
     "judge_split",
     "matches_of",
     "may_answer",
+    "offered",
     "places",
     "ready_places",
     "split_for",
@@ -65,9 +75,10 @@ __all__ = [
 class Answer(enum.StrEnum):
     """What becomes of a request.
 
-    REFUSED: the server says no (403, or a closed connection). UNREACHABLE: the client's sidecar knows
-    nobody who might answer. DEPENDS: some of the workloads that may be chosen admit it and some do not, or
-    are not ready; or some of the client's workloads are told of the service and some are not.
+    REFUSED: the server says no (403, or a closed connection), or a sidecar turns it down by itself (400,
+    404). UNREACHABLE: the client's sidecar knows nobody who might answer. DEPENDS: some of the workloads that
+    may be chosen admit it and some do not, or are not ready; or some of the client's workloads are told of
+    the service and some are not.
     """
 
     ALLOWED = "allowed"
@@ -91,11 +102,15 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer, the services that share the call, and the objects that decided (kind and key, sorted)."""
+    """The answer, the services that share the call, and the objects that decided (kind and key, sorted).
+
+    `turned_down` says that the client's sidecar answers by itself, and how.
+    """
 
     answer: Answer
     shares: tuple[Share, ...] = ()
     because: tuple[tuple[str, PolicyKey], ...] = ()
+    turned_down: TurnedDown | None = None
 
     @property
     def allowed(self) -> bool:
@@ -115,6 +130,11 @@ def decide(view: View, request: Request) -> Decision:
     heard = {each.yes for each in told(view, request.client, request.service)}
     if heard == {False}:
         return Decision(Answer.UNREACHABLE)
+    arrived = arriving(view, request)
+    if isinstance(arrived, TurnedDown):
+        known = offered(view, request, port)
+        return Decision(Answer.REFUSED, turned_down=arrived) if known else Decision(Answer.UNREACHABLE)
+    request = arrived
     split = split_for(view, request, port)
     because: set[tuple[str, PolicyKey]] = set() if split is None else {("TrafficSplit", split.key)}
     shares: list[Share] = []
@@ -141,6 +161,26 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
     return tuple((place, is_http) for place in sorted(found))
 
 
+def arriving(view: View, request: Request) -> Request | TurnedDown:
+    """Return a request as the client's sidecar passes it on; as it is where there is no such port."""
+    service = view.services.get(request.service)
+    port = service.port(request.port) if service is not None else None
+    return request if port is None else at_client(view, request, port)
+
+
+def offered(view: View, request: Request, port: ServicePort) -> bool:
+    """Say whether the client's sidecar takes calls to a service's port: somebody might answer some of them."""
+    rivals = view.splits_by_apex.get(request.service, ())
+    splits = [each for each in rivals if in_force(view, each, request, port)]
+    ways = [way for split in splits for way in backends(view, request, port, split)]
+    if all(split.matches for split in splits):  # it answers what they do not divert
+        if accepts_everyone(view, request.service.namespace):
+            return True
+        ways.append((request.service, port, 1))
+    asked = ((key, their_port) for key, their_port, weight in ways if weight > 0)
+    return any(may_answer(view, request, place) for each in asked for place in places(view, *each))
+
+
 def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
     """Say whether the client may send anything at all to a place."""
     return accepts_everyone(view, place[0].identity.namespace) or any(
@@ -150,9 +190,12 @@ def may_answer(view: View, request: Request, place: tuple[Place, bool]) -> bool:
 
 def admitting(view: View, request: Request, place: tuple[Place, bool]) -> tuple[TrafficTarget, ...] | None:
     """Return the targets that admit the request at a place; none where all are; None where it is no."""
+    arrived = at_server(view, request, place)
+    if isinstance(arrived, TurnedDown):
+        return None
     if accepts_everyone(view, place[0].identity.namespace):
         return ()
-    found = [target for target, verdict in verdicts(view, request, place) if verdict is Verdict.ADMITS]
+    found = [target for target, verdict in verdicts(view, arrived, place) if verdict is Verdict.ADMITS]
     return tuple(found) or None
 
 

@@ -1,19 +1,18 @@
 """Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
 
-import re
 from collections.abc import Iterator
 from itertools import combinations
-from typing import Final
 
 from catalog.access import in_force, rule_matches
 from catalog.codes import Code
+from catalog.expressions import fits_no_path, text_of
 from catalog.headers import SET, UNSEEN
+from catalog.paths import TurnedDown, passed_on
 from catalog.saying import say
 from catalog.view import View
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
-
-_BEGINS_OTHERWISE: Final = re.compile(r"\^?[A-Za-z0-9_-](?![?*{])")
+from mesh.service import EscapedSlashes
 
 
 def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
@@ -29,9 +28,9 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
     """Yield the problems of an HTTPRouteGroup's matches."""
     key = ObjectKey("HTTPRouteGroup", group.key.namespace, group.key.name)
     for number, match in enumerate(group.matches):
-        if _fits_no_path(match.path_regex or ""):
-            field, wanted = f"spec.matches[{number}].pathRegex", "paths begin with /; this match never fits"
-            yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex or "", wanted)
+        if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
+            field = f"spec.matches[{number}].pathRegex"
+            yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex, wanted)
         for header in match.headers:
             if header.name in UNSEEN | SET:
                 ends = "ends at the client's sidecar, so this match never fits"
@@ -44,9 +43,18 @@ def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
             yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, second.name, wanted)
 
 
-def _fits_no_path(regex: str) -> bool:
-    """Say whether an expression surely fits no path: it begins with a letter or digit that must be there."""
-    return _BEGINS_OTHERWISE.match(regex) is not None and "|" not in regex
+def _never_fits(regex: str) -> str:
+    """Say why an expression surely fits no path, empty if it may: none begins so, or none arrives so."""
+    if fits_no_path(regex):
+        return "paths begin with /; this match never fits"
+    text = text_of(regex)
+    if text is None:
+        return ""
+    written = passed_on(text.encode(), EscapedSlashes.KEEP, http2=True)
+    if isinstance(written, TurnedDown):
+        return "no sidecar passes on a path with this; this match never fits"
+    path = written.path.decode()
+    return "" if path == text else f"such a path arrives as {path}; this match never fits"
 
 
 def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:

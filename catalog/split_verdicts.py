@@ -49,6 +49,11 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
     return SplitVerdict.DECIDES if found else SplitVerdict.OTHER_REQUESTS
 
 
+def in_force(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
+    """Say whether a split on the service that is called decides any requests to that port."""
+    return judge_split(view, split, request, port) in (SplitVerdict.DECIDES, SplitVerdict.OTHER_REQUESTS)
+
+
 def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
     """Return the split that decides: with matches that fit before without, then the oldest, then by name.
 

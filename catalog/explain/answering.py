@@ -26,7 +26,8 @@ class Answering:
 def answering(view: View, request: Request) -> tuple[Answering, ...]:
     """Return who would answer: whoever the client may send something to, or else everybody behind the call.
 
-    Backends without a share and services with nobody behind them are left out.
+    The request is one that the client's sidecar has passed on. Backends without a share and services with
+    nobody behind them are left out.
     """
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None

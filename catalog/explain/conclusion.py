@@ -28,6 +28,9 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
     match decision.answer:
         case Answer.ALLOWED:
             return "allowed"
+        case Answer.REFUSED if decision.turned_down is not None:
+            status = decision.turned_down.status
+            return f"refused: the client's sidecar {f'answers {status}' if status else 'ends the connection'}"
         case Answer.REFUSED if request.client is None:
             return "refused: the TLS handshake fails"
         case Answer.REFUSED:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog import decide as oracle
-from catalog.decide import Decision
+from catalog.decide import Decision, TurnedDown
 from catalog.explain import names, ports, standing
 from catalog.explain.conclusion import conclusion
+from catalog.explain.passing import of_client, of_server
 from catalog.explain.remedy import Manifest, remedy
 from catalog.explain.splits import of_splits
 from catalog.explain.steps import Step, origin_of
@@ -59,9 +60,12 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
     yield from standing.upstreams(view, request, request.client)
     yield from standing.narrowing(view, request.service, oracle.told(view, request.client, request.service))
     yield from standing.openness(view, request.service.namespace)
-    split = oracle.split_for(view, request, port)
-    yield from of_splits(view, request, port, split)
-    yield from _backends(view, request, port, split)
+    arrived = oracle.arriving(view, request)
+    yield from of_client(request, arrived)
+    if not isinstance(arrived, TurnedDown):
+        split = oracle.split_for(view, arrived, port)
+        yield from of_splits(view, arrived, port, split)
+        yield from _backends(view, arrived, port, split)
 
 
 def _backends(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
@@ -83,5 +87,8 @@ def _answering(
         none = "" if asked else "; it may be sent nothing, and gets no share"
         who = f"ServiceAccount {place[0].identity} at port {place[0].port}"
         yield Step(f"Service {key}{share} is answered by {who}{none}", origin)
-        if not oracle.accepts_everyone(view, place[0].identity.namespace):
-            yield from of_place(view, request, place)
+        at_server = oracle.at_server(view, request, place)
+        yield from of_server(request, at_server)
+        permissive = oracle.accepts_everyone(view, place[0].identity.namespace)
+        if not permissive and not isinstance(at_server, TurnedDown):
+            yield from of_place(view, at_server, place)

@@ -1,16 +1,16 @@
 """What would have to be added for a yes: the least policy, as manifests that, added, make it one."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from catalog import decide as oracle
-from catalog.decide import Place
+from catalog.decide import Place, TurnedDown
 from catalog.explain.answering import answering
-from catalog.requests import Request
+from catalog.expressions import literal
+from catalog.requests import Request, path_of
 from catalog.view import View
 from mesh.identity import ServiceIdentity
-from mesh.names import Namespace
+from mesh.names import Namespace, Port
 
 Manifest = dict[str, object]
 
@@ -26,22 +26,26 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
     most often at once. They admit this client, this method and path (not its headers), or on TCP this port,
     to whoever may answer, and to no more.
     """
-    if oracle.decide(view, request).allowed:
+    arrived = oracle.arriving(view, request)
+    if oracle.decide(view, request).allowed or isinstance(arrived, TurnedDown):
         return ()
-    places = {place for each in answering(view, request) for place in each.places}
-    refused = {place for place in places if oracle.admitting(view, request, place) is None}
-    return tuple(_manifests(view, request, sorted(refused)))
+    places = {place for each in answering(view, arrived) for place in each.places}
+    refused = {place for place in places if oracle.admitting(view, arrived, place) is None}
+    return tuple(_manifests(view, arrived, sorted(refused)))
 
 
 def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) -> Iterator[Manifest]:
     taken = {(key.kind, key.namespace, key.name) for key in view.sourced}
-    by_server: dict[tuple[ServiceIdentity, bool], list[int]] = {}
+    by_server: dict[tuple[ServiceIdentity, bool], list[Port]] = {}
     for place, is_http in refused:
         by_server.setdefault((place.identity, is_http), []).append(place.port)
     for (server, is_http), ports in by_server.items():
+        arrived = oracle.at_server(view, request, (Place(server, ports[0]), is_http))
+        if isinstance(arrived, TurnedDown):
+            continue
         kind = "HTTPRouteGroup" if is_http else "TCPRoute"
         name = _free(taken, server.namespace, f"{_client(request)}-to-{server.service_account}")
-        spec: Manifest = {"matches": [_match(request)] if is_http else {"ports": sorted(set(ports))}}
+        spec: Manifest = {"matches": [_match(arrived)] if is_http else {"ports": sorted(set(ports))}}
         yield _manifest("specs.smi-spec.io/v1alpha4", kind, server.namespace, name, spec)
         yield _target(request, server, name, kind)
 
@@ -60,8 +64,8 @@ def _target(request: Request, server: ServiceIdentity, name: str, kind: str) -> 
 
 
 def _match(request: Request) -> Manifest:
-    path = request.path.partition("?")[0].partition("#")[0]
-    regex = re.escape(path[:_LONGEST_PATH]) + (".*" if len(path) > _LONGEST_PATH else "")
+    path = path_of(request)
+    regex = literal(path[:_LONGEST_PATH]) + (".*" if len(path) > _LONGEST_PATH else "")
     return {
         "name": "this",
         "pathRegex": regex,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from catalog import decide as oracle
 from catalog.admission import WAITS_FOR, takes_traffic
+from catalog.decide import TurnedDown
 from catalog.endpoints import endpoints
 from catalog.explain.answering import answering
 from catalog.explain.steps import Step, origin_of_object
@@ -75,7 +76,8 @@ def waiting(
 
 def besides(view: View, request: Request) -> Iterator[str]:
     """Yield in clauses what keeps a request from passing, whatever policy says; nothing without a service."""
-    if request.client is None or not (found := answering(view, request)):
+    arrived = oracle.arriving(view, request)
+    if request.client is None or isinstance(arrived, TurnedDown) or not (found := answering(view, arrived)):
         return
     for each in oracle.told(view, request.client, request.service):
         if not each.yes:
@@ -83,3 +85,7 @@ def besides(view: View, request: Request) -> Iterator[str]:
     for backend in found:
         if backend.waits:
             yield f"nobody behind Service {backend.service} is admitted yet"
+        for place in backend.places:
+            down = oracle.at_server(view, arrived, place)
+            if isinstance(down, TurnedDown):
+                yield f"the sidecar of {place[0].identity} turns it down: {down.why}"

@@ -26,8 +26,8 @@ HTTP_RBAC = "envoy.filters.http.rbac"
 """The filter's name, by which a route configuration overrides it."""
 
 _SLASH: Final = r"(?:/|\\|%2f|%5c)"
-_DOT_SEGMENT: Final = rf"(?i).*{_SLASH}(?:\.|%2e){{1,2}}(?:{_SLASH}.*)?"
-"""A path that has a dot segment if its slashes, backslashes and dots are unescaped."""
+_DOT_SEGMENT: Final = rf"(?i).*{_SLASH}(?:\.|%2e){{1,2}}(?:(?:;|{_SLASH}).*)?"
+"""A path that has a dot segment if slashes, backslashes and dots are unescaped, or parameters (`;`) cut."""
 
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction

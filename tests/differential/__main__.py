@@ -16,7 +16,6 @@ from tests.differential import first_match
 from tests.differential.comparing import Counts, run, shrunk
 from tests.differential.running import DifferentialMesh
 
-LEAST_SHARE = 0.15
 SHOWN = 3
 
 
@@ -47,7 +46,7 @@ def main() -> int:
     answers = ", ".join(f"{answer} {number}" for answer, number in sorted(counts.answers.items()))
     say(", ".join(f"{name} {share:.0%}" for name, share in shares.items()))
     say(f"answers: {answers}; {counts.direct} more requests straight to a server's sidecar")
-    return int(bool(counts.disagreements) or min(shares.values()) < LEAST_SHARE)
+    return int(bool(counts.disagreements or counts.too_few))
 
 
 async def _run(seed: int, cases: int, requests: int, *, mutant: bool) -> Counts:

@@ -3,20 +3,44 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Final
 
 import yaml
 
-from catalog.decide import Answer, Decision, Place, Request, admitting, decide
+from catalog.decide import (
+    Answer,
+    Decision,
+    Place,
+    Request,
+    TurnedDown,
+    admitting,
+    arriving,
+    at_server,
+    decide,
+    places,
+)
+from catalog.requests import path_of
 from catalog.view import View
 from mesh.names import Port
 from tests.differential.asking import SERVERS
-from tests.differential.cases import Case, case
+from tests.differential.cases import RE2_PATTERNS, Case, case
 from tests.differential.running import DifferentialMesh
 from tests.differential.topology import GRPC, HTTP_A, HTTP_B, TCP, is_http
-from tests.differential.wire import Answered, Asked
+from tests.differential.wire import Answered
 
 REPEATS = 3
 """How often a request is sent that several workloads may answer."""
+
+FLOORS: Final = {
+    "allowed": 0.15,
+    "denied": 0.15,
+    "decided by several objects": 0.15,
+    "with a path that sidecars change": 0.1,
+    "changed, and allowed": 0.03,
+    "turned down by a sidecar": 0.03,
+    "policies with expressions of RE2's": 0.5,
+}
+"""The least share of requests, or of policies, that a run must have of each."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +48,17 @@ class Disagreement:
     """A request of which the oracle and the Envoys think differently."""
 
     case: Case
-    asked: Asked
+    asked: Request
     expected: str
     seen: Answered
     directly: str = ""
 
     def __str__(self) -> str:
-        asked, version = self.asked.request, 2 if self.asked.http2 else 1
+        asked, version = self.asked, 2 if self.asked.http2 else 1
         policy = yaml.safe_dump_all(self.case.documents, sort_keys=False)
         way = f"straight to {self.directly}" if self.directly else "through both sidecars"
         return (
-            f"{asked.client} to {asked.service}:{asked.port} {asked.method} {self.asked.path} HTTP/{version} "
+            f"{asked.client} to {asked.service}:{asked.port} {asked.method} {asked.path!r} HTTP/{version} "
             f"{asked.headers} {way}: the oracle says {self.expected}, seen was {self.seen}, under\n{policy}"
         )
 
@@ -49,31 +73,59 @@ class Counts:
     answers: dict[Answer, int] = field(default_factory=dict)
     by_several: int = 0
     permissive: int = 0
+    changed: int = 0
+    changed_and_allowed: int = 0
+    turned_down: int = 0
+    with_re2: int = 0
     disagreements: list[Disagreement] = field(default_factory=list)
 
-    def count(self, view: View, decision: Decision) -> None:
+    def count(self, view: View, request: Request, decision: Decision) -> None:
         """Count one decision."""
         self.requests += 1
         self.answers[decision.answer] = self.answers.get(decision.answer, 0) + 1
         self.by_several += len(decision.because) > 1
         self.permissive += view.config.permissive
+        arrived = arriving(view, request)
+        self.turned_down += isinstance(arrived, TurnedDown)
+        if not isinstance(arrived, TurnedDown) and path_of(arrived) != path_of(request):
+            self.changed += 1
+            self.changed_and_allowed += decision.allowed
+
+    def count_policy(self, made: Case) -> None:
+        """Count one policy."""
+        self.policies += 1
+        self.with_re2 += any(
+            match.get("pathRegex") in RE2_PATTERNS
+            for document in made.documents
+            if document["kind"] == "HTTPRouteGroup"
+            for match in document["spec"]["matches"]
+        )
 
     @property
     def shares(self) -> dict[str, float]:
-        """Return the shares of requests allowed, denied, and decided by more than one object."""
+        """Return the shares of requests, and of policies, that FLOORS has."""
         denied = sum(self.answers.get(each, 0) for each in (Answer.REFUSED, Answer.UNREACHABLE))
         total = max(self.requests, 1)
         return {
             "allowed": self.answers.get(Answer.ALLOWED, 0) / total,
             "denied": denied / total,
             "decided by several objects": self.by_several / total,
+            "with a path that sidecars change": self.changed / total,
+            "changed, and allowed": self.changed_and_allowed / total,
+            "turned down by a sidecar": self.turned_down / total,
+            "policies with expressions of RE2's": self.with_re2 / max(self.policies, 1),
         }
 
+    @property
+    def too_few(self) -> dict[str, float]:
+        """Return the shares that are below their floor."""
+        return {name: share for name, share in self.shares.items() if share < FLOORS[name]}
 
-def expectation(decision: Decision, request: Request) -> tuple[str, Callable[[Answered], bool]]:
+
+def expectation(view: View, decision: Decision, request: Request) -> tuple[str, Callable[[Answered], bool]]:
     """Return in words and as a function what must be seen."""
     by = {each.service_account for share in decision.shares if share.weight for each in share.admitted}
-    refused = 403 if is_http(request.port) else 0
+    refused = refusals(view, request)
 
     def is_yes(seen: Answered) -> bool:
         return seen.status == 200 and seen.by in by
@@ -81,12 +133,28 @@ def expectation(decision: Decision, request: Request) -> tuple[str, Callable[[An
     match decision.answer:
         case Answer.ALLOWED:
             return f"allowed, by {sorted(by)}", is_yes
+        case Answer.REFUSED if decision.turned_down is not None:
+            status = decision.turned_down.status
+            return f"turned down with {status}", lambda seen: seen == Answered(status)
         case Answer.REFUSED:
-            return "refused", lambda seen: seen.status == refused
+            return "refused", lambda seen: seen.status in refused
         case Answer.UNREACHABLE:
             return "unreachable", lambda seen: seen.status in (0, 503)
         case Answer.DEPENDS:
-            return f"allowed by {sorted(by)}, or refused", lambda seen: is_yes(seen) or seen.status == refused
+            return f"allowed by {sorted(by)}, or refused", lambda seen: is_yes(seen) or seen.status in refused
+
+
+def refusals(view: View, request: Request) -> frozenset[int]:
+    """Return how the sidecars of those who are called refuse: by their rules, or whatever those say."""
+    if not is_http(request.port):
+        return frozenset({0})
+    service, arrived = view.services[request.service], arriving(view, request)
+    if isinstance(arrived, TurnedDown):
+        return frozenset()
+    keys = [key for key in view.services if key.namespace == service.key.namespace]
+    there = {place for key in keys for each in view.services[key].ports for place in places(view, key, each)}
+    down = [at_server(view, arrived, place) for place in there]
+    return frozenset({403, *(each.status for each in down if isinstance(each, TurnedDown))})
 
 
 async def run(mesh: DifferentialMesh, seed: int, policies: int, requests: int) -> Counts:
@@ -101,12 +169,11 @@ async def run(mesh: DifferentialMesh, seed: int, policies: int, requests: int) -
 async def compare(mesh: DifferentialMesh, made: Case, counts: Counts) -> None:
     """Put one policy in force, send its requests, and count what they come to."""
     view = await mesh.apply(made.documents)
-    counts.policies += 1
+    counts.count_policy(made)
     for asked in made.requests:
-        request = asked.request
-        decision = decide(view, request)
-        counts.count(view, decision)
-        expected, holds = expectation(decision, request)
+        decision = decide(view, asked)
+        counts.count(view, asked, decision)
+        expected, holds = expectation(view, decision, asked)
         several = (
             sum(bool(share.weight) for share in decision.shares) > 1 or decision.answer is Answer.DEPENDS
         )
@@ -131,17 +198,20 @@ async def shrunk(mesh: DifferentialMesh, found: Disagreement) -> Disagreement:
 
 
 async def _directly(
-    mesh: DifferentialMesh, view: View, made: Case, asked: Asked, counts: Counts
+    mesh: DifferentialMesh, view: View, made: Case, asked: Request, counts: Counts
 ) -> AsyncIterator[Disagreement]:
     """Send the request past the client's sidecar, to one server that may have to do with it."""
-    server, request = SERVERS[counts.requests % len(SERVERS)], asked.request
-    port = TCP
-    if is_http(request.port):
+    server, port = SERVERS[counts.requests % len(SERVERS)], TCP
+    if is_http(asked.port):
         port = GRPC if asked.http2 else (HTTP_A, HTTP_B)[counts.requests % 2]
-    place = Place(server.identity, Port(port)), is_http(request.port)
-    yes = admitting(view, request, place) is not None
+    place = Place(server.identity, Port(port)), is_http(asked.port)
+    yes = admitting(view, asked, place) is not None
     seen = await mesh.send_directly(asked, server, port)
     counts.direct += 1
-    wanted = Answered(200, server.account) if yes else Answered(403 if is_http(request.port) else 0)
-    if seen != wanted:
+    wanted = {(200, server.account)} if yes else {(403 if place[1] else 0, "")}
+    arrived = at_server(view, asked, place)
+    if isinstance(arrived, TurnedDown):
+        # Rules come before what else turns a request down, once there is one.
+        wanted = {(arrived.status, "")} | ({(403, "")} if arrived.status else set())
+    if (seen.status, seen.by) not in wanted:
         yield Disagreement(made, asked, str(wanted), seen, f"{server.identity}:{port}")

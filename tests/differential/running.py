@@ -8,6 +8,7 @@ from typing import Self
 
 import yaml
 
+from catalog.decide import Request
 from catalog.edits import Known
 from catalog.groups import groups
 from catalog.policy import proxy_policy
@@ -26,7 +27,7 @@ from tests.differential.topology import (
     documents,
     local_port,
 )
-from tests.differential.wire import Answered, Asked, exchange, greeter, web
+from tests.differential.wire import Answered, exchange, greeter, web
 from tests.golden.live import LiveMesh, Translate, serve
 
 
@@ -77,16 +78,16 @@ class DifferentialMesh:
     def translate(self, made: Translate) -> None:
         self._live.translate = made
 
-    async def send(self, asked: Asked) -> Answered:
+    async def send(self, asked: Request) -> Answered:
         """Send a request from its client's application through both sidecars."""
-        runs = next(each for each in WORKLOADS if each.identity == asked.request.client)
-        port = local_port(asked.request.service, asked.request.port)
+        runs = next(each for each in WORKLOADS if each.identity == asked.client)
+        port = local_port(asked.service, asked.port)
         return await exchange(runs.address, port, asked, None)
 
-    async def send_directly(self, asked: Asked, server: Runs, port: int) -> Answered:
+    async def send_directly(self, asked: Request, server: Runs, port: int) -> Answered:
         """Send a request to a server's sidecar with the client's certificate, past the client's sidecar."""
-        assert asked.request.client is not None
-        return await exchange(server.address, port, asked, self._contexts[asked.request.client])
+        assert asked.client is not None
+        return await exchange(server.address, port, asked, self._contexts[asked.client])
 
     async def complaints(self) -> str:
         """Return what the Envoys logged or rejected."""

@@ -55,7 +55,8 @@ class Runs:
 class Offers:
     """A service: the label it selects, and its ports as (port, target port, appProtocol, name).
 
-    A headless one has no address of its own; in explicit interception it is called like any other.
+    A headless one has no address of its own; in explicit interception it is called like any other. `keeps`
+    says that requests with escaped slashes pass.
     """
 
     namespace: str
@@ -63,6 +64,7 @@ class Offers:
     selects: str
     ports: tuple[tuple[int, int | str, str, str], ...]
     headless: bool = False
+    keeps: bool = False
 
     @property
     def key(self) -> ServiceKey:
@@ -92,10 +94,10 @@ SERVICES: Final = (
     Offers("shop", "web-v1", "v1", _WEB),
     Offers("shop", "web-v2", "v2", _WEB),
     Offers("shop", "named", "web", _NAMED),
-    Offers("shop", "renumbered", "v2", _RENUMBERED),
+    Offers("shop", "renumbered", "v2", _RENUMBERED, keeps=True),
     Offers("shop", "pods", "web", _WEB, headless=True),
-    Offers("shop", "root", "nobody", _WEB),
-    Offers("bank", "vault", "vault", _WEB),
+    Offers("shop", "root", "nobody", _WEB, keeps=True),
+    Offers("bank", "vault", "vault", _WEB, keeps=True),
     Offers("bank", "gate", "nobody", _WEB),
 )
 ALT: Final = {"v1": HTTP_A, "v2": HTTP_B, "vault": HTTP_A}
@@ -126,7 +128,11 @@ def _service(offers: Offers) -> dict[str, object]:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": offers.name, "namespace": offers.namespace},
+        "metadata": {
+            "name": offers.name,
+            "namespace": offers.namespace,
+            **({"annotations": {"meshwright.dev/escaped-slashes": "keep"}} if offers.keeps else {}),
+        },
         "spec": {
             "selector": {offers.selects: "yes"},
             "ports": ports,

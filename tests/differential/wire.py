@@ -3,12 +3,19 @@
 import asyncio
 import contextlib
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import DataReceived, Event, RequestReceived, ResponseReceived, StreamReset
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    RequestReceived,
+    ResponseReceived,
+    StreamReset,
+)
 
 from catalog.decide import Request
 from tests.differential.topology import is_http
@@ -17,46 +24,42 @@ from tests.golden.live import Serve
 _SECONDS = 30.0
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 _SERVED_BY = "x-served-by"
+_SAW = "x-saw"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A request as it is sent: its path may be written in another way than the application gets it.
+def over_http2(request: Request) -> Request:
+    """Return a request as it is sent over HTTP/2.
 
-    In HTTP/2 a cookie is sent in crumbs, a field for each of its pairs (RFC 9113, section 8.2.3).
+    All cookies are one there. They are sent in crumbs, a field for each pair (RFC 9113, section 8.2.3).
     """
-
-    request: Request
-    path: str
-    http2: bool = False
-
-    @classmethod
-    def over_http2(cls, request: Request, path: str) -> Self:
-        """Ask over HTTP/2, where all cookies are one."""
-        cookies = [value for name, value in request.headers if name.lower() == "cookie"]
-        others = [each for each in request.headers if each[0].lower() != "cookie"]
-        one = [("cookie", "; ".join(cookies))] if cookies else []
-        return cls(replace(request, headers=(*others, *one)), path, http2=True)
+    cookies = [value for name, value in request.headers if name.lower() == "cookie"]
+    others = [each for each in request.headers if each[0].lower() != "cookie"]
+    one = [("cookie", "; ".join(cookies))] if cookies else []
+    return replace(request, headers=(*others, *one), http2=True)
 
 
 @dataclass(frozen=True)
 class Answered:
-    """What came back: an HTTP status (200 for a TCP greeting, 0 for no answer at all), and from whom."""
+    """What came back: an HTTP status (200 for a TCP greeting, 0 for no answer at all), and from whom.
+
+    `saw` is the request target that reached whoever answered.
+    """
 
     status: int
     by: str = ""
+    saw: bytes = b""
 
 
 NO_ANSWER = Answered(0)
 
 
-async def exchange(address: str, port: int, asked: Asked, tls: ssl.SSLContext | None) -> Answered:
+async def exchange(address: str, port: int, asked: Request, tls: ssl.SSLContext | None) -> Answered:
     """Send one request on a connection of its own; a connection that ends without a word is no answer."""
     try:
         async with asyncio.timeout(_SECONDS):
             reader, writer = await asyncio.open_connection(address, port, ssl=tls)
             try:
-                if not is_http(asked.request.port):
+                if not is_http(asked.port):
                     greeting = await reader.readline()
                     return Answered(200, greeting.decode().strip()) if greeting else NO_ANSWER
                 if asked.http2:
@@ -69,45 +72,56 @@ async def exchange(address: str, port: int, asked: Asked, tls: ssl.SSLContext | 
         return NO_ANSWER
 
 
-def _first(asked: Asked) -> bytes:
-    method = asked.request.method
+def _first(asked: Request) -> bytes:
+    method = asked.method
     lines = [f"{method} {asked.path} HTTP/1.1"]
-    lines.extend(f"{name}: {value}" for name, value in asked.request.headers)
+    lines.extend(f"{name}: {value}" for name, value in asked.headers)
     if method in ("POST", "PUT"):
         lines.append("content-length: 0")
-    return "\r\n".join([*lines, "connection: close", "", ""]).encode()
+    return _bytes("\r\n".join([*lines, "connection: close", "", ""]))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _read(head: bytes) -> Answered:
     first, *lines = head.decode("latin-1").split("\r\n")
-    by = next((line.partition(": ")[2] for line in lines if line.lower().startswith(_SERVED_BY)), "")
-    return Answered(int(first.split(" ")[1]), by)
+    headers = dict(line.lower().partition(": ")[::2] for line in lines)
+    return _answered(int(first.split(" ")[1]), headers)
 
 
-async def _second(asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answered:
-    connection = H2Connection(H2Configuration(client_side=True, header_encoding="latin-1"))
+def _answered(status: int, headers: Mapping[str, str]) -> Answered:
+    return Answered(status, headers.get(_SERVED_BY, ""), bytes.fromhex(headers.get(_SAW, "")))
+
+
+async def _second(asked: Request, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Answered:
+    connection = H2Connection(
+        H2Configuration(client_side=True, header_encoding="latin-1", validate_outbound_headers=False)
+    )
     connection.initiate_connection()
     given = [
         (name.lower(), part)
-        for name, value in asked.request.headers
+        for name, value in asked.headers
         for part in (value.split("; ") if name.lower() == "cookie" else [value])
     ]
     authority = next((value for name, value in given if name == "host"), "x")
     pseudo = {
-        ":method": asked.request.method,
+        ":method": asked.method,
         ":scheme": "http",
         ":authority": authority,
         ":path": asked.path,
     }
     rest = [(name, value) for name, value in given if name != "host"]
-    connection.send_headers(1, [*pseudo.items(), *rest], end_stream=True)
+    fields = [(_bytes(name), _bytes(value)) for name, value in (*pseudo.items(), *rest)]
+    connection.send_headers(1, fields, end_stream=True)
     writer.write(connection.data_to_send())
     while data := await reader.read(65536):
         for event in connection.receive_data(data):
             if isinstance(event, ResponseReceived):
                 headers = {str(name): str(value) for name, value in event.headers or ()}
-                return Answered(int(headers[":status"]), headers.get(_SERVED_BY, ""))
-            if isinstance(event, StreamReset):
+                return _answered(int(headers[":status"]), headers)
+            if isinstance(event, StreamReset | ConnectionTerminated):
                 return NO_ANSWER
         writer.write(connection.data_to_send())
     return NO_ANSWER
@@ -115,7 +129,6 @@ async def _second(asked: Asked, reader: asyncio.StreamReader, writer: asyncio.St
 
 def web(name: str) -> Serve:
     """Return a server of HTTP/1.1 and HTTP/2, as the client's first bytes have it."""
-    head = f"HTTP/1.1 200 OK\r\n{_SERVED_BY}: {name}\r\ncontent-length: 0\r\n\r\n".encode()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -123,7 +136,11 @@ def web(name: str) -> Serve:
                 if first == _PREFACE:
                     await _serve_second(name, reader, writer)
                     break
-                writer.write(head)
+                saw = first.partition(b" ")[2].partition(b" ")[0].hex()
+                head = (
+                    f"HTTP/1.1 200 OK\r\n{_SERVED_BY}: {name}\r\n{_SAW}: {saw}\r\ncontent-length: 0\r\n\r\n"
+                )
+                writer.write(head.encode())
                 await writer.drain()
         writer.close()
 
@@ -131,7 +148,9 @@ def web(name: str) -> Serve:
 
 
 async def _serve_second(name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    connection = H2Connection(H2Configuration(client_side=False))
+    connection = H2Connection(
+        H2Configuration(client_side=False, header_encoding=None, validate_inbound_headers=False)
+    )
     connection.initiate_connection()
     data = _PREFACE
     while data:
@@ -145,7 +164,8 @@ async def _serve_second(name: str, reader: asyncio.StreamReader, writer: asyncio
 def _answer(name: str, connection: H2Connection, event: Event) -> None:
     match event:
         case RequestReceived():
-            headers = [(":status", "200"), (_SERVED_BY, name), ("content-length", "0")]
+            saw = next(bytes(value) for key, value in event.headers or () if bytes(key) == b":path").hex()
+            headers = [(":status", "200"), (_SERVED_BY, name), (_SAW, saw), ("content-length", "0")]
             connection.send_headers(event.stream_id, headers, end_stream=True)
         case DataReceived():
             connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)

@@ -21,7 +21,7 @@ from catalog.decide import (
 from catalog.view import MeshSettings, View
 from providers.manifests import Manifests
 from tests.differential.cases import case
-from tests.differential.comparing import Counts
+from tests.differential.comparing import FLOORS, Counts
 from tests.differential.topology import TCP
 from tests.unit.catalog.test_explain import TOPOLOGY, text
 
@@ -106,7 +106,7 @@ def found() -> Counter[str]:
         policy = text(*made.documents)
         mesh = seen(TOPOLOGY.apply("b.yaml", policy))
         confused = seen(TOPOLOGY.apply("b.yaml", policy.replace("al.ce", "alice")))
-        for request in (each.request for each in made.requests):
+        for request in made.requests:
             if request.port != TCP:
                 counted.update(by_http(mesh, request))
             counted.update(by_targets(mesh, request))
@@ -133,5 +133,7 @@ def test_shares_are_far_from_too_small() -> None:
         made = case(Random(f"2/{number}"), 12)  # noqa: S311 - test data
         mesh = seen(TOPOLOGY.apply("b.yaml", text(*made.documents)))
         for asked in made.requests:
-            counts.count(mesh, decide(mesh, asked.request))
-    assert min(counts.shares.values()) > 0.18, counts.shares
+            counts.count(mesh, asked, decide(mesh, asked))
+        counts.count_policy(made)
+    short = {name: share for name, share in counts.shares.items() if share < 1.2 * FLOORS[name]}
+    assert short == {}, counts.shares

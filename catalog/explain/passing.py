@@ -1,0 +1,29 @@
+"""The steps about what sidecars make of a request before they judge it."""
+
+from collections.abc import Iterator
+
+from catalog.decide import TurnedDown
+from catalog.explain.steps import Step
+from catalog.requests import Request, path_of
+
+
+def of_client(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:
+    """Yield what the client's sidecar makes of the path; nothing where that is what was written."""
+    match arrived:
+        case TurnedDown(status, why):
+            yield Step(f"the client's sidecar {_answers(status)} by itself, whatever policy says: {why}")
+        case _ if path_of(arrived) != path_of(request):
+            yield Step(f"the client's sidecar makes {path_of(arrived)} of the path, and splits judge that")
+
+
+def of_server(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:
+    """Yield what the sidecar of who answers makes of what the client's passes on, where it differs."""
+    match arrived:
+        case TurnedDown(status, why):
+            yield Step(f"its sidecar admits no such request, and {_answers(status)}: {why}", depth=1)
+        case _ if path_of(arrived) != path_of(request):
+            yield Step(f"its sidecar makes {path_of(arrived)} of the path, and rules judge that", depth=1)
+
+
+def _answers(status: int) -> str:
+    return f"answers {status}" if status else "ends the connection"

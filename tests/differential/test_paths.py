@@ -1,0 +1,268 @@
+"""What sidecars make of request targets: real Envoys against `catalog.paths`, target by target.
+
+Each target is sent raw, in HTTP/1.1 and in HTTP/2, through both sidecars and past the client's: what reaches
+the application, or which answer comes instead, is what the function says; and the rules of the server judge
+the very path that it says, no other.
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from random import Random
+
+import pytest
+import pytest_asyncio
+
+from catalog.decide import Place, Request, TurnedDown, arriving, at_server
+from catalog.expressions import literal
+from catalog.requests import path_of
+from catalog.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.service import ServiceKey
+from tests.differential.running import DifferentialMesh
+from tests.differential.targets import target
+from tests.differential.topology import HTTP_A, WORKLOADS, Document
+from tests.differential.wire import Answered, over_http2
+from tests.golden.live import envoy_program
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+COUNT = int(os.environ.get("MESHWRIGHT_TARGETS", "300"))
+AT_ONCE = 16
+ALICE = ServiceIdentity(Namespace("shop"), ServiceAccountName("alice"))
+V1 = next(each for each in WORKLOADS if each.account == "v1")
+VAULT = next(each for each in WORKLOADS if each.account == "vault")
+CALLED = {"shop/web-v1": V1, "bank/vault": VAULT}
+"""A service that refuses escaped slashes, one that keeps them, and who answers for each."""
+
+WRITTEN = (
+    *(
+        b"/",
+        b"/a/../b",
+        b"/a/%2e%2E/b",
+        b"/a//../b",
+        b"/./a",
+        b"/a/.",
+        b"/..",
+        b"//..//b",
+        b"//a",
+        b"/a\\..\\b",
+    ),
+    *(
+        b"/a%2fb",
+        b"/a%5Cb",
+        b"/a?x=%2f/../#",
+        b"/a?x=%2f/..",
+        b"/a#b",
+        b"/%23",
+        b"/a/..%2fb",
+        b"/a%2f..",
+        b"/a%2f..",
+    ),
+    *(
+        b"/a/..;/b",
+        b"/a/.;x/b",
+        b"/a/%2e%2e;/b",
+        b"/a\\..;/b",
+        b"/a/..%3b/b",
+        b"/.;a\\..;b/c",
+        b"/a%5c.;x%2fb",
+    ),
+    *(
+        b"/%61%41%7e%2d%5f%2b",
+        b"/%zz%",
+        b"/%2%65%2%65/b",
+        b"/%%32e",
+        b"/%252e%252e/b",
+        b"/%2%35",
+        b"/%00",
+        b"/\x00",
+    ),
+    *(
+        b"/caf\xc3\xa9",
+        b"/caf%c3%A9",
+        b"/\xff",
+        b"/a b",
+        b"/\x01",
+        b'/{|}^`<>"',
+        b"/[a]'()",
+        b"",
+        b"*",
+        b"a",
+        b"?",
+    ),
+    *(
+        b"http://y/a/../b",
+        b"HTTPS://y:80",
+        b"http://u:p@y/a",
+        b"http://y?q",
+        b"http://_/",
+        b"ftp://y/",
+        b"http:///a",
+    ),
+    *(
+        b"http://y/a#b",
+        b"http://y\\a",
+        b"http://[::1]:8/a",
+        b"http://y:99999/",
+        b"/http://y/a",
+        b"/a?http://y/../b",
+    ),
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[DifferentialMesh]:
+    """Five Envoys that stay for all tests."""
+    async with AsyncExitStack() as ends:
+        yield await DifferentialMesh.start(tmp_path_factory.mktemp("paths"), ends)
+
+
+def asked(written: bytes, number: int, name: str, *, http2: bool) -> Request:
+    """Ask a service for a target, as number so and so."""
+    namespace, service = name.split("/")
+    key = ServiceKey(Namespace(namespace), ServiceName(service))
+    headers = (("Host", "x"), ("x-number", str(number)))
+    made = Request(ALICE, key, Port(80), "GET", written.decode("utf-8", "surrogateescape"), headers)
+    return over_http2(made) if http2 else made
+
+
+def requests() -> list[Request]:
+    """Return what is asked: targets of the table and random ones, in both protocols, of both services."""
+    random = Random(os.environ.get("MESHWRIGHT_SEED", "1"))  # noqa: S311 - test data
+    targets = [*WRITTEN, *(target(random) for _ in range(COUNT))]
+    return [
+        asked(each, number, name, http2=http2)
+        for number, each in enumerate(targets)
+        for name in CALLED
+        for http2 in (False, True)
+    ]
+
+
+def judged(view: View, request: Request, *, directly: bool) -> Request | TurnedDown:
+    """Return what the server's sidecar has in the end, of what the client's passes on if it goes by it."""
+    place = Place(CALLED[str(request.service)].identity, Port(HTTP_A)), True
+    at_client = request if directly else arriving(view, request)
+    return at_client if isinstance(at_client, TurnedDown) else at_server(view, at_client, place)
+
+
+def expected(view: View, request: Request, *, directly: bool) -> Answered:
+    """Return what must be seen: the target at the application, or the status of who turns it down."""
+    found = judged(view, request, directly=directly)
+    if isinstance(found, TurnedDown):
+        return Answered(found.status)
+    return Answered(200, CALLED[str(request.service)].account, found.path.encode())
+
+
+async def send(mesh: DifferentialMesh, request: Request, *, directly: bool) -> Answered:
+    """Send it through both sidecars, or past the client's."""
+    if directly:
+        return await mesh.send_directly(request, CALLED[str(request.service)], HTTP_A)
+    return await mesh.send(request)
+
+
+async def differences(
+    mesh: DifferentialMesh, view: View, made: list[Request]
+) -> tuple[list[str], Counter[str]]:
+    """Send all of them both ways; return what differs, and what was seen how often."""
+    found: list[str] = []
+    counted: Counter[str] = Counter()
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def one(request: Request, *, directly: bool) -> None:
+        async with turns:
+            seen = await send(mesh, request, directly=directly)
+        wanted = expected(view, request, directly=directly)
+        as_written = request.path.encode("utf-8", "surrogateescape")
+        counted["changed" if seen.status == 200 and seen.saw != as_written else f"{seen.status}"] += 1
+        if seen != wanted:
+            found.append(f"{request} {directly=}: {wanted} was expected, {seen} seen")
+
+    await asyncio.gather(*(one(each, directly=way) for each in made for way in (False, True)))
+    return found, counted
+
+
+def policy(matches: list[Document]) -> tuple[Document, ...]:
+    """Let alice ask for these of both servers."""
+    found: list[Document] = []
+    for each in (V1, VAULT):
+        metadata = {"name": "paths", "namespace": each.namespace}
+        rules = [{"kind": "HTTPRouteGroup", "name": "paths"}]
+        source = {"kind": "ServiceAccount", "name": "alice", "namespace": "shop"}
+        to = {"kind": "ServiceAccount", "name": each.account, "namespace": each.namespace}
+        spec = {"destination": to, "sources": [source], "rules": rules}
+        found += [
+            {
+                "apiVersion": "specs.smi-spec.io/v1alpha4",
+                "kind": "HTTPRouteGroup",
+                "metadata": metadata,
+                "spec": {"matches": matches},
+            },
+            {
+                "apiVersion": "access.smi-spec.io/v1alpha3",
+                "kind": "TrafficTarget",
+                "metadata": metadata,
+                "spec": spec,
+            },
+        ]
+    return tuple(found)
+
+
+async def test_targets_arrive_as_the_oracle_says(mesh: DifferentialMesh) -> None:
+    """Under rules that admit everything; a fair share is changed, turned down, or not answered at all."""
+    view = await mesh.apply(policy([{"name": "all"}]))
+    made = requests()
+    found, counted = await differences(mesh, view, made)
+    assert found == []
+    total = counted.total()
+    assert total == 2 * len(made) >= 8 * COUNT
+    assert counted["changed"] > 0.3 * total, counted
+    assert counted["200"] > 0.05 * total, counted
+    assert counted["400"] > 0.1 * total, counted
+    assert counted["0"] > 0.01 * total, counted
+
+
+async def test_rules_judge_the_path_that_the_oracle_says(mesh: DifferentialMesh) -> None:
+    """Each request is admitted by a match of its own, for the one path that the function says."""
+    everything = requests()
+    paths: dict[str, set[str]] = {}
+    for request in everything:
+        for directly in (False, True):
+            judgement = judged(mesh.view, request, directly=directly)
+            if not isinstance(judgement, TurnedDown):
+                paths.setdefault(dict(request.headers)["x-number"], set()).add(path_of(judgement))
+    view = await mesh.apply(
+        policy(
+            [
+                {"name": f"{number}.{index}", "pathRegex": literal(path), "headers": {"x-number": number}}
+                for number, those in paths.items()
+                for index, path in enumerate(sorted(those))
+            ]
+        )
+    )
+    made = [each for each in everything if dict(each.headers)["x-number"] in paths and _is_one(paths, each)]
+    assert len(made) > COUNT
+    found, _ = await differences(mesh, view, [each for each in made if _passes(view, each)])
+    assert found == []
+    spoilt = policy([{"name": "m", "pathRegex": "/nothing-of-this"}])
+    view = await mesh.apply(spoilt)
+    found, counted = await differences(mesh, view, [each for each in made[:40] if _passes(view, each)])
+    assert (len(found), set(counted)) == (counted.total(), {"403"})
+
+
+def _is_one(paths: dict[str, set[str]], request: Request) -> bool:
+    """Say whether all ways to send a request's target come to one path."""
+    return len(paths[dict(request.headers)["x-number"]]) == 1
+
+
+def _passes(view: View, request: Request) -> bool:
+    return not any(
+        isinstance(judged(view, request, directly=directly), TurnedDown) for directly in (False, True)
+    )
