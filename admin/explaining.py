@@ -5,9 +5,10 @@ from typing import Final
 
 from admin.jsonable import Json, jsonable
 from catalog.decide import Request
-from catalog.explain import Explanation, explain
+from catalog.explain import Explanation, Standing, concerned, explain, not_asked, standing
+from catalog.explain.in_force import Sidecar, headline
 from catalog.view import View
-from mesh.identity import ServiceIdentity
+from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.service import ServiceKey
 
@@ -23,6 +24,8 @@ class QueryError(ValueError):
 def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     """Read `from`, `to`, `method` (GET) and `path` (/), and headers as `name: value`; raise QueryError.
 
+    The path is the request target as a client sends it over HTTP/1.1: also an http URL, or `*`.
+
     `from` is `<namespace>/<service account>`, `to` is `<namespace>/<service>:<port>`. Where no header says
     it, the host is the service's name with its port, as most clients would send it.
     """
@@ -33,8 +36,8 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
         raise QueryError(f"to is {called[:200]!r}: must be <namespace>/<service>:<port>")
     namespace, name = _pair("to", rest, "<namespace>/<service>:<port>")
     path = query.get("path") or "/"
-    if not path.startswith("/"):
-        raise QueryError(f"path is {path[:200]!r}: must begin with /")
+    if not path.startswith("/") and "://" not in path and path != "*":
+        raise QueryError(f"path is {path[:200]!r}: must begin with /, or be a URL")
     given = [_header(each) for each in headers]
     if not any(each.lower() in ("host", ":authority") for each, _ in given):
         given.append(("host", f"{name}.{namespace}" + ("" if number == "80" else f":{number}")))
@@ -49,13 +52,26 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
 
 
 def answer(view: View, request: Request) -> dict[str, Json]:
-    """Return the explanation of one request as JSON."""
-    return document(explain(view, request))
+    """Return the explanation of one request as JSON; policy alone is looked at."""
+    found = explain(view, request)
+    return document(found, not_asked(found.decision))
 
 
-def document(found: Explanation) -> dict[str, Json]:
+def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
+    """Return what policy says of a request, and the sidecars that it goes by."""
+    found = explain(view, request)
+    return found, concerned(view, request, found.decision)
+
+
+def held(view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]) -> dict[str, Json]:
+    """Return an explanation, held against what is known of the sidecars that the request goes by, as JSON."""
+    return document(found, standing(view, found.request, found.decision, sidecars))
+
+
+def document(found: Explanation, stands: Standing) -> dict[str, Json]:
     """Return an explanation as JSON.
 
+    `answer` is what is in force, or, where that is not known, what policy says; `policy` is always that.
     `missing` are manifests that would make it a yes, once what `besides` says has come right.
     """
     asked = found.request
@@ -65,7 +81,11 @@ def document(found: Explanation) -> dict[str, Json]:
         "method": asked.method,
         "path": asked.path,
         "headers": [list[Json](each) for each in asked.headers],
-        "answer": found.decision.answer.value,
+        "answer": stands.decision.answer.value,
+        "policy": found.decision.answer.value,
+        "in_force": stands.in_force.value,
+        "in_force_because": list[Json](stands.because),
+        "headline": headline(stands, found.decision.answer),
         "because": [f"{kind} {key}" for kind, key in found.decision.because],
         "backends": [
             {
@@ -74,7 +94,7 @@ def document(found: Explanation) -> dict[str, Json]:
                 "admitted": [str(each) for each in share.admitted],
                 "refused": [str(each) for each in share.refused],
             }
-            for share in found.decision.shares
+            for share in stands.decision.shares
         ],
         "steps": [
             {

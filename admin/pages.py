@@ -15,6 +15,7 @@ from admin.jsonable import Document, Json
 from admin.naming import NotShown
 from admin.publishing import published
 from admin.reading import MeshReading
+from admin.sidecars import known_sidecars
 from admin.sources import sources
 from admin.streams import streams
 
@@ -65,7 +66,7 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         return await asyncio.to_thread(debug.access, reading)
 
     async def explain(request: web.Request) -> Document:
-        return await asyncio.to_thread(_explained, reading, request)
+        return await _explained(reading, request)
 
     return (
         Page("/debug/proxy", "every proxy, in step or why not; ?proxy=: one's configuration", proxy),
@@ -83,7 +84,7 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
     )
 
 
-def _explained(reading: MeshReading, request: web.Request) -> Document:
+async def _explained(reading: MeshReading, request: web.Request) -> Document:
     view = reading.view()
     if view is None:
         raise web.HTTPNotFound(reason="nothing has been read yet")
@@ -93,7 +94,8 @@ def _explained(reading: MeshReading, request: web.Request) -> Document:
         asked = explaining.read_request(request.query, request.query.getall("header", []))
     except explaining.QueryError as error:
         raise web.HTTPBadRequest(reason=str(error)) from error
-    return explaining.answer(view, asked)
+    found, names = await asyncio.to_thread(explaining.explained, view, asked)
+    return await asyncio.to_thread(explaining.held, view, found, known_sidecars(reading, names))
 
 
 def add_pages(

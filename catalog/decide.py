@@ -26,6 +26,7 @@ with the translation (`catalog.access`, `inbound`, `outbound`, `splits`, `openne
 """
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from catalog.endpoints import endpoints
@@ -70,6 +71,9 @@ __all__ = [
     "told",
     "verdicts",
 ]
+
+
+Admits = Callable[[View, Request, tuple[Place, bool]], tuple[TrafficTarget, ...] | None]
 
 
 class Answer(enum.StrEnum):
@@ -118,8 +122,12 @@ class Decision:
         return self.answer is Answer.ALLOWED
 
 
-def decide(view: View, request: Request) -> Decision:
-    """Decide one request; pure, and slow enough to be read."""
+def decide(view: View, request: Request, admits: Admits | None = None) -> Decision:
+    """Decide one request; pure, and slow enough to be read.
+
+    `admits` says what is admitted at a place, in the stead of policy (`admitting`).
+    """
+    admits = admits or admitting
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
     if port is None:
@@ -141,7 +149,7 @@ def decide(view: View, request: Request) -> Decision:
     for key, their_port, weight in backends(view, request, port, split):
         answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
         ready = ready_places(view, request, key, their_port, split)
-        yes = {place: admitting(view, request, place) for place in answering if place[0] in ready}
+        yes = {place: admits(view, request, place) for place in answering if place[0] in ready}
         if answering:
             shares.append(_share(key, weight, yes))
         if weight > 0:
@@ -169,7 +177,7 @@ def arriving(view: View, request: Request) -> Request | TurnedDown:
 
 
 def offered(view: View, request: Request, port: ServicePort) -> bool:
-    """Say whether the client's sidecar takes calls to a service's port: somebody might answer some of them."""
+    """Say whether the client's sidecar takes calls to a service's port: somebody might answer some."""
     rivals = view.splits_by_apex.get(request.service, ())
     splits = [each for each in rivals if in_force(view, each, request, port)]
     ways = [way for split in splits for way in backends(view, request, port, split)]

@@ -9,6 +9,12 @@ from typing import Annotated, NoReturn
 import typer
 
 _INDENT = "  "
+_IN_FORCE = {
+    "yes": "it is in force: the sidecars have acknowledged it",
+    "no": "policy is not in force:",
+    "unknown": "whether it is in force is not known:",
+    "not asked": "whether it is in force was not asked:",
+}
 _ALL = "It would be allowed with this:"
 _NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
 
@@ -17,7 +23,7 @@ def explain(
     source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")],
     to: Annotated[str, typer.Option(metavar="NS/SERVICE:PORT", help="What is called.")],
     method: Annotated[str, typer.Argument(help="HTTP method.")] = "GET",
-    path: Annotated[str, typer.Argument(help="Path, with or without query.")] = "/",
+    path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
     ] = None,
@@ -28,6 +34,9 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Say why a call is allowed or not, and what would have to be added for a yes.
+
+    A server also says whether that is in force: what the sidecars that the call goes by really have. Offline
+    it is policy alone.
 
     Exit status: 0 if it is allowed, 3 if it is not, 1 if the question cannot be answered.
     """
@@ -48,13 +57,14 @@ def explain(
 
 def text(found: Mapping[str, object]) -> str:
     """Return an explanation as lines for people, with what is missing as YAML."""
-    lines = [f"{found['from']} to {found['to']} {found['method']} {found['path']}: {found['answer']}", ""]
+    lines = [f"{found['from']} to {found['to']} {found['method']} {found['path']}: {found['headline']}", ""]
     for step in _list(found, "steps"):
         indent = _INDENT * (1 + int(str(step["depth"])))
         lines.append(f"{indent}{step['text']}")
         lines.extend(
             f"{indent}{_INDENT}{each['object']}, {each['origin']}" for each in _list(step, "objects")
         )
+    lines += [f"{_INDENT}{each}" for each in _standing(found)]
     if missing := _list(found, "missing"):
         import yaml
 
@@ -62,6 +72,16 @@ def text(found: Mapping[str, object]) -> str:
         lines += ["", f"# {heading}"]
         lines.append(yaml.safe_dump_all(missing, sort_keys=False, explicit_start=True).rstrip())
     return "\n".join(lines) + "\n"
+
+
+def _standing(found: Mapping[str, object]) -> list[str]:
+    """Return whether what policy says is in force, and what is in the way."""
+    because = found.get("in_force_because")
+    return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in _words(because))]
+
+
+def _words(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Mapping[str, object]:

@@ -20,6 +20,10 @@ from tests.unit.cli.typed import ROOT, Done
 
 Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")
+UNKNOWN, NOT_ASKED = (
+    "  whether it is in force is not known:",
+    "  whether it is in force was not asked:",
+)
 MESH = """
 apiVersion: v1
 kind: Service
@@ -58,7 +62,9 @@ def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
     (mesh / "added.yaml").write_text(added)
     allowed = run("explain", "--mesh", str(mesh), *ASK)
     assert (allowed.returncode, allowed.stderr) == (0, "")
-    assert allowed.stdout.endswith("  allowed\n")
+    assert allowed.stdout.splitlines()[0].endswith(": allowed")
+    assert "  allowed\n" in allowed.stdout
+    assert "  whether it is in force was not asked:\n" in allowed.stdout
     assert run("lint", "--strict", str(mesh)).returncode == 0
 
 
@@ -100,9 +106,24 @@ class OneView:
         """Return it."""
         return self.shown
 
+    def proxies(self) -> tuple[()]:
+        """Return none."""
+        return ()
+
+    def streams(self) -> tuple[()]:
+        """Return none."""
+        return ()
+
+    def left_out(self) -> tuple[()]:
+        """Return none."""
+        return ()
+
 
 async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path) -> None:
-    """Through its socket, with the same words as offline, and its refusals are said."""
+    """Through its socket, with the same steps as offline, and its refusals are said.
+
+    It also says whether policy is in force, which nobody knows here: no sidecar has ever come.
+    """
     reading: Any = OneView(read(mesh).view)
     app = web.Application()
     add_pages(app, pages(reading, lambda: datetime.now(UTC)))
@@ -113,8 +134,13 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
 
         header = ("--header", "a: b", "--header", "a: c")
         from_server = await explain("--state", str(tmp_path), *header, *ASK)
-        assert from_server == await explain("--mesh", str(mesh), *header, *ASK)
-        assert from_server.returncode == 3
+        first, *steps = from_server.stdout.splitlines()
+        offline = (await explain("--mesh", str(mesh), *header, *ASK)).stdout.splitlines()
+        assert first == f"{offline[0]} by policy; whether that is in force is not known"
+        assert steps[: steps.index(UNKNOWN)] == offline[1 : offline.index(NOT_ASKED)]
+        told = "    u2.buyer.shop is not connected"
+        assert steps[steps.index(UNKNOWN) + 1] == told
+        assert (from_server.returncode, from_server.stderr) == (3, "")
         refused = await explain("--state", str(tmp_path), "--from", "x", "--to", "y")
         assert refused == Done(1, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
 
@@ -130,7 +156,7 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
             "to is 'c/d': must be <namespace>/<service>:<port>",
         ),
         (("--mesh", "mesh", *ASK, "--header", "x"), "header is 'x': must be 'name: value'"),
-        (("--mesh", "mesh", *ASK[:4], "GET", "x"), "path is 'x': must begin with /"),
+        (("--mesh", "mesh", *ASK[:4], "GET", "x"), "path is 'x': must begin with /, or be a URL"),
     ],
 )
 def test_what_cannot_be_explained_is_said(

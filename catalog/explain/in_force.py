@@ -1,0 +1,223 @@
+"""Whether sidecars do what policy says: what they are served without, and what cannot be known of them.
+
+Policy is what the oracle decides. A part of it that proxies refuse is left out of what they are served, and
+what it would allow is denied; a sidecar that is not connected, or has not acknowledged what it was sent, may
+have something else. Pure: what is known of the sidecars is given.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from catalog import decide as oracle
+from catalog.decide import Answer, Decision, Place, TurnedDown, Verdict
+from catalog.ports import served
+from catalog.requests import Request, fits
+from catalog.verdicts import matches_of
+from catalog.view import View
+from mesh.identity import ProxyName
+from mesh.names import Port
+from mesh.objects import ObjectKey
+from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from mesh.workload import Workload
+
+NAMED: Final = 5
+"""How many sidecars are named of which it is not known what they have."""
+
+NOT_ASKED: Final = "policy alone was looked at; what proxies have is known to a running server"
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A part of policy that a sidecar is served without: a match wherever it is named, or a whole object.
+
+    `said` are the words of who refuses it.
+    """
+
+    object: ObjectKey
+    match: HTTPMatch | None
+    said: str
+
+    def __str__(self) -> str:
+        part = str(self.object) if self.match is None else f"match {self.match.name} of {self.object}"
+        return f"{part}, which is refused: {self.said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What is known of one sidecar; `unknown` says, as a predicate, why it is not known what it has."""
+
+    unknown: str = ""
+    without: tuple[Without, ...] = ()
+
+
+class InForce(enum.StrEnum):
+    """Whether what policy says is in force. NOT_ASKED: policy alone was looked at."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether policy's decision is in force, the one that is if it is another, and why, in sentences."""
+
+    in_force: InForce
+    decision: Decision
+    because: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Judge:
+    """Judges places by what their sidecars have, and notes what makes a difference."""
+
+    sidecars: Mapping[ProxyName, Sidecar]
+    lacks: dict[str, None] = field(default_factory=dict)
+    divided: bool = False
+
+    def admitting(
+        self, view: View, request: Request, place: tuple[Place, bool]
+    ) -> tuple[TrafficTarget, ...] | None:
+        """Return what policy does, None where no sidecar there has it in force."""
+        by_policy = oracle.admitting(view, request, place)
+        if by_policy is None:
+            return None
+        found = {name: self._parts_missed(view, request, place, name) for name in _at_place(view, place[0])}
+        for name, missed in found.items():
+            self.lacks.update(dict.fromkeys(f"{name} is served without {each}" for each in missed))
+        self.divided = self.divided or (any(found.values()) and not all(found.values()))
+        return None if found and all(found.values()) else by_policy
+
+    def _parts_missed(
+        self, view: View, request: Request, place: tuple[Place, bool], name: ProxyName
+    ) -> tuple[Without, ...]:
+        """Return the parts for want of which a sidecar does not admit what policy admits."""
+        without = self.sidecars.get(name, Sidecar()).without
+        arrived = oracle.at_server(view, request, place)
+        if not without or isinstance(arrived, TurnedDown):
+            return ()
+        if oracle.accepts_everyone(view, place[0].identity.namespace):
+            return tuple(each for each in without if each.object.kind in ("MeshConfig", "Namespace"))
+        missed: dict[Without, None] = {}
+        for target, verdict in oracle.verdicts(view, arrived, place):
+            if verdict is Verdict.ADMITS:
+                parts = tuple(_parts(view, arrived, target, is_http=place[1]))
+                gone = [[each for each in without if _is(each, part)] for part in parts]
+                if not all(gone):
+                    return ()
+                missed.update(dict.fromkeys(each for these in gone for each in these))
+        return tuple(missed)
+
+
+def concerned(view: View, request: Request, decision: Decision) -> tuple[ProxyName, ...]:
+    """Return the sidecars that a request goes by: the client's, and those of whoever may be chosen."""
+    found = set(_of_client(view, request))
+    if decision.turned_down is None:
+        found.update(name for place in _chosen(view, request) for name in _at_place(view, place))
+    return tuple(sorted(found))
+
+
+def standing(
+    view: View, request: Request, decision: Decision, sidecars: Mapping[ProxyName, Sidecar]
+) -> Standing:
+    """Return whether a decision is in force at the sidecars concerned."""
+    found = {
+        name: sidecars.get(name, Sidecar("is new")).unknown for name in concerned(view, request, decision)
+    }
+    unknown = [f"{name} {clause}" for name, clause in found.items() if clause]
+    del unknown[NAMED:]
+    if not _of_client(view, request):
+        unknown.insert(0, f"there is no sidecar of {request.client}")
+    unknown.extend(_of_splits(view, request, sidecars))
+    judge = _Judge(sidecars)
+    really = oracle.decide(view, request, judge.admitting)
+    if unknown or judge.divided:
+        return Standing(InForce.UNKNOWN, decision, (*unknown, *(judge.lacks if judge.divided else ())))
+    if replace(really, because=()) == replace(decision, because=()):
+        return Standing(InForce.YES, decision)
+    return Standing(InForce.NO, really, tuple(judge.lacks))
+
+
+def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
+    running = () if request.client is None else view.workloads_by_identity.get(request.client, ())
+    return tuple(sorted(each.proxy_name for each in running if each.proxy_name is not None))
+
+
+def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
+    """Return the sidecars of an identity's workloads that are called at a port, sorted."""
+    return tuple(
+        sorted(
+            each.proxy_name
+            for each in view.workloads_by_identity.get(place.identity, ())
+            if each.proxy_name is not None and place.port in _called_at(view, each)
+        )
+    )
+
+
+def _called_at(view: View, workload: Workload) -> set[Port]:
+    services = [view.services[key] for key in view.services_of.get(workload.key, ())]
+    return {number for number, _, _ in served(services, workload.ports)}
+
+
+def _chosen(view: View, request: Request) -> Iterator[Place]:
+    """Yield the places that may be chosen by policy, whether they admit the request or not."""
+    service, arrived = view.services.get(request.service), oracle.arriving(view, request)
+    port = service.port(request.port) if service is not None else None
+    if port is None or isinstance(arrived, TurnedDown):
+        return
+    for key, their_port, weight in oracle.backends(
+        view, arrived, port, oracle.split_for(view, arrived, port)
+    ):
+        if weight > 0:
+            for place in oracle.places(view, key, their_port):
+                if oracle.may_answer(view, arrived, place):
+                    yield place[0]
+
+
+def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sidecar]) -> Iterator[str]:
+    """Yield which of the client's sidecars lack a split of the service, or a match of one that fits."""
+    arrived = oracle.arriving(view, request)
+    if isinstance(arrived, TurnedDown):
+        return
+    parts: set[ObjectKey | HTTPMatch] = set()
+    for split in view.splits_by_apex.get(request.service, ()):
+        groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+        parts.add(ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
+        parts.update(each for group in groups if group for each in group.matches if fits(each, arrived))
+    for name in _of_client(view, request):
+        for each in sidecars.get(name, Sidecar()).without:
+            if any(_is(each, part) for part in parts):
+                yield f"{name} is served without {each}; who answers then is not said"
+
+
+def _parts(
+    view: View, request: Request, target: TrafficTarget, *, is_http: bool
+) -> Iterable[ObjectKey | HTTPMatch]:
+    """Yield the parts of a target each of which admits a request by itself."""
+    if is_http and any(rule.kind is RouteKind.HTTP for rule in target.rules):
+        yield from (each for each in matches_of(view, target) if fits(each, request))
+    else:
+        yield ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+
+
+def _is(without: Without, part: ObjectKey | HTTPMatch) -> bool:
+    return part == (without.object if without.match is None else without.match)
+
+
+def not_asked(decision: Decision) -> Standing:
+    """Return what is said where no server is asked."""
+    return Standing(InForce.NOT_ASKED, decision, (NOT_ASKED,))
+
+
+def headline(standing: Standing, policy: Answer) -> str:
+    """Return the answer in a few words, with whether it is in force."""
+    match standing.in_force:
+        case InForce.NO:
+            return f"{standing.decision.answer.value}, although policy says {policy.value}"
+        case InForce.UNKNOWN:
+            return f"{policy.value} by policy; whether that is in force is not known"
+        case _:
+            return policy.value
