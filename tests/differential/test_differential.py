@@ -7,12 +7,16 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
 import pytest_asyncio
 import yaml
 
+import catalog.requests
+from catalog import passing
 from catalog.decide import Answer, Request
+from catalog.expressions import fits_in_full
 from catalog.headers import SINGLE, UNSEEN
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
@@ -108,6 +112,29 @@ async def test_random_policies_find_it_too(mistaken: DifferentialMesh) -> None:
     counts = Counts()
     while not counts.disagreements and counts.policies < MOST:
         await compare(mistaken, case(Random(f"1/{counts.policies}"), 12), counts)  # noqa: S311 - test data
+    assert counts.disagreements, f"none of {counts.policies} policies divides them"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "mistaken"),
+    [
+        (passing, "passed", lambda request, _: request),
+        (
+            catalog.requests,
+            "fits_in_full",
+            lambda regex, value: fits_in_full(regex.replace("{,", "{0,"), value),
+        ),
+    ],
+    ids=["paths as they are sent", "another reading of expressions"],
+)
+async def test_a_mistaken_oracle_is_found_out(
+    mesh: DifferentialMesh, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, mistaken: object
+) -> None:
+    """One that takes paths as they are sent, or `{,3}` for a repetition: of 200 policies one finds it."""
+    monkeypatch.setattr(module, name, mistaken)
+    counts = Counts()
+    while not counts.disagreements and counts.policies < MOST:
+        await compare(mesh, case(Random(f"3/{counts.policies}"), 12), counts)  # noqa: S311 - test data
     assert counts.disagreements, f"none of {counts.policies} policies divides them"
 
 

@@ -65,6 +65,8 @@ async def test_a_call_is_explained(client: TestClient[Any, Any]) -> None:
         "refused",
         ["HTTPRouteGroup", "TrafficTarget"],
     )
+    assert (shown["policy"], shown["in_force"]) == ("refused", "unknown")
+    assert shown["in_force_because"] == ["uuid-2.buyer.shop is not connected"]
     objects = [(each["object"], each["origin"]) for step in shown["steps"] for each in step["objects"]]
     assert ("TrafficTarget shop/buyers", "mesh.yaml:31 (document 5)") in objects
     response = await client.get("/debug/explain", params={"from": "x"})
