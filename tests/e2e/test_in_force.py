@@ -1,0 +1,168 @@
+"""explain is right, or says that it does not know: of what an Envoy refuses, and of one that is gone."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+import pytest
+
+from mesh.identity import ProxyName
+from mesh.names import TrustDomain
+from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from tests.feature.identity.conftest import Server, serve
+from tests.golden.envoys import HERE, RunningEnvoy, keep
+
+__all__ = ["serve"]
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
+
+Serve = Callable[..., Awaitable[Server]]
+NET = f"127.{84 + os.getpid() % 8}.{os.getpid() // 8 % 250}"
+SELLER, APPLICATION, BUYER = f"{NET}.1", f"{NET}.2", f"{NET}.3"
+MESH = f"""
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: seller, namespace: shop, labels: {{app: store}}}}
+spec: {{address: {SELLER}, applicationAddress: {APPLICATION}, uuid: seller, serviceAccount: seller}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: buyer, namespace: shop}}
+spec:
+  address: {BUYER}
+  uuid: buyer
+  serviceAccount: buyer
+  upstreams: [{{service: store, port: 80, address: {BUYER}, localPort: 7001}}]
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {{name: buyers, namespace: shop}}
+spec:
+  destination: {{kind: ServiceAccount, name: seller, namespace: shop}}
+  sources: [{{kind: ServiceAccount, name: buyer, namespace: shop}}]
+  rules: [{{kind: HTTPRouteGroup, name: routes}}]
+"""
+WIDE, NARROW = "/.*", "/only[0-9a-f]{120}"
+"""NARROW is too large for an Envoy without our runtime settings."""
+HEX = f"/only{'0' * 120}"
+
+
+def routes(regex: str) -> str:
+    """Return the routes of the one target."""
+    return f"""
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {{name: routes, namespace: shop}}
+spec: {{matches: [{{name: those, pathRegex: '{regex}'}}]}}
+"""
+
+
+@asynccontextmanager
+async def running(
+    program: str, server: Server, folder: Path, name: str, *, picky: bool = False
+) -> AsyncIterator[None]:
+    """Run a workload's Envoy; a `picky` one refuses NARROW."""
+    folder.mkdir()
+    pair = server.certificate(name)
+    for file, content in (
+        ("proxy.pem", pair.chain_pem),
+        ("proxy.key", pair.key.reveal()),
+        ("ca.pem", server.authority.trust_bundle()),
+    ):
+        (folder / file).write_bytes(content)
+    settings = BootstrapSettings(
+        proxy_name=ProxyName.parse(name),
+        trust_domain=TrustDomain("cluster.local"),
+        ads_host=server.bound.ads.host,
+        ads_port=server.bound.ads.port,
+        certificate_file=folder / "proxy.pem",
+        key_file=folder / "proxy.key",
+        ca_file=folder / "ca.pem",
+        admin_port=0,
+    )
+    made = json.loads(bootstrap(settings))
+    if picky:
+        del made["layeredRuntime"]
+    (folder / "bootstrap.json").write_text(json.dumps(made))
+    async with AsyncExitStack() as ends:
+        session = await ends.enter_async_context(HERE.session())
+        await keep(program, RunningEnvoy(folder, "", session), HERE, 45, ends)
+        yield
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Be an application that says yes."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+async def status(path: str) -> int:
+    """Return what the buyer's application gets, 0 for no connection."""
+    try:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://{BUYER}:7001{path}") as response,
+        ):
+            return response.status
+    except aiohttp.ClientError:
+        return 0
+
+
+async def explained(server: Server, path: str) -> dict[str, Any]:
+    """Return what the running server says of it."""
+    query = urlencode({"from": "shop/buyer", "to": "shop/store:80", "path": path})
+    return dict(await server.ask("GET", f"/debug/explain?{query}"))
+
+
+async def until(holds: Callable[[], Awaitable[object]]) -> None:
+    """Wait until something holds; the test's own timeout bounds the wait."""
+    while not await holds():
+        await asyncio.sleep(0.02)
+
+
+async def test_explain_is_right_or_says_that_it_does_not_know(
+    envoy: str, serve: Serve, tmp_path: Path
+) -> None:
+    """Policy is narrowed, and the server's Envoy refuses that; then the Envoy goes."""
+    server = await serve(MESH, routes(WIDE))
+    application = await asyncio.start_server(answer, APPLICATION, 18080)
+
+    async def is_in_force() -> bool:
+        said = await explained(server, "/books")
+        return said["in_force"] == "yes" and await status("/books") == 200
+
+    async def is_rejected() -> bool:
+        problems = (await server.ask("GET", "/debug/policies"))["problems"]
+        return any(each["code"] == "resource-rejected" for each in problems)
+
+    async def is_settled() -> bool:
+        said = await explained(server, HEX)
+        return said["in_force"] == "no" or any(" rejects route " in each for each in said["in_force_because"])
+
+    async with application, running(envoy, server, tmp_path / "buyer", "buyer.buyer.shop"):
+        async with running(envoy, server, tmp_path / "seller", "seller.seller.shop", picky=True):
+            await until(is_in_force)
+            server.write(MESH, routes(NARROW))
+            await until(is_rejected)
+            await until(is_settled)
+            for path, policy in (("/books", "refused"), (HEX, "allowed")):
+                said, seen = await explained(server, path), await status(path)
+                assert said["policy"] == policy
+                assert said["in_force"] == "unknown" or (said["answer"] == "allowed") == (seen == 200), said
+        gone = "seller.seller.shop is not connected"
+
+        async def is_gone() -> bool:
+            return gone in (await explained(server, HEX))["in_force_because"]
+
+        await until(is_gone)
+        said = await explained(server, HEX)
+        assert (said["in_force"], said["answer"]) == ("unknown", "allowed")
+        assert said["headline"] == "allowed by policy; whether that is in force is not known"
