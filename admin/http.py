@@ -11,6 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from admin.metrics import CONTENT_TYPE, Metrics
+from admin.serving import serving
 
 _STOP_SECONDS: Final = 5.0
 
@@ -109,11 +110,6 @@ class HttpThread:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        runner = web.AppRunner(self._build(), access_log=None, shutdown_timeout=1.0)
-        await runner.setup()
-        try:
-            await web.SockSite(runner, self._socket).start()
+        async with serving(self._build(), self._socket):
             self._started.set()
             await self._stop.wait()
-        finally:
-            await runner.cleanup()

@@ -1,16 +1,20 @@
-"""aiohttp servers on the main event loop: the debug server over TCP, the same over the Unix socket."""
+"""aiohttp servers: over TCP, and over a Unix socket that is the owner's alone."""
 
+import asyncio
 import contextlib
 import os
 import socket
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 SOCKET_NAME: Final = "meshwright.sock"
+CONNECTIONS: Final = 64
+"""More than the probes, scrapers and people that ask one server at a time."""
+
 _PATH_LIMIT: Final = 107  # sun_path of Linux, less its end
 _DRAIN_SECONDS: Final = 1.0
 
@@ -63,11 +67,32 @@ def _remove_stale(path: Path) -> None:
 
 @contextlib.asynccontextmanager
 async def serving(app: web.Application, listening: socket.socket) -> AsyncIterator[None]:
-    """Serve `app` on a listening socket for as long as the context lasts."""
+    """Serve `app` on a listening socket for as long as the context lasts, to so many clients at a time."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_DRAIN_SECONDS)
     await runner.setup()
     try:
-        await web.SockSite(runner, listening).start()
-        yield
+        loop = asyncio.get_running_loop()
+        async with await loop.create_server(_bounded(runner), sock=listening):
+            yield
     finally:
         await runner.cleanup()
+
+
+def _bounded(runner: web.AppRunner) -> Callable[[], asyncio.Protocol]:
+    """Return what makes the server's connections, and ends the oldest of too many for a new one.
+
+    A client that asks is answered in a moment: what is old asks nothing, and whoever holds connections, with
+    a request or without, keeps nobody out.
+    """
+    server = runner.server
+    if server is None:
+        raise RuntimeError("the runner is not set up")
+
+    def connection() -> asyncio.Protocol:
+        there = server.connections
+        for oldest in there[: max(0, len(there) + 1 - CONNECTIONS)]:
+            if oldest.transport is not None:
+                oldest.transport.abort()
+        return server()
+
+    return connection

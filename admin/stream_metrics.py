@@ -37,6 +37,9 @@ class StreamMetrics:
         self._opened = Counter("meshwright_xds_streams_opened", "Streams accepted.", ["protocol"], registry=r)
         self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
         self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
+        self._ended = Counter(
+            "meshwright_xds_connections_ended", "Connections ended for their cost.", ["cause"], registry=r
+        )
         self._used = Counter(
             "meshwright_xds_connections_used", "Connections on which a stream was asked for.", registry=r
         )
@@ -74,6 +77,10 @@ class StreamMetrics:
         grpcio says neither that a handshake failed nor why.
         """
         self._handshakes.inc()
+
+    def connection_ended(self, cause: str) -> None:
+        """Count a connection that was ended for what it cost; `cause` is a word of a closed set."""
+        self._ended.labels(cause).inc()
 
     def connection_used(self) -> None:
         """Count a connection whose first stream was asked for, whether it was let in or not."""

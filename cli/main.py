@@ -4,6 +4,7 @@ What is heavy to import is imported by the command that needs it, so that help c
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -91,6 +92,8 @@ def serve(
 
     Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file.
     """
+    # Before gRPC is imported: its core has a raw line for whatever a stranger does in a handshake.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from cli.serving import run
 
     flags: dict[str, object] = {

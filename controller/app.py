@@ -23,6 +23,7 @@ from certs.authority import CertificateAuthority
 from certs.errors import CertificateError
 from certs.ledger import Ledger, LedgerEntry
 from controller import lock
+from controller.descriptors import raised_limit
 from controller.drivers import ADS_DRIVER, MeshDrivers
 from controller.driving import Running, driving
 from controller.errors import StartupError
@@ -82,6 +83,7 @@ async def run(
         lock.prepare(settings.state)
         if not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
+    raised_limit()
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             authority = CertificateAuthority.open(settings.state, TrustDomain(settings.trust_domain), clock())
@@ -218,6 +220,7 @@ class _Server:
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()
         while True:
+            parts.observer.report()
             await gauging.count(parts.loop.state.published.snapshots)
             parts.metrics.measured(
                 gauging.gauges(

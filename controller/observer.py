@@ -10,11 +10,14 @@ import structlog
 
 from admin.labels import short_type
 from admin.metrics import Metrics
+from certs.errors import PeerRefused
+from certs.peer import read_peer
 from controller.admission import Admissions
+from controller.ended_connections import EndedConnections
 from controller.pushes.history import Delays, PushHistory
 from controller.registry import ProxyRegistry
 from mesh.objects import ObjectKey
-from xds.access import Ending, Peer
+from xds.access import Cause, Ending, Peer
 from xds.cache import NodeKey
 from xds.status import Variant
 from xds.wire import Rejection, Response
@@ -59,6 +62,7 @@ class MeshObserver:
         self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
         self._connections: dict[str, None] = {}
         self._own = 0
+        self._ended = EndedConnections()
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
@@ -67,6 +71,18 @@ class MeshObserver:
             self._own -= 1
         else:
             self._metrics.handshake()
+
+    def ended(self, peer: Peer, cause: Cause) -> None:
+        """Count it; it is said with the next `report`."""
+        self._metrics.connection_ended(cause.value)
+        self._ended.note(peer, cause)
+
+    def report(self) -> None:
+        """Say which connections were ended; to be called from time to time."""
+        for ended in self._ended.due(self._now()):
+            certificate = _common_name(ended.last)
+            said = {"cause": ended.cause.value, "count": ended.count, "last": ended.last.address}
+            _log.warning("connections ended", **said, certificate=certificate)
 
     @contextlib.contextmanager
     def own_connection(self) -> Iterator[None]:
@@ -160,3 +176,11 @@ class MeshObserver:
         if not variants:
             del self._variants[node_key, peer.address]
         _log.info("stream closed", proxy=node_key, peer=peer.address, ending=ending.value, detail=detail)
+
+
+def _common_name(peer: Peer) -> str:
+    """Return what the certificate calls itself; nothing if there was no call to know it from."""
+    try:
+        return read_peer(peer.certificate).common_name if peer.certificate else ""
+    except PeerRefused:
+        return ""

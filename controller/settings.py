@@ -147,6 +147,21 @@ class Settings(BaseSettings):
     streams_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 1000.0
     """New streams beyond this wait for their turn, `admission_seconds` at the most."""
     admission_seconds: Seconds = 10.0
+    max_connections: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Connections to a driver's server; without, as many as there are file descriptors for."""
+    idle_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
+    """Connections that carry no call, those in their handshake included; the oldest beyond these end.
+    A fourth of them may be connections on which nothing was ever received."""
+    idle_connection_seconds: Seconds = 60.0
+    """A connection that has carried no call for so long ends."""
+    handshake_seconds: Seconds = 5.0
+    """A connection whose TLS and HTTP/2 handshake takes longer ends."""
+    calls_at_once: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    """Calls that may be begun with one certificate, whatever becomes of them; beyond, connections end."""
+    calls_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 10.0
+    """How fast calls that were begun are forgotten."""
+    received_bytes_per_second: Annotated[float, Field(ge=1024, le=2**30)] = 1024 * 1024
+    """What a connection may send for long; beyond it, and twice `request_bytes` at once, it ends."""
     stream_age_seconds: Seconds = 1800.0
     """A stream ends in order after so long, ten percent more or less; its proxy comes back."""
     write_seconds: Seconds = 20.0

@@ -65,11 +65,23 @@ class Ending(enum.StrEnum):
     FAILED = "failed"
 
 
+class Cause(enum.StrEnum):
+    """Why a connection was ended, by its client's doing."""
+
+    CALLS = "too-many-calls"
+    BYTES = "too-many-bytes"
+    IDLE = "idle-too-long"
+    CROWD = "too-many-idle"
+
+
 class Observer(Protocol):
     """Is told what happens, on the event loop: must return at once and not raise."""
 
     def handshake(self) -> None:
         """A client has begun a TLS handshake."""
+
+    def ended(self, peer: Peer, cause: Cause) -> None:
+        """A connection was ended that cost too much; the certificate is known if it carried a call."""
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
         """A stream was authenticated."""
@@ -95,6 +107,9 @@ class Unobserved:
     """An observer that looks away."""
 
     def handshake(self) -> None:
+        """Do nothing."""
+
+    def ended(self, peer: Peer, cause: Cause) -> None:
         """Do nothing."""
 
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:

@@ -13,6 +13,12 @@ class Limits:
     `streams_per_second` spreads new streams: one that would wait for more than `admission_seconds` is
     told to come back. `age_seconds` is a stream's longest life, made shorter or longer by up to a share
     of `age_jitter`, so that streams opened together do not end together.
+
+    `connections` is never more than the process has descriptors for. A connection that carries no call is
+    idle: the oldest end beyond `idle_connections`, those in their handshake included, and beyond a fourth of
+    that of those that never sent a byte. The calls of one certificate may come to `calls_at_once`, less what
+    leaks away at `calls_per_second`; the bytes that a connection receives to twice `request_bytes`, less what
+    leaks away at `received_bytes_per_second`, and to `idle_bytes` while it is idle.
     """
 
     request_bytes: int = 16 * 1024 * 1024
@@ -31,6 +37,14 @@ class Limits:
     recheck_seconds: float = 30.0
     age_seconds: float = 1800.0
     age_jitter: float = 0.1
+    connections: int | None = None
+    idle_connections: int = 4000
+    idle_seconds: float = 60.0
+    idle_bytes: int = 256 * 1024
+    handshake_seconds: float = 5.0
+    calls_at_once: int = 100
+    calls_per_second: float | None = 10.0
+    received_bytes_per_second: float = 1024 * 1024
 
     def age(self, chance: float) -> float:
         """Return how many seconds a stream may live, for a `chance` from 0 to 1."""

@@ -22,6 +22,7 @@ from xds.client_status import client_status
 from xds.conversation import Conversation, Disconnected
 from xds.decoder import Decoder
 from xds.encoder import Encoder
+from xds.guarding import ConnectionGuard
 from xds.limits import Admission, Limits
 from xds.services import AGGREGATED, DISCOVERY, Discovery
 from xds.status import StreamStatus
@@ -100,12 +101,16 @@ class AdsServer:
         self._streams = 0
         self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
+        self._guard: ConnectionGuard | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._rechecks: asyncio.Task[None] | None = None
         self._sweeps: asyncio.Task[None] | None = None
 
     async def start(self, address: str) -> int:
         """Listen on `host:port` and return the port; raise ListenError, which names the address."""
-        self._server = server = grpc.aio.server(options=_options(self._limits))
+        self._guard = guard = ConnectionGuard(self._limits, self._observer.ended)
+        options = [*_options(self._limits), ("grpc.max_allowed_incoming_connections", guard.allowed)]
+        self._server = server = grpc.aio.server(interceptors=(guard,), options=options)
         server.add_generic_rpc_handlers(self._handlers())
         try:
             port = self._listen(server, address)
@@ -115,6 +120,7 @@ class AdsServer:
         await server.start()
         self._rechecks = asyncio.create_task(self._keep_rechecking(), name="xds-rechecks")
         self._sweeps = asyncio.create_task(self._sweep(), name="xds-sweeps")
+        self._watch = asyncio.create_task(guard.watch(port), name="xds-connections")
         return int(port)
 
     async def stop(self, grace: float) -> None:
@@ -125,6 +131,8 @@ class AdsServer:
             self._rechecks.cancel()
         if self._sweeps is not None:
             self._sweeps.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
         await self._health.enter_graceful_shutdown()
         stopping = asyncio.ensure_future(self._server.stop(grace))
         await asyncio.sleep(0)
@@ -266,7 +274,7 @@ class AdsServer:
 
         def fetch() -> Any:  # noqa: ANN401 (grpc has no types)
             nonlocal shown
-            loop.call_soon_threadsafe(self._observer.handshake)
+            loop.call_soon_threadsafe(self._accepted)
             identity = tls()
             if identity == shown:
                 # No change, and said so: gRPC would replace its TLS context at each handshake, which is
@@ -276,6 +284,11 @@ class AdsServer:
             return configuration()
 
         return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
+
+    def _accepted(self) -> None:
+        self._observer.handshake()
+        if self._guard is not None:
+            self._guard.accepted()
 
     async def _keep_rechecking(self) -> None:
         """Ask again who each client is, every `recheck_seconds`: each at its own moment, not all at once."""
@@ -330,7 +343,15 @@ def _peer(context: grpc.aio.ServicerContext) -> Peer:
 
 
 def _options(limits: Limits) -> list[tuple[str, int]]:
+    """Return gRPC's options. What is refused by these is refused in its own threads, and costs little."""
+    at_once = limits.streams_per_certificate
     return [
+        # Twice what the client may have: others may be just ending. gRPC counts a stream that was reset until
+        # it has let go of it, and refuses more (it is `grpc.http.overload_protection`, on by default).
+        ("grpc.max_concurrent_streams", 2**31 - 1 if at_once is None else 2 * at_once),
+        # A reset is answered by a ping, and until that is answered fewer streams may be opened.
+        ("grpc.http2.ping_on_rst_stream_percent", 100),
+        ("grpc.server_handshake_timeout_ms", round(limits.handshake_seconds * 1000)),
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a share of the clients
         ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", -1),

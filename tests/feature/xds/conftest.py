@@ -18,7 +18,7 @@ from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.access import AnyNode, Authenticator, Ending, Peer
+from xds.access import AnyNode, Authenticator, Cause, Ending, Peer
 from xds.cache import NodeKey, SnapshotCache
 from xds.limits import Limits
 from xds.server import SERVICE, AdsServer, TlsIdentity
@@ -80,6 +80,11 @@ class Seen:
     answers: list[Rejection | None] = field(default_factory=list)
     endings: list[tuple[Ending, str]] = field(default_factory=list)
     sent_bytes: int = 0
+    ended_connections: list[tuple[Peer, Cause]] = field(default_factory=list)
+
+    def ended(self, peer: Peer, cause: Cause) -> None:
+        """Remember which, and why."""
+        self.ended_connections.append((peer, cause))
 
     def handshake(self) -> None:
         """Count it."""

@@ -20,7 +20,7 @@ from xds.status import Variant
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
-MANY = Limits(streams_per_certificate=None, streams_per_second=None)
+MANY = Limits(streams_per_certificate=None, streams_per_second=None, calls_per_second=None)
 
 
 def endpoints(name: str, edition: int = 0) -> Resource:

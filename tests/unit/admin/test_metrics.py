@@ -118,6 +118,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
     for number in range(proxies):
         metrics.stream_opened("delta")
         metrics.stream_refused("revoked")
+        metrics.connection_ended("idle-too-long")
         metrics.sent(CLUSTER, number, number)
         metrics.acked(f"type.googleapis.com/thing.of.proxy.Number{number}")
         metrics.nacked(f"type.googleapis.com/thing.of.proxy.Number{number}")

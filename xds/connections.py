@@ -1,0 +1,187 @@
+"""Which connections of clients are to be ended: a table of those there are, and the bounds on them.
+
+A connection carries calls or is idle: in its handshake, after it, or between two calls. All that is known of
+one comes from two sides: the calls begun and finished on it, by its address, and from time to time a look at
+the system's sockets. Time is an argument, seconds of any clock that only goes forward.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from xds.access import Cause, Peer
+from xds.limits import Limits
+
+SILENT_PART: Final = 4
+"""Of the idle connections one in so many may be one on which nothing was ever received."""
+
+Address = tuple[str, int]
+"""A client's IP address and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """A connection as the system shows it: its number is never given twice; `received` counts bytes.
+
+    `quiet` is how many seconds ago the last of them came, or the connection if there were none.
+    """
+
+    number: int
+    address: Address
+    received: int
+    quiet: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A connection that is to be ended, with what is known of who made it."""
+
+    socket: Socket
+    peer: Peer
+    cause: Cause
+
+
+@dataclass(slots=True)
+class Bucket:
+    """What flows in leaks out at `rate` a second; more than `size` is too much."""
+
+    rate: float
+    size: float
+    level: float = 0.0
+    at: float = 0.0
+
+    def fill(self, now: float, amount: float) -> bool:
+        """Take in an amount; say whether it was not too much."""
+        self.level = max(0.0, self.level - (now - self.at) * self.rate) + amount
+        self.at = now
+        return self.level <= self.size
+
+    def is_empty(self, now: float) -> bool:
+        """Say whether all has leaked out."""
+        return self.level <= (now - self.at) * self.rate
+
+
+@dataclass(slots=True)
+class _Use:
+    """The calls of one address; `over` when there was one too many."""
+
+    peer: Peer
+    at: float
+    open: int = 0
+    begun: int = 0
+    over: bool = False
+
+
+@dataclass(slots=True)
+class _Known:
+    """A connection from look to look: since when it has been idle (None: it is not), and its bytes then."""
+
+    socket: Socket
+    bytes: Bucket
+    idle: float | None
+    before: int = 0
+    begun: int = 0
+
+
+class Connections:
+    """The connections of one server's clients, with at most `idle` of them idle."""
+
+    def __init__(self, limits: Limits, idle: int) -> None:
+        self._limits = limits
+        self._idle = idle
+        self._uses: dict[Address, _Use] = {}
+        self._known: dict[int, _Known] = {}
+        self._calls: dict[bytes | Address, Bucket] = {}
+
+    def begun(self, now: float, address: Address, peer: Peer) -> bool:
+        """Note a call; say whether it may go on. If not, its connection goes with the next look.
+
+        All connections of one certificate together may begin so many.
+        """
+        use = self._uses.setdefault(address, _Use(peer, now))
+        use.at, use.open, use.begun = now, use.open + 1, use.begun + 1
+        if self._limits.calls_per_second is None:
+            return True
+        client = peer.certificate or address
+        if client not in self._calls:
+            self._calls[client] = Bucket(self._limits.calls_per_second, self._limits.calls_at_once, at=now)
+        if not self._calls[client].fill(now, 1):
+            use.over = True
+        return not use.over
+
+    def finished(self, now: float, address: Address) -> None:
+        """Note the end of a call."""
+        use = self._uses[address]
+        use.at, use.open = now, use.open - 1
+
+    def look(self, now: float, sockets: Collection[Socket]) -> tuple[Verdict, ...]:
+        """Return what is to be ended of the connections there were at `now`, each with its one cause."""
+        self._known = {socket.number: self._seen(now, socket) for socket in sockets}
+        self._forget(now, {socket.address for socket in sockets})
+        ended = {known.socket.number: self._verdict(known, cause) for known, cause in self._too_dear(now)}
+        idle = [known for number, known in self._known.items() if number not in ended]
+        ended |= {known.socket.number: self._verdict(known, Cause.CROWD) for known in self._crowd(idle)}
+        return tuple(ended.values())
+
+    def stands(self, verdict: Verdict) -> bool:
+        """Say whether a connection is still to be ended: one that was idle may carry a call by now."""
+        use = self._uses.get(verdict.socket.address)
+        return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open
+
+    def _seen(self, now: float, socket: Socket) -> _Known:
+        use = self._uses.get(socket.address)
+        known = self._known.get(socket.number)
+        if known is None:
+            rate = self._limits.received_bytes_per_second
+            known = _Known(socket, Bucket(rate, 2 * self._limits.request_bytes, at=now), now - socket.quiet)
+            new = socket.received
+        else:
+            new = socket.received - known.socket.received
+        known.socket = socket
+        known.bytes.fill(now, new)
+        begun, known.begun = known.begun, use.begun if use else 0
+        if use and use.open:
+            known.idle = None
+        elif known.idle is None or begun != known.begun:
+            known.idle, known.before = now, socket.received
+        return known
+
+    def _too_dear(self, now: float) -> Iterator[tuple[_Known, Cause]]:
+        for known in self._known.values():
+            use = self._uses.get(known.socket.address)
+            unasked = known.socket.received - known.before
+            if use and use.over:
+                yield known, Cause.CALLS
+            elif known.bytes.level > known.bytes.size:
+                yield known, Cause.BYTES
+            elif known.idle is None:
+                continue
+            elif unasked > self._limits.idle_bytes:
+                yield known, Cause.BYTES
+            elif now - known.idle > self._limits.idle_seconds:
+                yield known, Cause.IDLE
+
+    def _crowd(self, known: Collection[_Known]) -> list[_Known]:
+        """Return the idle ones beyond the bounds: first who never said a word, then who did so longest ago.
+
+        A client that means it speaks at once, and carries a call a moment later: it is among the last. Many
+        may do so together, when all come back; so of those that are silent fewer may be there.
+        """
+        idle = [(bool(each.socket.received), each.idle, each) for each in known if each.idle is not None]
+        idle.sort(key=lambda each: each[:2])
+        silent = sum(not spoke for spoke, _, _ in idle)
+        surplus = max(0, len(idle) - self._idle, silent - self._idle // SILENT_PART)
+        return [each for _, _, each in idle[:surplus]]
+
+    def _verdict(self, known: _Known, cause: Cause) -> Verdict:
+        use = self._uses.get(known.socket.address)
+        host, port = known.socket.address
+        return Verdict(known.socket, use.peer if use else Peer(None, f"{host}:{port}"), cause)
+
+    def _forget(self, now: float, there: set[Address]) -> None:
+        for address in [each for each, use in self._uses.items() if each not in there]:
+            use = self._uses[address]
+            if not use.open and use.at < now:
+                del self._uses[address]
+        for client in [each for each, bucket in self._calls.items() if bucket.is_empty(now)]:
+            del self._calls[client]

@@ -1,0 +1,113 @@
+"""Watches over a server's connections: counts the calls on each, and ends those that cost too much."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from xds.access import Cause, Peer
+from xds.connections import SILENT_PART, Connections, Verdict
+from xds.limits import Limits
+from xds.sockets import AcceptedSockets, address, descriptors_for_clients
+
+LOOK_SECONDS: Final = 1.0
+"""How often the sockets are looked at; sooner when many have been accepted, or a client has gone too far."""
+PAUSE_SECONDS: Final = 0.05
+"""The least time between two looks."""
+AT_ONCE: Final = 100
+"""So many connections are ended before it is asked again whether others still are to be."""
+
+
+class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc has no types
+    """Bounds what the connections of one server cost; `ended` is told of each that it ends."""
+
+    def __init__(self, limits: Limits, ended: Callable[[Peer, Cause], None]) -> None:
+        self.allowed = min(limits.connections or 2**31 - 1, descriptors_for_clients())
+        self._idle = min(limits.idle_connections, self.allowed // 2)
+        self._connections = Connections(limits, self._idle)
+        self._observed = ended
+        self._accepted = 0
+        self._wake = asyncio.Event()
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler | None]],
+        details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler:
+        """Count every call, of whatever method, also of those there are not."""
+        return self._counted(await continuation(details))
+
+    def accepted(self) -> None:
+        """Note a connection; when they come fast, look sooner."""
+        self._accepted += 1
+        if self._accepted > self._idle // (4 * SILENT_PART):
+            self._wake.set()
+
+    async def watch(self, port: int) -> None:
+        """Look at the connections accepted at the port, and end those that cost too much, until cancelled."""
+        sockets = AcceptedSockets(port)
+        while True:
+            await asyncio.sleep(PAUSE_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            self._wake.clear()
+            self._accepted = 0
+            try:
+                now, seen = time.monotonic(), await asyncio.to_thread(sockets.look)
+            except OSError as error:
+                said = {"message": "cannot look at the connections", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(said)
+                continue
+            await self._carry_out(self._connections.look(now, seen), sockets)
+
+    async def _carry_out(self, verdicts: Sequence[Verdict], sockets: AcceptedSockets) -> None:
+        for begin in range(0, len(verdicts), AT_ONCE):
+            standing = [each for each in verdicts[begin : begin + AT_ONCE] if self._connections.stands(each)]
+            for ended in await asyncio.to_thread(_ended, sockets, standing):
+                self._observed(ended.peer, ended.cause)
+
+    def _counted(self, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
+        """Return the same as a handler of streams: one request is read only after the call was counted."""
+
+        async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
+            async with self._call(context):
+                if handler is None:
+                    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
+                await _run(handler, requests, context)
+
+        codec = (handler.request_deserializer, handler.response_serializer) if handler else (None, None)
+        return grpc.stream_stream_rpc_method_handler(handle, *codec)
+
+    @contextlib.asynccontextmanager
+    async def _call(self, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
+        shown = context.auth_context().get("x509_pem_cert", ())
+        peer = Peer(shown[0] if shown else None, context.peer())
+        client = address(peer.address)
+        try:
+            if not self._connections.begun(time.monotonic(), client, peer):
+                self._wake.set()
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls")
+            yield
+        finally:
+            self._connections.finished(time.monotonic(), client)
+
+
+async def _run(handler: grpc.RpcMethodHandler, requests: object, context: grpc.aio.ServicerContext) -> None:
+    if handler.request_streaming:
+        await handler.stream_stream(requests, context)
+        return
+    request = await context.read()
+    if request is grpc.aio.EOF:
+        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
+    if handler.response_streaming:
+        await handler.unary_stream(request, context)
+    else:
+        await context.write(await handler.unary_unary(request, context))
+
+
+def _ended(sockets: AcceptedSockets, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    return [each for each in verdicts if sockets.end(each.socket)]

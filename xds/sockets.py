@@ -1,0 +1,141 @@
+"""The sockets that this process has accepted at a port: seen from outside, and ended.
+
+gRPC neither lists its connections nor ends one. But its sockets are descriptors of this process, and one
+that is shut down is to gRPC a connection that its client has closed. Where there is no /proc none are seen.
+"""
+
+import contextlib
+import ipaddress
+import os
+import resource
+import socket
+import stat
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from xds.connections import Address, Socket
+
+RESERVED: Final = 256
+"""Descriptors for all that is no client's connection here: files, health, the pages, names to resolve."""
+
+_DESCRIPTORS: Final = Path("/proc/self/fd")
+_ESTABLISHED: Final = 1
+_QUIET: Final = 52
+_RECEIVED: Final = 128
+"""Where tcpi_last_data_recv (milliseconds) and tcpi_bytes_received stand in Linux's struct tcp_info."""
+
+
+def descriptors_for_clients() -> int:
+    """Return how many of this process' descriptors clients may have; a fourth at least is kept of few."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return 2**31 - 1
+    return soft - min(RESERVED, soft // 4)
+
+
+def address(peer: str) -> Address:
+    """Return the address in `ipv4:HOST:PORT` or `ipv6:[HOST]:PORT`, as gRPC says it; others as they are."""
+    host, _, port = unquote(peer.partition(":")[2]).rpartition(":")
+    return (_plain(host.strip("[]")), int(port)) if port.isdecimal() else (peer, 0)
+
+
+class AcceptedSockets:
+    """The connections accepted at one port; used from one thread at a time."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._known: dict[int, Address | None] = {}
+        self._descriptors: dict[int, int] = {}
+
+    def look(self) -> tuple[Socket, ...]:
+        """Return those there are now; raise OSError if no descriptor is left to look with."""
+        try:
+            names = [each.name for each in _DESCRIPTORS.iterdir()]
+        except FileNotFoundError:
+            return ()
+        known, self._known, self._descriptors = self._known, {}, {}
+        found = []
+        for descriptor in map(int, names):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                status = os.fstat(descriptor)
+                if not stat.S_ISSOCK(status.st_mode):
+                    continue
+                number = status.st_ino
+                client = known[number] if number in known else self._client(descriptor)
+                self._known[number] = client
+                if client is not None:
+                    self._descriptors[number] = descriptor
+                    if heard := _heard(descriptor):
+                        found.append(Socket(number, client, *heard))
+        return tuple(found)
+
+    def end(self, ended: Socket) -> bool:
+        """End a connection seen in the last look, at once; say whether it was still there."""
+        try:
+            descriptor = os.dup(self._descriptors[ended.number])
+        except OSError:
+            return False
+        with socket.socket(fileno=descriptor) as same:  # ours: whatever gRPC closes, this stays what it is
+            if os.fstat(descriptor).st_ino != ended.number:
+                return False
+            with contextlib.suppress(OSError):  # its client was quicker
+                same.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                same.shutdown(socket.SHUT_RDWR)
+        return True
+
+    def _client(self, descriptor: int) -> Address | None:
+        with _borrowed(descriptor) as same:
+            here = same.getsockname()
+            if not isinstance(here, tuple) or here[1] != self._port:
+                return None
+            try:
+                host, port = same.getpeername()[:2]
+            except OSError:  # the one that listens
+                return None
+            return _plain(host), port
+
+
+def _heard(descriptor: int) -> tuple[int, float] | None:
+    """Return how many bytes were received, and the seconds since the last ones or, if none, the beginning.
+
+    None is for a connection that its client has closed: gRPC is about to let go of it.
+    """
+    with _borrowed(descriptor) as same:
+        info = same.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED + 8)
+    if len(info) < _RECEIVED + 8:
+        return 0, 0.0
+    if info[0] != _ESTABLISHED:
+        return None
+    (milliseconds,), (received,) = (
+        struct.unpack_from("I", info, _QUIET),
+        struct.unpack_from("Q", info, _RECEIVED),
+    )
+    return received, milliseconds / 1000
+
+
+@contextlib.contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """Lend somebody else's descriptor as a socket, to be read only: it is not closed.
+
+    Said to be of IPv6 lest it be asked: addresses of either family fit, and tell which they are.
+    """
+    same = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, fileno=descriptor)
+    try:
+        yield same
+    finally:
+        same.detach()
+
+
+def _plain(host: str) -> str:
+    """Return an IP address in one spelling, an IPv4 one as such."""
+    if ":" not in host:
+        return host
+    try:
+        parsed = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return str(mapped or parsed)
