@@ -22,8 +22,8 @@ def raised_limit() -> int:
         soft = most
     if soft != resource.RLIM_INFINITY and soft < ENOUGH:
         _log.warning(
-            "few file descriptors: proxies beyond them are turned away; raise the limit (ulimit -n)",
+            "few file descriptors",
             limit=soft,
-            wanted=ENOUGH,
+            advice=f"raise the limit to {ENOUGH} at least (ulimit -n): proxies beyond it are turned away",
         )
     return soft

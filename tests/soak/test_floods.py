@@ -1,0 +1,143 @@
+"""Attacks on the listener, from outside, on the real program: what they cost it, and those who are honest.
+
+The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-floods`). Figures are
+printed; what is asserted is counted. That the attacks are seen where there is no bound is shown by
+tests/feature/xds/test_connection_bounds.py.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.soak.program import Honest, Program, program
+
+LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
+SECONDS = 20.0 if LONG else 3.0
+EVER = 10**9
+MB = 1024 * 1024
+GROWTH = 100 * MB
+LINES = 20 + 2 * (100 + round(10 * (SECONDS + 5)))
+"""Lines that an attack may leave in the log besides those about honest streams: two for each call that one
+certificate may begin, and some; not one for each connection, frame or handshake."""
+
+
+@dataclass
+class Watched:
+    """The program and those it serves, before an attack, while it goes on, and after it."""
+
+    program: Program
+    honest: Honest
+    resident: int = 0
+    lines: int = 0
+    descriptors: int = 0
+
+    async def attack(
+        self, kind: str, count: int, seconds: float, name: str = "service", port: int = 0
+    ) -> dict[str, int]:
+        """Attack; meanwhile health answers, and in the end everybody who was served still is."""
+        self.resident, self.lines = self.program.resident, self._lines()
+        self._print(kind, "before")
+        attacking = asyncio.create_task(self.program.attack(kind, count, seconds, name, port), name=kind)
+        while not attacking.done():
+            assert await self.program.get("/healthz/live") == (200, "alive\n")
+            self.descriptors = max(self.descriptors, self.program.descriptors)
+            self.honest.check()
+            await asyncio.sleep(0.05)
+        did = await attacking
+        self._print(kind, f"during {did}, at most {self.descriptors} descriptors")
+        await self.honest.served()
+        assert self.program.resident - self.resident < GROWTH
+        assert self._lines() - self.lines < LINES
+        return did
+
+    def _lines(self) -> int:
+        """Return how many lines there are that are about no stream that was served."""
+        served = sum(len(self.program.said(f"stream {what}")) for what in ("opened", "closed"))
+        return self.program.lines - served
+
+    def _print(self, kind: str, when: str) -> None:
+        resident, lines = self.program.resident / MB, self._lines() - self.lines
+        sys.stderr.write(f"\n{kind}: {when}: {resident:.0f} MB, +{lines} lines, {self.honest.take()}")
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """End what a test started."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def watched(folder: Path, ends: AsyncExitStack, descriptors: tuple[int, int] = (256, 4096)) -> Watched:
+    """Start the program, with a soft and a hard limit of descriptors, and who is served by it."""
+    served = await ends.enter_async_context(program(folder, descriptors))
+    return Watched(served, await Honest.begin(served, ends))
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "there", "silent"),
+    [((256, 4096), 1100, 480), ((1024, 1024), 768, 96)],
+    ids=["raised", "few"],
+)
+async def test_silent_connections_keep_nobody_out(
+    tmp_path: Path, ends: AsyncExitStack, descriptors: tuple[int, int], there: int, silent: int
+) -> None:
+    """1100 of them: `there` are taken in, of which few stay, and those for five seconds.
+
+    That descriptors are few is said.
+    """
+    served = await watched(tmp_path, ends, descriptors)
+    did = await served.attack("silent", 1100, 20.0)
+
+    assert did == {"done": 1100, "connections": 1100, "ended": 1100}
+    assert served.descriptors <= descriptors[1] * 3 // 4 + 100
+    ((cause, ended),) = (await served.program.ended()).items()
+    assert cause == "too-many-idle"
+    assert there - silent - 50 <= ended <= 1100
+    few = [each["limit"] for each in served.program.said("few file descriptors")]
+    assert few == ([1024] if descriptors[1] < 4096 else [])
+
+
+async def test_silent_connections_to_the_pages_keep_nobody_out(tmp_path: Path, ends: AsyncExitStack) -> None:
+    """Of health, metrics and the pages for people the oldest end; the newest is answered."""
+    served = await watched(tmp_path, ends, (1024, 1024))
+    did = await served.attack("silent", 1100, 3.0, port=int(served.program.http.rpartition(":")[2]))
+
+    assert did["ended"] >= 100
+    assert served.descriptors < 512
+
+
+@pytest.mark.parametrize("name", ["service", "bad"])
+@pytest.mark.parametrize("kind", ["resets", "late-resets"])
+async def test_rapid_resets_end_their_connection(
+    tmp_path: Path, ends: AsyncExitStack, kind: str, name: str
+) -> None:
+    """Whoever it is, and again when it comes back; nobody else's stream is cancelled."""
+    served = await watched(tmp_path, ends)
+    did = await served.attack(kind, EVER, SECONDS, name)
+
+    ended = await served.program.ended()
+    assert did["ended"] >= 1
+    assert ended.keys() <= {"too-many-calls", "too-many-bytes"}
+    assert sum(ended.values()) >= did["ended"] - 1
+    assert len(served.program.said("stream refused")) <= 100 + 10 * (SECONDS + 5)
+
+
+@pytest.mark.parametrize(
+    "kind", ["garbage", "handshakes", "pings", "settings", "continuations", "empty-data"]
+)
+async def test_floods_at_the_level_of_tls_and_frames_are_withstood(
+    tmp_path: Path, ends: AsyncExitStack, kind: str
+) -> None:
+    """Those that are served stay served, and a stranger leaves no trace for each of its doings."""
+    served = await watched(tmp_path, ends)
+    did = await served.attack(
+        kind, 2_000 if kind in ("garbage", "handshakes") and not LONG else EVER, SECONDS
+    )
+
+    assert did["done"] >= 200
