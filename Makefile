@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance bench-fanout bench-mesh bench-size bench-storm conformance differential soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance bench-fanout bench-mesh bench-size bench-storm conformance differential soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -88,7 +88,10 @@ conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know an
 	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance
 
 soak-streams: setup ## 100 000 cancelled streams, a client that does not read, idle streams that ping
-	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_streams.py
+
+soak-floods: setup ## floods of connections, handshakes, resets and frames, and what they cost
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py
 
 bench-size: setup ## how large a proxy's configuration is, and what makes it grow
 	$(BIN)/python -m benchmarks.config_size

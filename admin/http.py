@@ -20,11 +20,13 @@ _STOP_SECONDS: Final = 5.0
 class Health:
     """What the probes ask; every function must be safe to call from another thread.
 
-    `waiting` says what readiness still waits for; empty means ready.
+    `waiting` says what readiness still waits for; empty means ready. `remarks` say what is wrong besides, and
+    do not keep a server from being ready: whoever asks would only get no answer instead of one.
     """
 
     alive: Callable[[], bool]
     waiting: Callable[[], tuple[str, ...]]
+    remarks: Callable[[], tuple[str, ...]] = tuple
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -46,7 +48,7 @@ def application(health: Health, metrics: Metrics, version: dict[str, str]) -> we
             return web.Response(status=503, text="the event loop does not turn\n")
         if waiting := health.waiting():
             return web.Response(status=503, text="waiting for: " + ", ".join(waiting) + "\n")
-        return web.Response(text="ready\n")
+        return web.Response(text="".join(("ready\n", *(f"but: {each}\n" for each in health.remarks()))))
 
     async def measured(_request: web.Request) -> web.Response:
         return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})

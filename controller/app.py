@@ -22,8 +22,7 @@ from admin.serving import SocketError, serving
 from certs.authority import CertificateAuthority
 from certs.errors import CertificateError
 from certs.ledger import Ledger, LedgerEntry
-from controller import lock
-from controller.descriptors import raised_limit
+from controller import descriptors, lock
 from controller.drivers import ADS_DRIVER, MeshDrivers
 from controller.driving import Running, driving
 from controller.errors import StartupError
@@ -83,7 +82,7 @@ async def run(
         lock.prepare(settings.state)
         if not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
-    raised_limit()
+    descriptors.raise_limit()
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             authority = CertificateAuthority.open(settings.state, TrustDomain(settings.trust_domain), clock())
@@ -240,7 +239,7 @@ class _Server:
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[Address]:
         parts = self._parts
-        health = Health(parts.heartbeat.alive, lambda: (*self._waiting, *self._unwell))
+        health = Health(parts.heartbeat.alive, lambda: (*self._waiting, *self._unwell), descriptors.remarks)
         which = {"name": "meshwright", "version": version("meshwright")}
         thread = HttpThread(
             lambda: application(health, parts.metrics, which),

@@ -13,17 +13,19 @@ _MOST: Final = 1024 * 1024
 _log = structlog.get_logger("controller.descriptors")
 
 
-def raised_limit() -> int:
-    """Raise the soft limit to the hard one, and return what it is; say so if that is few."""
+def raise_limit() -> None:
+    """Raise the soft limit to the hard one; say so if that is few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-        soft = most
-    if soft != resource.RLIM_INFINITY and soft < ENOUGH:
-        _log.warning(
-            "few file descriptors",
-            limit=soft,
-            advice=f"raise the limit to {ENOUGH} at least (ulimit -n): proxies beyond it are turned away",
-        )
-    return soft
+    for remark in remarks():
+        _log.warning("few file descriptors", detail=remark)
+
+
+def remarks() -> tuple[str, ...]:
+    """Return what is wrong with the limit there is, for readiness."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= ENOUGH:
+        return ()
+    return (f"{soft} file descriptors, {ENOUGH} are wanted (ulimit -n): proxies beyond them are turned away",)

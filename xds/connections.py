@@ -43,7 +43,7 @@ class Verdict:
 
 @dataclass(slots=True)
 class Bucket:
-    """What flows in leaks out at `rate` a second; more than `size` is too much."""
+    """What flows in leaks out at `rate` a second; more than `size` is too much, and it holds twice that."""
 
     rate: float
     size: float
@@ -52,7 +52,7 @@ class Bucket:
 
     def fill(self, now: float, amount: float) -> bool:
         """Take in an amount; say whether it was not too much."""
-        self.level = max(0.0, self.level - (now - self.at) * self.rate) + amount
+        self.level = min(max(0.0, self.level - (now - self.at) * self.rate) + amount, 2 * self.size)
         self.at = now
         return self.level <= self.size
 

@@ -26,6 +26,11 @@ from xds.status import Variant
 from xds.wire import Rejection, Response
 
 DEADLINE = 30.0
+LOCAL = "127.0.0.1"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 @dataclass(frozen=True)
@@ -134,13 +139,15 @@ async def serve(pki: Pki) -> AsyncIterator[Serve]:
     """Start servers that are stopped after the test."""
     running: list[AdsServer] = []
 
-    async def start(authenticator: Authenticator | None = None, limits: Limits | None = None) -> Served:
+    async def start(
+        authenticator: Authenticator | None = None, limits: Limits | None = None, *, host: str = LOCAL
+    ) -> Served:
         cache, seen, tls = SnapshotCache(), Seen(), [pki.tls]
         server = AdsServer(
             cache, authenticator or AnyNode(NodeKey("n")), lambda: tls[0], observer=seen, limits=limits
         )
         running.append(server)
-        return Served(server, cache, seen, await server.start("127.0.0.1:0"), tls)
+        return Served(server, cache, seen, await server.start(f"{_bracketed(host)}:0"), tls)
 
     yield start
     for server in running:
@@ -158,6 +165,7 @@ class Client:
         *,
         certificate: bool = True,
         options: tuple[tuple[str, int], ...] = (),
+        host: str = LOCAL,
     ) -> None:
         credentials = grpc.ssl_channel_credentials(
             pki.roots,
@@ -166,7 +174,7 @@ class Client:
         )
         target = ("grpc.ssl_target_name_override", "ads.cluster.local")
         self._variant = variant
-        self.channel = grpc.aio.secure_channel(f"127.0.0.1:{port}", credentials, (target, *options))
+        self.channel = grpc.aio.secure_channel(f"{_bracketed(host)}:{port}", credentials, (target, *options))
         method = "StreamAggregatedResources" if variant is Variant.SOTW else "DeltaAggregatedResources"
         self.call = self.channel.stream_stream(f"/{SERVICE}/{method}")()
 
@@ -221,8 +229,9 @@ async def connect(pki: Pki) -> AsyncIterator[Connect]:
         as_pki: Pki = pki,
         certificate: bool = True,
         options: tuple[tuple[str, int], ...] = (),
+        host: str = LOCAL,
     ) -> Client:
-        clients.append(Client(port, as_pki, variant, certificate=certificate, options=options))
+        clients.append(Client(port, as_pki, variant, certificate=certificate, options=options, host=host))
         return clients[-1]
 
     yield start

@@ -3,6 +3,8 @@
 import contextlib
 from datetime import UTC, datetime
 
+from structlog.testing import capture_logs
+
 from admin.metrics import Metrics
 from catalog.settings import EndpointAdmission
 from controller.admission import Admissions
@@ -10,7 +12,7 @@ from controller.observer import MeshObserver
 from controller.pushes.history import PushHistory
 from controller.registry import ProxyRegistry
 from mesh.objects import ObjectKey
-from xds.access import Ending, Peer
+from xds.access import Cause, Ending, Peer
 from xds.cache import NodeKey, SnapshotCache
 from xds.resource import CLUSTER, LISTENER, Version
 from xds.status import Variant
@@ -94,3 +96,16 @@ def test_responses_and_answers_are_counted_by_type() -> None:
         b'meshwright_xds_nacks_total{type="listener"} 1.0',
     ):
         assert line in text
+
+
+def test_ended_connections_are_counted_each_and_said_together() -> None:
+    """With the last one's address; a certificate that cannot be read has no name."""
+    observer, _, metrics = _observer()
+    for port in (1, 2):
+        observer.ended(Peer(b"no certificate", f"ipv4:1.2.3.4:{port}"), Cause.CALLS)
+    with capture_logs() as lines:
+        observer.report()
+        observer.report()
+    assert b'meshwright_xds_connections_ended_total{cause="too-many-calls"} 2.0' in metrics.text()
+    said = {"cause": "too-many-calls", "count": 2, "last": "ipv4:1.2.3.4:2", "certificate": ""}
+    assert lines == [{"event": "connections ended", "log_level": "warning", **said}]
