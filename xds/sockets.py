@@ -11,8 +11,6 @@ import resource
 import socket
 import stat
 import struct
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
@@ -21,11 +19,10 @@ from xds.connections import Address, Socket
 RESERVED: Final = 256
 """Descriptors for all that is no client's connection here: files, health, the pages, names to resolve."""
 
-_DESCRIPTORS: Final = Path("/proc/self/fd")
+_DESCRIPTORS: Final = "/proc/self/fd"
 _ESTABLISHED: Final = 1
-_QUIET: Final = 52
-_RECEIVED: Final = 128
-"""Where tcpi_last_data_recv (milliseconds) and tcpi_bytes_received stand in Linux's struct tcp_info."""
+_INFO: Final = struct.Struct("B51xI72xQ")
+"""Of Linux's struct tcp_info: tcpi_state, tcpi_last_data_recv (milliseconds), tcpi_bytes_received."""
 
 
 def descriptors_for_clients() -> int:
@@ -53,7 +50,7 @@ class AcceptedSockets:
     def look(self) -> tuple[Socket, ...]:
         """Return those there are now; raise OSError if no descriptor is left to look with."""
         try:
-            names = [each.name for each in _DESCRIPTORS.iterdir()]
+            names = os.listdir(_DESCRIPTORS)  # noqa: PTH208 - thousands, each second: no objects for names
         except FileNotFoundError:
             return ()
         known, self._known, self._descriptors = self._known, {}, {}
@@ -87,15 +84,17 @@ class AcceptedSockets:
         return True
 
     def _client(self, descriptor: int) -> Address | None:
-        with _borrowed(descriptor) as same:
+        same = _borrowed(descriptor)
+        try:
             here = same.getsockname()
             if not isinstance(here, tuple) or here[1] != self._port:
                 return None
-            try:
-                host, port = same.getpeername()[:2]
-            except OSError:  # the one that listens
-                return None
-            return _plain(host), port
+            host, port = same.getpeername()[:2]
+        except OSError:  # the one that listens
+            return None
+        finally:
+            same.detach()
+        return _plain(host), port
 
 
 def _heard(descriptor: int) -> tuple[int, float] | None:
@@ -103,30 +102,23 @@ def _heard(descriptor: int) -> tuple[int, float] | None:
 
     None is for a connection that its client has closed: gRPC is about to let go of it.
     """
-    with _borrowed(descriptor) as same:
-        info = same.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED + 8)
-    if len(info) < _RECEIVED + 8:
+    same = _borrowed(descriptor)
+    try:
+        info = same.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO.size)
+    finally:
+        same.detach()
+    if len(info) < _INFO.size:
         return 0, 0.0
-    if info[0] != _ESTABLISHED:
-        return None
-    (milliseconds,), (received,) = (
-        struct.unpack_from("I", info, _QUIET),
-        struct.unpack_from("Q", info, _RECEIVED),
-    )
-    return received, milliseconds / 1000
+    state, milliseconds, received = _INFO.unpack(info)
+    return (received, milliseconds / 1000) if state == _ESTABLISHED else None
 
 
-@contextlib.contextmanager
-def _borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """Lend somebody else's descriptor as a socket, to be read only: it is not closed.
+def _borrowed(descriptor: int) -> socket.socket:
+    """Return somebody else's descriptor as a socket, to be read and then detached, lest it be closed.
 
     Said to be of IPv6 lest it be asked: addresses of either family fit, and tell which they are.
     """
-    same = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, fileno=descriptor)
-    try:
-        yield same
-    finally:
-        same.detach()
+    return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, fileno=descriptor)
 
 
 def _plain(host: str) -> str:
