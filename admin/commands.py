@@ -14,13 +14,17 @@ from admin.jsonable import Json
 from admin.labels import short_type
 from admin.naming import NotShown, find
 from admin.reading import MeshReading
-from certs.errors import CertificateError, RequestError
+from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
 from certs.ledger import LedgerEntry
 from certs.material import ProxyCertificate
 from mesh.identity import ProxyName
 from xds.resource import Reference
 
 _NO_STORE = {"Cache-Control": "no-store"}
+_UNTIL_RESTART = (
+    "it is in force in this server, which goes on trying to write it, and is forgotten if the server ends "
+    "before that"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,11 @@ def add_commands(
         serial = body.get("serial") if isinstance(body, dict) else None
         if not isinstance(serial, str):
             raise CommandError("serial must be a string of hexadecimal digits")
-        entry = await asyncio.to_thread(proxies.revoke, serial)
+        try:
+            entry = await asyncio.to_thread(proxies.revoke, serial)
+        except UnwrittenError as error:
+            revoked(error.entry)
+            raise StateError(f"{error}; {_UNTIL_RESTART}") from error
         revoked(entry)
         return web.json_response({"name": entry.common_name, "serial": entry.serial}, headers=_NO_STORE)
 

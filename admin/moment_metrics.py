@@ -30,6 +30,8 @@ class Gauges:
     """By source and state: `good`, `stale` (a newer form is bad), `refused` (never had a good form)."""
     source_held: Mapping[str, int] = field(default_factory=dict)
     """How many of a source's empty answers are held back."""
+    state_failing: bool = False
+    ledger_unwritten: int = 0
     certificates: int = 0
     unacked_age: float = 0.0
     """Seconds that the oldest response without an answer has waited."""
@@ -42,6 +44,7 @@ class MomentMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._served(registry)
+        self._kept(registry)
         self._sources(registry)
         self._longest = 0.0
 
@@ -64,6 +67,16 @@ class MomentMetrics:
         self._unacked = Gauge(
             "meshwright_xds_unacked_age_seconds",
             "How long the oldest response without an answer has waited.",
+            registry=r,
+        )
+
+    def _kept(self, r: CollectorRegistry) -> None:
+        self._state_failing = Gauge(
+            "meshwright_state_failing", "1 while the state directory cannot be written.", registry=r
+        )
+        self._unwritten = Gauge(
+            "meshwright_ledger_unwritten",
+            "Proxy certificates of which the ledger remembers what it could not write.",
             registry=r,
         )
 
@@ -109,6 +122,8 @@ class MomentMetrics:
         _set(self._objects, {(source, state): n for (source, state), n in now.source_objects.items()})
         self._groups.set(now.groups)
         self._certificates.set(now.certificates)
+        self._state_failing.set(now.state_failing)
+        self._unwritten.set(now.ledger_unwritten)
         self._unacked.set(now.unacked_age)
         self._late.set(now.loop_lateness)
         self._longest = max(self._longest, now.loop_lateness)

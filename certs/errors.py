@@ -2,7 +2,8 @@
 
     CertificateError
     ├── StateError          this machine: the state directory, a file in it, the ledger
-    │   └── CorruptPairError    a stored certificate with its key that cannot be used (it can be issued again)
+    │   ├── CorruptPairError    a stored certificate with its key that cannot be used (it can be issued again)
+    │   └── UnwrittenError      a revocation that is in force, and would be forgotten by a restart
     ├── IssuerError         the issuer cannot sign: its CA has expired (later: it cannot be reached)
     ├── RequestError        whoever asked: a name that cannot be certified, a serial nobody knows
     └── PeerRefused         the remote side: its certificate does not let it in
@@ -11,6 +12,10 @@ Every message is one sentence for people, and holds nothing secret.
 """
 
 import enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from certs.ledger import LedgerEntry
 
 
 class CertificateError(Exception):
@@ -23,6 +28,14 @@ class StateError(CertificateError):
 
 class CorruptPairError(StateError):
     """A stored certificate and key cannot be read or do not belong together."""
+
+
+class UnwrittenError(StateError):
+    """What happened to `entry` is so, in this process; the ledger could not be written."""
+
+    def __init__(self, sentence: str, entry: "LedgerEntry") -> None:
+        super().__init__(sentence)
+        self.entry = entry
 
 
 class IssuerError(CertificateError):

@@ -16,11 +16,25 @@ from certs.errors import StateError
 def private_directory(path: Path) -> None:
     """Make a directory (0700), and those above it that are missing; one that exists is left as it is."""
     try:
-        if not path.parent.exists():
-            private_directory(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
+        make_private(path)
     except OSError as error:
         raise StateError(f"directory {path} cannot be made: {error.strerror}") from error
+
+
+def make_private(path: Path) -> None:
+    """Do what `private_directory` does, and raise OSError as it comes.
+
+    Whatever the umask: one that takes rights from the owner would make a directory that nobody can use.
+    """
+    if not path.parent.exists():
+        make_private(path.parent)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        path.chmod(0o700)
 
 
 def read(path: Path) -> bytes | None:
@@ -55,6 +69,20 @@ def write_private(path: Path, content: bytes) -> None:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error
 
 
+def touch_private(path: Path) -> None:
+    """Make an empty file (0600, whatever the umask) where there is none. Raises OSError as it comes."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags | os.O_EXCL, 0o600)
+    except FileExistsError:
+        os.close(os.open(path, flags, 0o600))  # a directory in its place is an error, as one for SQLite
+        return
+    try:
+        os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+
+
 def sync_directory(path: Path) -> None:
     """Make a rename in this directory last through a power failure. Raises OSError as it comes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -71,7 +99,8 @@ def locked(path: Path) -> Iterator[None]:
     The kernel gives the lock back when its holder dies, so the file that stays behind locks nobody out.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        touch_private(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise StateError(f"directory {path.parent} is not writable: {error.strerror}") from error
     try:

@@ -1,26 +1,30 @@
 """The ledger of proxy certificates: which were issued, claimed, admitted and revoked.
 
-One SQLite file in the state directory, shared by the server and the commands beside it.
+One SQLite file in the state directory, shared by the server and the commands beside it. What becomes of a
+certificate is a stamp on its row. A stamp that cannot be written (the disk is full, or read-only) is
+remembered, counts as if it were written, and is written when that can be done.
 """
 
 import enum
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from certs.errors import RequestError
-from certs.ledger_file import explained, open_file
+from certs.errors import RequestError, StateError, UnwrittenError
+from certs.ledger_file import BUSY_SECONDS, GIVE_UP_PAGES, explained, open_file
 from certs.serial import read_serial
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 
 _SHOWN: Final = 5
+_PATIENCE_SECONDS: Final = 0.25
+"""So long a stamp waits for others that write; one that is remembered loses nothing."""
 
 _SELECT: Final = (
     "SELECT serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at "
@@ -34,6 +38,14 @@ class LedgerState(enum.StrEnum):
     ISSUED = "issued"
     CLAIMED = "claimed"
     REVOKED = "revoked"
+
+
+class Stamp(enum.StrEnum):
+    """What becomes of a certificate, by its column; each is set once, in this order."""
+
+    CLAIMED = "claimed_at"
+    ADMITTED = "admitted_at"
+    REVOKED = "revoked_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +81,14 @@ class LedgerEntry:
 class Ledger:
     """The open ledger. Safe to use from several threads and from several processes at once.
 
-    Every method raises StateError where the file fails.
+    Every method raises StateError where the file cannot be read.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         self._lock = threading.Lock()
+        self._unwritten: dict[str, dict[Stamp, datetime]] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -86,10 +99,13 @@ class Ledger:
         return cls(open_file(path), path)
 
     def close(self) -> None:
-        """Close the file; what is asked afterwards is StateError.
+        """Write down what was not written yet, if that can be done, and close the file.
 
-        Waits for a thread that is at work: SQLite's connection, closed under a statement, ends the process.
+        What is asked afterwards is StateError. Waits for a thread that is at work: SQLite's connection,
+        closed under a statement, ends the process.
         """
+        with suppress(StateError):
+            self.write_unwritten()
         with self._lock:
             self._connection.close()
 
@@ -101,8 +117,16 @@ class Ledger:
     ) -> None:
         self.close()
 
+    @property
+    def unwritten(self) -> int:
+        """Return of how many certificates a stamp is remembered that is not written yet."""
+        return len(self._unwritten)
+
     def record(self, entry: LedgerEntry) -> None:
-        """Add an entry; a serial that is there already is StateError: serials are never given twice."""
+        """Add an entry; a serial that is there already is StateError: serials are never given twice.
+
+        One that cannot be written is StateError as well: a restart would not know a certificate that is out.
+        """
         with self._statements() as connection:
             connection.execute(
                 "INSERT INTO proxy_certificates VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -119,20 +143,18 @@ class Ledger:
     def entry(self, serial: str) -> LedgerEntry | None:
         """Return the entry of a serial (as we write serials), or None; one look-up by primary key."""
         with self._statements() as connection:
-            return _entry_or_none(connection, serial)
+            return self._entry_or_none(connection, serial)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries, sorted by common name, then time of issue, then serial."""
         with self._statements() as connection:
             rows = connection.execute(_SELECT + "ORDER BY common_name, issued_at, serial").fetchall()
-        return tuple(map(_read, rows))
+            return tuple(self._stamped(_read(row)) for row in rows)
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Return the entries of one proxy, sorted by time of issue, then serial."""
         with self._statements() as connection:
-            query = f"{_SELECT} WHERE common_name = ? ORDER BY issued_at, serial"
-            rows = connection.execute(query, (str(name),)).fetchall()
-        return tuple(map(_read, rows))
+            return self._entries_of(connection, name)
 
     def claim(self, serial: str, now: datetime) -> LedgerEntry:
         """Note that a proxy connected with this certificate, and return the entry.
@@ -140,48 +162,111 @@ class Ledger:
         Only the first claim is noted, and none of a revoked certificate: look at the entry's state.
         Later ones write nothing, so that reconnects cost a look-up. Raises RequestError if unknown.
         """
-        return self._stamp("claimed_at", serial, now)
+        with self._statements() as connection:
+            self._note(connection, (self._known(connection, serial),), Stamp.CLAIMED, now)
+            return self._known(connection, serial)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Note that these proxies acknowledged their first listeners, all at once or none.
+        """Note that these proxies acknowledged their first listeners.
 
         It is noted of each certificate that such a proxy has claimed and that is not revoked; only the first
         time, in the way of `claim`. Proxies that the ledger does not know are passed over.
         """
-        rows = [(_seconds(now), str(name)) for name in names]
         with self._statements() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                connection.executemany(
-                    "UPDATE proxy_certificates SET admitted_at = ? WHERE common_name = ? "
-                    "AND claimed_at IS NOT NULL AND revoked_at IS NULL AND admitted_at IS NULL",
-                    rows,
-                )
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+            found = [each for name in names for each in self._entries_of(connection, name)]
+            self._note(connection, (each for each in found if each.claimed_at), Stamp.ADMITTED, now)
 
     def revoke(self, serial: str, now: datetime) -> LedgerEntry:
         """Revoke a certificate and return its entry; a second time changes nothing.
 
         The serial may be written as people paste it (`certs.serial.read_serial`). Raises RequestError for
-        one that is not in the ledger, with those that are nearest to it.
+        one that is not in the ledger, with those that are nearest to it; UnwrittenError where it is revoked
+        only for as long as this ledger is open, because that cannot be written.
         """
-        return self._stamp("revoked_at", read_serial(serial), now)
-
-    def _stamp(self, column: str, serial: str, now: datetime) -> LedgerEntry:
-        """Set a column of times once, and never on a revoked certificate. `column` is one of our own."""
         with self._statements() as connection:
-            entry = _known(connection, serial)
-            if getattr(entry, column) is not None:
-                return entry
-            connection.execute(
-                f"UPDATE proxy_certificates SET {column} = ? "  # noqa: S608 - a literal of this module
-                f"WHERE serial = ? AND {column} IS NULL AND revoked_at IS NULL",
-                (_seconds(now), serial),
-            )
-            return _known(connection, serial)
+            serial = self._known(connection, read_serial(serial)).serial
+            self._remember(self._known(connection, serial), Stamp.REVOKED, now)
+            try:
+                self._write_in_any_case(connection, serial)
+            except sqlite3.Error as error:
+                raise UnwrittenError(
+                    f"ledger {self._path} cannot be written ({error}): that {serial} is revoked is not kept",
+                    self._known(connection, serial),
+                ) from error
+            return self._known(connection, serial)
+
+    def write_unwritten(self) -> None:
+        """Write down all that is remembered. Raises StateError as long as that cannot be done."""
+        with self._statements() as connection, _patience(connection):
+            self._write(connection, tuple(self._unwritten))
+
+    def _note(
+        self, connection: sqlite3.Connection, entries: Iterable[LedgerEntry], stamp: Stamp, now: datetime
+    ) -> None:
+        """Stamp these entries; at once if all before is written: else it would be tried in vain."""
+        at_once = not self._unwritten
+        serials = tuple(each.serial for each in entries if self._remember(each, stamp, now))
+        if at_once and serials:
+            with suppress(sqlite3.Error), _patience(connection):
+                self._write(connection, serials)
+
+    def _remember(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> bool:
+        """Remember a stamp; say whether there is one to be set: once, and never on a revoked certificate."""
+        if getattr(entry, stamp) is not None or entry.revoked_at is not None:
+            return False
+        self._unwritten.setdefault(entry.serial, {})[stamp] = now.replace(microsecond=0)
+        return True
+
+    def _write(self, connection: sqlite3.Connection, serials: Iterable[str], *, full: bool = False) -> None:
+        """Write what is remembered of these, all of it or nothing; on a `full` disk by pages kept for it."""
+        found = {serial: self._unwritten[serial] for serial in serials if serial in self._unwritten}
+        if not found:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if full:
+                connection.execute(GIVE_UP_PAGES)
+            for serial, noted in found.items():
+                for stamp in filter(noted.__contains__, Stamp):
+                    connection.execute(
+                        f"UPDATE proxy_certificates SET {stamp} = ? "  # noqa: S608 - a literal of this module
+                        f"WHERE serial = ? AND {stamp} IS NULL AND revoked_at IS NULL",
+                        (_seconds(noted[stamp]), serial),
+                    )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # SQLite itself has taken it back after some errors
+                connection.execute("ROLLBACK")
+            raise
+        for serial in found:
+            del self._unwritten[serial]
+
+    def _write_in_any_case(self, connection: sqlite3.Connection, serial: str) -> None:
+        try:
+            self._write(connection, (serial,))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            self._write(connection, (serial,), full=True)
+
+    def _entry_or_none(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
+        row = connection.execute(_SELECT + "WHERE serial = ?", (serial,)).fetchone()
+        return None if row is None else self._stamped(_read(row))
+
+    def _entries_of(self, connection: sqlite3.Connection, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        query = f"{_SELECT} WHERE common_name = ? ORDER BY issued_at, serial"
+        return tuple(self._stamped(_read(row)) for row in connection.execute(query, (str(name),)).fetchall())
+
+    def _known(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
+        entry = self._entry_or_none(connection, serial)
+        if entry is None:
+            raise RequestError(f"serial {serial} is not in the ledger; {_near(connection, serial)}")
+        return entry
+
+    def _stamped(self, entry: LedgerEntry) -> LedgerEntry:
+        """Return an entry with what is remembered of it."""
+        noted = self._unwritten.get(entry.serial)
+        return entry if noted is None else _with(entry, noted)
 
     @contextmanager
     def _statements(self) -> Iterator[sqlite3.Connection]:
@@ -189,16 +274,26 @@ class Ledger:
             yield self._connection
 
 
-def _entry_or_none(connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
-    row = connection.execute(_SELECT + "WHERE serial = ?", (serial,)).fetchone()
-    return None if row is None else _read(row)
+def _with(entry: LedgerEntry, noted: Mapping[Stamp, datetime]) -> LedgerEntry:
+    """Return an entry with these stamps, where it does not have them."""
+    if entry.revoked_at is not None:
+        return entry
+    return replace(
+        entry,
+        claimed_at=entry.claimed_at or noted.get(Stamp.CLAIMED),
+        admitted_at=entry.admitted_at or noted.get(Stamp.ADMITTED),
+        revoked_at=noted.get(Stamp.REVOKED),
+    )
 
 
-def _known(connection: sqlite3.Connection, serial: str) -> LedgerEntry:
-    entry = _entry_or_none(connection, serial)
-    if entry is None:
-        raise RequestError(f"serial {serial} is not in the ledger; {_near(connection, serial)}")
-    return entry
+@contextmanager
+def _patience(connection: sqlite3.Connection) -> Iterator[None]:
+    """Wait for others less long than usual meanwhile."""
+    connection.execute(f"PRAGMA busy_timeout = {int(_PATIENCE_SECONDS * 1000)}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
 
 def _near(connection: sqlite3.Connection, serial: str) -> str:

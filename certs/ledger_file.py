@@ -1,9 +1,14 @@
-"""The ledger's file: its schema, how it is opened, and its failures in plain words."""
+"""The ledger's file: its schema, how it is opened, and its failures in plain words.
+
+On a full disk it must still be read, and a revocation written. So SQLite keeps a rollback journal, a
+file that stays and is long enough, and overwrites in place; where a row that grows needs another page, it
+takes one of those that are kept for that. With a write-ahead log even reading would need new files.
+"""
 
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +16,15 @@ from certs import files
 from certs.errors import StateError
 
 SCHEMA_VERSION: Final = 2
-_BUSY_SECONDS: Final = 5.0
+BUSY_SECONDS: Final = 5.0
+"""So long a statement waits for other processes."""
+
+JOURNAL_BYTES: Final = 128 * 1024
+"""So long is the journal at least: a revocation changes two pages of 4 KiB, or a few more."""
+
+_SPARE_PAGES: Final = 48
+_SPARE_BYTES: Final = 3000
+"""What fills a page of 4 KiB so far that no second row has place there."""
 
 # Times are whole seconds since 1970, UTC.
 _SCHEMA: Final = """
@@ -37,6 +50,21 @@ UPDATE proxy_certificates SET admitted_at = claimed_at WHERE admitted_at IS NULL
 }
 """What leads from each version of the schema to the next."""
 
+# Programs that do not know these tables can do without them, so that the schema's version stays.
+_BESIDE: Final = (
+    "CREATE TABLE IF NOT EXISTS authority (fingerprint TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS spare (filling BLOB NOT NULL)",
+    f"""
+WITH RECURSIVE lacking (number) AS (
+    SELECT count(*) + 1 FROM spare UNION ALL SELECT number + 1 FROM lacking WHERE number < {_SPARE_PAGES}
+)
+INSERT INTO spare SELECT zeroblob({_SPARE_BYTES}) FROM lacking WHERE number <= {_SPARE_PAGES}
+""",  # noqa: S608 - numbers of this module
+)
+
+GIVE_UP_PAGES: Final = "DELETE FROM spare WHERE rowid IN (SELECT rowid FROM spare LIMIT 4)"
+"""What makes room within the file for a row that has grown."""
+
 
 def open_file(path: Path) -> sqlite3.Connection:
     """Open the file (0600) and bring its schema up to date; made where it is missing.
@@ -44,11 +72,11 @@ def open_file(path: Path) -> sqlite3.Connection:
     For use by several threads, which take turns by themselves. Raises StateError.
     """
     files.private_directory(path.parent)
-    # The change to write-ahead logging does not wait for others as SQLite's other steps do.
+    # The change of the journal's mode does not wait for others as SQLite's other steps do.
     with files.locked(path.with_name(path.name + ".lock")), explained(path):
         _make_private(path)
         connection = sqlite3.connect(
-            path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
             _prepare(connection, path)
@@ -70,8 +98,8 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file before SQLite would with the umask's mode; its -wal and -shm files take ours over."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    """Make the file before SQLite would with the umask's mode; its journal takes ours over."""
+    files.touch_private(path)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
@@ -84,8 +112,29 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         )
     if version == 0 and tables:
         raise StateError(f"{path} is not a ledger but another database; move it away")
-    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA journal_mode = PERSIST")
     # FULL: after a power failure a revocation must still be there.
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA temp_store = MEMORY")
     for before in range(version, SCHEMA_VERSION):
         connection.executescript(f"BEGIN; {_UPGRADES[before]}; PRAGMA user_version = {before + 1}; COMMIT;")
+    with suppress(sqlite3.OperationalError, OSError):  # there may be no room for it now
+        _provide(connection, path.with_name(path.name + "-journal"))
+
+
+def _provide(connection: sqlite3.Connection, journal: Path) -> None:
+    """Make what is needed on a full disk: spare pages, and a journal that is long enough.
+
+    What follows the journal's content SQLite ignores; meanwhile the lock keeps others from writing there.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in _BESIDE:
+            connection.execute(statement)
+        files.touch_private(journal)
+        with journal.open("r+b", buffering=0) as file:
+            file.write(bytes(max(JOURNAL_BYTES - file.seek(0, os.SEEK_END), 0)))
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

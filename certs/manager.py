@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from certs import rotation
-from certs.errors import RequestError
+from certs.errors import RequestError, StateError
 from certs.issuer import Issuer, Names, Usage
 from certs.material import ServiceCertificate
 from certs.pair import Pair, issue_pair
@@ -70,8 +70,9 @@ class CertificateManager:
 
         The one in force, or else the stored one, is used if it has exactly these names, its key, our
         root and time to live. Otherwise one is issued, with a new key (Envoy is given both in one
-        secret), stored, and in force. Raises RequestError for names that cannot be certified, IssuerError
-        or StateError when it cannot be issued or stored: then what was in force stays so.
+        secret), stored, and in force; one that cannot be stored (the disk is full) is in force until a
+        restart. Raises RequestError for names that cannot be certified, IssuerError when it cannot be issued,
+        StateError when what is stored cannot be read: then what was in force stays so.
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._held.get(identity)
@@ -96,14 +97,19 @@ class CertificateManager:
     def _issued(self, path: Path, identity: ServiceIdentity, names: Names, now: datetime) -> Pair:
         lifetime = jittered(self._validity, self._jitter())
         pair = issue_pair(self._issuer, Usage.SERVICE, names, lifetime, now)
-        store_pair(path, pair)
-        _log.info(
-            "service certificate issued",
-            identity=str(identity),
-            serial=pair.leaf.serial,
-            not_after=pair.leaf.not_after.isoformat(),
-            dns_names=pair.leaf.names.dns_names,
-        )
+        said = {
+            "identity": str(identity),
+            "serial": pair.leaf.serial,
+            "not_after": pair.leaf.not_after.isoformat(),
+            "dns_names": pair.leaf.names.dns_names,
+        }
+        try:
+            store_pair(path, pair)
+        except StateError as error:
+            # Without it the mesh would stop when the one before expires, hours after the disk was full.
+            _log.warning("service certificate issued, and not stored", **said, reason=str(error))
+        else:
+            _log.info("service certificate issued", **said)
         return pair
 
 

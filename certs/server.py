@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from certs.errors import RequestError
+import structlog
+
+from certs.errors import RequestError, StateError
 from certs.issuer import Issuer, Names, Usage
 from certs.material import ServerCertificate
 from certs.pair import issue_pair
@@ -15,6 +17,8 @@ from mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
 """How long it lives; it is renewed after two thirds of that, at a start or by whoever asks again."""
+
+_log = structlog.get_logger("certs.server")
 
 _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -25,15 +29,21 @@ def ads_server_certificate(
     """Return the server's certificate, kept in `<state>/ads/certificate.pem` (0600).
 
     It is for `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the `hosts` (DNS names or addresses),
-    and for TLS servers only. The stored one is used until it is due or the hosts change. Raises
-    RequestError for a host that is neither, IssuerError, StateError.
+    and for TLS servers only. The stored one is used until it is due or the hosts change; a new one that
+    cannot be stored serves until a restart. Raises RequestError for a host that is neither, IssuerError,
+    StateError where what is stored cannot be read.
     """
     names = server_names(issuer.trust_domain, hosts)
     path = state / "ads" / "certificate.pem"
     pair = reusable_pair(path, Usage.SERVER, names, issuer, now)
     if pair is None:
         pair = issue_pair(issuer, Usage.SERVER, names, VALIDITY, now)
-        store_pair(path, pair)
+        try:
+            store_pair(path, pair)
+        except StateError as error:
+            _log.warning(
+                "server certificate issued, and not stored", serial=pair.leaf.serial, reason=str(error)
+            )
     return ServerCertificate(
         pair.leaf.serial,
         pair.leaf.not_before,

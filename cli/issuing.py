@@ -49,8 +49,9 @@ def issue(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> I
 
     def by_server() -> Issued:
         answer = _asked(state, "/certs/issue-proxy", body)
-        _write(out, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
-        return Issued(answer["name"], answer["serial"], answer["not_after"])
+        issued = Issued(answer["name"], answer["serial"], answer["not_after"])
+        _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
+        return issued
 
     return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out))
 
@@ -98,8 +99,9 @@ def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Pat
     with _here(state, trust_domain) as issuing:
         made = issuing.issue(request)
         authority = issuing.trust_bundle()
-    _write(out, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
-    return Issued(str(made.name), made.serial, made.not_after.isoformat())
+    issued = Issued(str(made.name), made.serial, made.not_after.isoformat())
+    _write(out, issued, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
+    return issued
 
 
 @contextmanager
@@ -113,10 +115,11 @@ def _here(state: Path, trust_domain: str) -> Iterator[ProxyIssuing]:
         raise IssuingError(str(error)) from error
 
 
-def _write(out: Path, chain: str, key: str, authority: str) -> None:
+def _write(out: Path, issued: Issued, chain: str, key: str, authority: str) -> None:
     try:
         write_credentials(out, chain.encode("ascii"), key.encode("ascii"), authority.encode("ascii"))
     except OSError as error:
         raise IssuingError(
-            f"cannot write to {out}: {error.strerror}; the certificate is issued and can be revoked"
+            f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody has it: "
+            "revoke it"
         ) from error

@@ -1,31 +1,58 @@
 """Writing files for people and proxies: complete or not at all, private where they must be."""
 
+import contextlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from certs.files import make_private
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
     """Replace `path` by `content` with the permissions `mode`, in one step."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with _staged(path, content, mode) as (temporary, _):
+        temporary.replace(path)
+
+
+def write_credentials(directory: Path, chain: bytes, key: bytes, authority: bytes) -> None:
+    """Write `proxy.pem`, `proxy.key` (0600) and `ca.pem` into `directory`, which is made if missing.
+
+    None of them is put in place before all are written. The key goes first: whoever sees a new certificate
+    finds its key. Raises OSError; then everything is as it was.
+    """
+    made = not directory.exists()
+    make_private(directory)
+    try:
+        with contextlib.ExitStack() as staged:
+            files = [
+                staged.enter_context(_staged(directory / name, content, mode))
+                for name, content, mode in (
+                    ("proxy.key", key, 0o600),
+                    ("ca.pem", authority, 0o644),
+                    ("proxy.pem", chain, 0o644),
+                )
+            ]
+            for temporary, path in files:
+                temporary.replace(path)
+    except OSError:
+        if made:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
+        raise
+
+
+@contextlib.contextmanager
+def _staged(path: Path, content: bytes, mode: int) -> Iterator[tuple[Path, Path]]:
+    """Write `content` to a file beside `path`, and yield both; it is removed if it is still there."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(file.fileno(), mode)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def write_credentials(directory: Path, chain: bytes, key: bytes, authority: bytes) -> None:
-    """Write `proxy.pem`, `proxy.key` (0600) and `ca.pem` into `directory`, which is made if missing.
-
-    The key goes first: whoever sees a new certificate finds its key.
-    """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write(directory / "proxy.key", key, 0o600)
-    write(directory / "ca.pem", authority, 0o644)
-    write(directory / "proxy.pem", chain, 0o644)
+        yield temporary, path
+    finally:
+        temporary.unlink(missing_ok=True)

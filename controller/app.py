@@ -189,6 +189,7 @@ class _Server:
         yield "offers of what was rejected", parts.loop.retrying()
         yield "verdicts", parts.loop.keeping()
         yield "server certificate", parts.tls.renewing(parts.clock)
+        yield "state directory", parts.room.watching()
         yield "measurements", self._measure()
         yield "memory", tending(self._held)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
@@ -232,6 +233,8 @@ class _Server:
                     parts.clock(),
                     withheld=withheld_counts(parts.loop.withholding.counts()),
                     unacked_age=parts.history.unanswered_age(time.monotonic()),
+                    state_failing=bool(parts.room.trouble),
+                    ledger_unwritten=parts.ledger.unwritten,
                 )
             )
             await asyncio.sleep(MEASURE_SECONDS)
@@ -239,7 +242,11 @@ class _Server:
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[Address]:
         parts = self._parts
-        health = Health(parts.heartbeat.alive, lambda: (*self._waiting, *self._unwell), descriptors.remarks)
+        health = Health(
+            parts.heartbeat.alive,
+            lambda: (*self._waiting, *self._unwell),
+            lambda: (*descriptors.remarks(), *parts.room.remarks()),
+        )
         which = {"name": "meshwright", "version": version("meshwright")}
         thread = HttpThread(
             lambda: application(health, parts.metrics, which),

@@ -18,12 +18,13 @@ _log = structlog.get_logger(__name__)
 class DnsAnswers:
     """Answers in a file, which is replaced whole or not at all. Never raises: without them a server runs on.
 
-    What cannot be read or written is said in the log. Of a damaged file nothing is used, and the next
-    answers take its place.
+    What cannot be read or written is said in the log, once for each reason. Of a damaged file nothing is
+    used, and the next answers take its place.
     """
 
     def __init__(self, state: Path) -> None:
         self._path = state / ANSWERS_FILE
+        self._said = ""
 
     def read(self) -> Kept:
         """Return what was kept; nothing where there is no such file, or none that can be used."""
@@ -42,4 +43,8 @@ class DnsAnswers:
         try:
             write_private(self._path, dns_kept.written(kept))
         except StateError as error:
-            _log.error("DNS answers are not kept: a restart would begin with older ones", reason=str(error))
+            if (reason := str(error)) != self._said:
+                _log.error("DNS answers are not kept: a restart would begin with older ones", reason=reason)
+            self._said = reason
+        else:
+            self._said = ""

@@ -84,6 +84,8 @@ class Gauging:
         *,
         withheld: Mapping[str, int] | None = None,
         unacked_age: float = 0.0,
+        state_failing: bool = False,
+        ledger_unwritten: int = 0,
     ) -> Gauges:
         """Return what is measured now; `lateness` is the worst since the measurement before."""
         fresh = {provider.name: provider.freshness() for provider in providers}
@@ -99,6 +101,8 @@ class Gauging:
             source_held={name: len(each.held) for name, each in fresh.items()},
             source_objects=_objects({provider.name: provider.counts() for provider in providers}),
             withheld=withheld or {},
+            state_failing=state_failing,
+            ledger_unwritten=ledger_unwritten,
             certificates=certificates,
             unacked_age=unacked_age,
             loop_lateness=lateness,

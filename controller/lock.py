@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from certs.files import make_private, touch_private
 from controller.errors import StartupError, StateInUse
 
 LOCK_FILE: Final = "server.lock"
@@ -16,12 +17,14 @@ COMMAND_SECONDS: Final = 5.0
 """How long a server that starts waits for a command that has the directory for a moment."""
 
 _PAUSE_SECONDS: Final = 0.05
+_PID_LENGTH: Final = 10
+"""The holder's number is written over the one before, in one length: that takes no room on a full disk."""
 
 
 def prepare(state: Path) -> None:
     """Create the state directory (0700) if it is missing; raise StartupError if it cannot be written."""
     try:
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(state)
     except OSError as error:
         raise StartupError(f"cannot create the state directory {state}: {error.strerror}") from error
     if not os.access(state, os.R_OK | os.W_OK | os.X_OK):
@@ -37,7 +40,8 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
     """
     path = state / LOCK_FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        touch_private(path)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise StartupError(f"the state directory {state} is not writable: {error.strerror}") from error
     try:
@@ -49,8 +53,9 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
                     f"the state directory {state} is in use by another meshwright (process {holder})"
                 )
             time.sleep(_PAUSE_SECONDS)
-        os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        with contextlib.suppress(OSError):  # a full disk locks nobody out: the number is for people
+            os.pwrite(descriptor, f"{os.getpid():<{_PID_LENGTH}}\n".encode("ascii"), 0)
+            os.truncate(descriptor, _PID_LENGTH + 1)
         yield
     finally:
         os.close(descriptor)

@@ -14,11 +14,12 @@ from certs.ledger import Ledger
 from controller.admission import Admissions
 from controller.drivers import DriverPages, MeshDrivers
 from controller.observer import MeshObserver
-from controller.proxies import ProxyIssuing
+from controller.proxies import LEDGER_FILE, ProxyIssuing
 from controller.pushes.history import PushHistory
 from controller.reading import ServerReading
 from controller.registry import ProxyRegistry
 from controller.rejection.withholding import Withholding
+from controller.room import StateRoom
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.snapshots.translation import translation
@@ -47,6 +48,7 @@ class Parts:
     sources: Sources
     issuer: Issuer
     ledger: Ledger
+    room: StateRoom
     keeper: CertificateKeeper
     tls: ServerTls
     drivers: MeshDrivers
@@ -141,6 +143,7 @@ def join(
         sources=sources,
         issuer=issuer,
         ledger=ledger,
+        room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
         keeper=keeper,
         tls=ServerTls(issuer, settings.state, settings.ads_hosts, clock()),
         drivers=drivers,

@@ -152,7 +152,7 @@ def test_it_is_private_and_outlives_its_process(state: Path) -> None:
     with Ledger.open(path) as ledger:
         ledger.record(new_entry("1f"))
         modes = {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()}
-    assert modes == dict.fromkeys(["ledger.db", "ledger.db-shm", "ledger.db-wal", "ledger.db.lock"], 0o600)
+    assert modes == dict.fromkeys(["ledger.db", "ledger.db-journal", "ledger.db.lock"], 0o600)
     with Ledger.open(path) as ledger:
         assert ledger.entries() == (new_entry("1f"),)
 
