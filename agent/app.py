@@ -24,6 +24,8 @@ from agent.runtime import RuntimeDirectory
 from agent.settings import AgentError, AgentSettings
 from agent.watching import changes
 from certs.errors import CertificateError
+from certs.files import make_private, touch_private
+from certs.privacy import exposure_of
 from sidecars.envoy.bootstrap import BootstrapSettings
 from sidecars.layout import CHAIN_FILE
 
@@ -170,7 +172,10 @@ class Agent:
 
     async def _take_new(self) -> None:
         """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
-        read = await asyncio.to_thread(credentials.read, self._settings.credentials)
+        settings = self._settings
+        read = await asyncio.to_thread(
+            credentials.read, settings.credentials, shared=settings.shared_credentials
+        )
         if not self._in_use(read):
             await asyncio.to_thread(self._runtime.put_credentials, read)
             self._renewed += 1
@@ -258,10 +263,14 @@ async def _serving(agent: Agent, settings: AgentSettings) -> AsyncIterator[None]
 def _alone(directory: Path) -> Iterator[None]:
     """Make the directory, and hold it against a second agent; the kernel gives it back when we end."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
+        touch_private(directory / "lock")
         file = (directory / "lock").open("w")
     except OSError as error:
         raise AgentError(f"cannot use the directory {directory}: {error.strerror}") from error
+    if words := exposure_of(directory, public=True):
+        file.close()
+        raise AgentError(words)
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

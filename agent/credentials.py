@@ -10,6 +10,7 @@ from certs.leaf import stands_below
 from certs.material import PrivateKey
 from certs.pair import matched_pair
 from certs.peer import PeerCertificate, read_peer
+from certs.privacy import exposure_of
 from mesh.identity import ProxyName, ProxyNameError
 from mesh.names import TrustDomain
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
@@ -43,9 +44,14 @@ def digest(directory: Path) -> str:
     return _digest(*(_content(directory / name) for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE)))
 
 
-def read(directory: Path) -> Credentials:
-    """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used."""
+def read(directory: Path, *, shared: bool = False) -> Credentials:
+    """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used.
+
+    So it is where others can get at the key, or put other files in their place, unless they are `shared`.
+    """
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
+    if not shared:
+        _require_private(directory, chain, key, authority)
     private = PrivateKey(_required(key))
     chain_pem, authority_pem = _required(chain), _required(authority)
     try:
@@ -61,6 +67,13 @@ def read(directory: Path) -> Credentials:
     return Credentials(
         proxy_name(chain), trust_domain(authority), pair.leaf.serial, chain_pem, private, authority_pem
     )
+
+
+def _require_private(directory: Path, chain: Path, key: Path, authority: Path) -> None:
+    """Raise CredentialsError where others can read the key, or write anything."""
+    public = (exposure_of(path, public=True) for path in (directory, chain, authority))
+    if found := next(filter(None, (exposure_of(key), *public)), ""):
+        raise CredentialsError(f"{found}, or say --shared-credentials if that is meant")
 
 
 def proxy_name(chain: Path) -> ProxyName:

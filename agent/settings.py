@@ -45,7 +45,7 @@ class AgentSettings:
     `run` is a directory of the agent's own; `credentials` holds `proxy.pem`, `proxy.key` and `ca.pem`, which
     others write: by hand today, later whoever joins and renews by token. `override` is a JSON file that is
     laid over the bootstrap. Readiness waits for listeners of `application_ports`. The names of the services
-    that can be called are kept in the file `hosts`.
+    that can be called are kept in the file `hosts`. `shared_credentials`: others may get at the key.
     """
 
     credentials: Path
@@ -64,3 +64,4 @@ class AgentSettings:
     hosts: Path | None = None
     cluster_domain: str = "cluster.local"
     look_seconds: float = LOOK_SECONDS
+    shared_credentials: bool = False

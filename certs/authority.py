@@ -37,6 +37,11 @@ class CertificateAuthority:
         return self._trust_domain
 
     @property
+    def fingerprint(self) -> str:
+        """Return what tells its key from others'."""
+        return self._root.fingerprint
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of the root's validity: nothing that it signs is valid longer."""
         return self._root.certificate.not_valid_after_utc

@@ -56,6 +56,7 @@ def write_private(path: Path, content: bytes) -> None:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
         try:
             with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(file.fileno(), 0o600)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

@@ -156,6 +156,27 @@ class Ledger:
         with self._statements() as connection:
             return self._entries_of(connection, name)
 
+    def first(self) -> str | None:
+        """Return the serial of the certificate that was issued first; None where none was."""
+        query = "SELECT serial FROM proxy_certificates ORDER BY issued_at, serial LIMIT 1"
+        with self._statements() as connection:
+            row = connection.execute(query).fetchone()
+        return None if row is None else str(row[0])
+
+    def authority(self) -> str | None:
+        """Return the fingerprint of the CA that signs what is recorded here; None if that is not known."""
+        with self._statements() as connection, suppress(sqlite3.OperationalError):  # no table: an old ledger
+            row = connection.execute("SELECT fingerprint FROM authority").fetchone()
+            return None if row is None else str(row[0])
+        return None
+
+    def name_authority(self, fingerprint: str) -> None:
+        """Note which CA signs, where none is noted; without room for that, a later start does it."""
+        with self._statements() as connection, suppress(sqlite3.OperationalError):
+            connection.execute(
+                "INSERT INTO authority SELECT ? WHERE NOT EXISTS (SELECT 1 FROM authority)", (fingerprint,)
+            )
+
     def claim(self, serial: str, now: datetime) -> LedgerEntry:
         """Note that a proxy connected with this certificate, and return the entry.
 

@@ -1,5 +1,6 @@
 """The CA's own key and certificate in the state directory: made once, loaded ever after."""
 
+import hashlib
 import os
 import shutil
 from dataclasses import dataclass, field
@@ -38,6 +39,20 @@ class Root:
     certificate: x509.Certificate
     key: SigningKey = field(repr=False)
 
+    @property
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of its public key, as X.509 writes it: a renewed certificate keeps it."""
+        encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        return hashlib.sha256(self.key.public_key().public_bytes(encoding, form)).hexdigest()
+
+
+def is_there(state: Path) -> bool:
+    """Say whether a state directory has a CA, or a part of one; raise StateError if that cannot be told."""
+    directory = state / "ca"
+    if directory.is_symlink() and not directory.exists():
+        raise StateError(f"{directory} is a link that leads nowhere")
+    return any(_exists(directory / name) for name in ("ca.pem", "ca.key"))
+
 
 def open_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
     """Load `<state>/ca/ca.pem` and `ca.key`, made first where there is neither.
@@ -48,14 +63,14 @@ def open_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
     files.private_directory(state)
     directory = state / "ca"
     with files.locked(state / ".ca.lock"):
-        if not any(_exists(directory / name) for name in ("ca.pem", "ca.key")):
+        if not is_there(state):
             _create(directory, state / ".ca.new", _new_root(trust_domain, now))
     return _load(directory, trust_domain, now)
 
 
 def _exists(path: Path) -> bool:
     try:
-        return path.exists()
+        return path.is_symlink() or path.exists()
     except OSError as error:
         raise StateError(f"{path} cannot be read: {error.strerror}") from error
 

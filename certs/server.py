@@ -34,7 +34,7 @@ def ads_server_certificate(
     StateError where what is stored cannot be read.
     """
     names = server_names(issuer.trust_domain, hosts)
-    path = state / "ads" / "certificate.pem"
+    path = stored_path(state)
     pair = reusable_pair(path, Usage.SERVER, names, issuer, now)
     if pair is None:
         pair = issue_pair(issuer, Usage.SERVER, names, VALIDITY, now)
@@ -53,6 +53,11 @@ def ads_server_certificate(
         pair.chain_pem,
         pair.key,
     )
+
+
+def stored_path(state: Path) -> Path:
+    """Return where the server's certificate is kept."""
+    return state / "ads" / "certificate.pem"
 
 
 def server_names(trust_domain: TrustDomain, hosts: Sequence[str]) -> Names:

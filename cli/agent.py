@@ -77,6 +77,14 @@ def run(
     concurrency: Annotated[int, typer.Option(help="Envoy's worker threads; 0 is one per processor.")] = 0,
     envoy_log_level: Annotated[str, typer.Option(help="Envoy's --log-level.")] = "warning",
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    shared_credentials: Annotated[
+        bool,
+        typer.Option(
+            "--shared-credentials",
+            envvar="MESHWRIGHT_SHARED_CREDENTIALS",
+            help="Although others can read the key.",
+        ),
+    ] = False,
 ) -> None:
     """Run Envoy beside a workload until SIGTERM, which drains it first."""
     if context.invoked_subcommand is not None:
@@ -116,6 +124,7 @@ def run(
             override=None if override is None else override.absolute(),
             hosts=None if hosts_file is None else hosts_file.absolute(),
             cluster_domain=cluster_domain,
+            shared_credentials=shared_credentials,
         )
     except (ValueError, OSError) as error:
         _fail(error)

@@ -13,7 +13,7 @@ from certs.errors import CertificateError
 from certs.proxy import VALIDITY
 from cli.client import NotRunning, Refused, ask
 from cli.output import write_credentials
-from controller.errors import StartupError, StateInUse
+from controller.errors import NothingIssued, StartupError, StateInUse
 from controller.proxies import ProxyIssuing, without_server
 from mesh.names import TrustDomain
 
@@ -31,14 +31,17 @@ class IssuingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate that was written."""
+    """A certificate that was written; `made`: with a CA that was made for it, in an empty directory."""
 
     name: str
     serial: str
     not_after: str
+    made: bool = False
 
 
-def issue(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> Issued:
+def issue(
+    state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool = False
+) -> Issued:
     """Have a proxy certificate issued and write it to `out`; raise IssuingError."""
     body = {
         "uuid": request.uuid,
@@ -53,10 +56,10 @@ def issue(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> I
         _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
         return issued
 
-    return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out))
+    return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out, shared=shared))
 
 
-def revoke(state: Path, serial: str, trust_domain: str) -> tuple[str, str]:
+def revoke(state: Path, serial: str, trust_domain: str, *, shared: bool = False) -> tuple[str, str]:
     """Revoke a certificate; return its name and serial. Raises IssuingError."""
 
     def by_server() -> tuple[str, str]:
@@ -64,11 +67,14 @@ def revoke(state: Path, serial: str, trust_domain: str) -> tuple[str, str]:
         return answer["name"], answer["serial"]
 
     def here() -> tuple[str, str]:
-        with _here(state, trust_domain) as issuing:
+        with _here(state, trust_domain, shared=shared, new=False) as issuing:
             entry = issuing.revoke(serial)
         return entry.common_name, entry.serial
 
-    return _by_either(by_server, here)
+    try:
+        return _by_either(by_server, here)
+    except NothingIssued as error:
+        raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
 
 
 def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
@@ -95,24 +101,30 @@ def _asked(state: Path, path: str, body: object) -> dict[str, str]:
     return answer
 
 
-def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path) -> Issued:
-    with _here(state, trust_domain) as issuing:
+def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool) -> Issued:
+    with _here(state, trust_domain, shared=shared, new=True) as issuing:
         made = issuing.issue(request)
         authority = issuing.trust_bundle()
-    issued = Issued(str(made.name), made.serial, made.not_after.isoformat())
+        new = issuing.made
+    issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), new)
     _write(out, issued, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
     return issued
 
 
 @contextmanager
-def _here(state: Path, trust_domain: str) -> Iterator[ProxyIssuing]:
+def _here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
+    domain = TrustDomain(trust_domain)
     try:
-        with without_server(state, TrustDomain(trust_domain), lambda: datetime.now(UTC), VALIDITY) as issuing:
+        with without_server(state, domain, _now, VALIDITY, shared=shared, new=new) as issuing:
             yield issuing
-    except StateInUse:
+    except (StateInUse, NothingIssued):
         raise
     except (StartupError, CertificateError) as error:
         raise IssuingError(str(error)) from error
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _write(out: Path, issued: Issued, chain: str, key: str, authority: str) -> None:
@@ -120,6 +132,6 @@ def _write(out: Path, issued: Issued, chain: str, key: str, authority: str) -> N
         write_credentials(out, chain.encode("ascii"), key.encode("ascii"), authority.encode("ascii"))
     except OSError as error:
         raise IssuingError(
-            f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody has it: "
-            "revoke it"
+            f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody "
+            "has it: revoke it"
         ) from error

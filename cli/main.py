@@ -41,6 +41,12 @@ State = Annotated[
 Trust = Annotated[
     str, typer.Option(envvar="MESHWRIGHT_TRUST_DOMAIN", help="Of the state directory, if no server runs.")
 ]
+Shared = Annotated[
+    bool,
+    typer.Option(
+        "--shared-state", envvar="MESHWRIGHT_SHARED_STATE", help="Although others can read the directory."
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -81,6 +87,9 @@ def serve(
     virtual_addresses: Annotated[
         str | None, typer.Option(metavar="CIDR", help="For services without cluster IP. [240.0.0.0/8]")
     ] = None,
+    begin_anew: Annotated[
+        str | None, typer.Option(metavar="SERIAL", help="Without the CA or ledger that is lost.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. [info]")] = None,
     log_format: Annotated[str | None, typer.Option(help="auto, json or console. [auto]")] = None,
     setting: Annotated[
@@ -106,6 +115,7 @@ def serve(
         "trust_domain": trust_domain,
         "cluster_domain": cluster_domain,
         "virtual_addresses": virtual_addresses,
+        "begin_anew": begin_anew,
         "log_level": log_level,
         "log_format": log_format,
     }
@@ -127,15 +137,20 @@ def issue_proxy(
     out: Annotated[Path, typer.Option(help="Directory for proxy.pem, proxy.key and ca.pem.")],
     validity_days: Annotated[int | None, typer.Option(min=1, max=3650, help="[365]")] = None,
     trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
 ) -> None:
     """Issue the certificate with which one sidecar dials in, and write it with its key."""
     from admin.commands import ProxyRequest
     from cli.issuing import IssuingError, issue
 
     try:
-        issued = issue(state, ProxyRequest(uuid, service, namespace, validity_days), trust_domain, out)
+        issued = issue(
+            state, ProxyRequest(uuid, service, namespace, validity_days), trust_domain, out, shared=shared
+        )
     except IssuingError as error:
         _fail(error)
+    if issued.made:
+        print(f"meshwright: a new CA was made in {state}: it was no state directory before", file=sys.stderr)
     print(f"{issued.name}\nserial {issued.serial}\nvalid until {issued.not_after}\nwritten to {out}")
 
 
@@ -144,13 +159,14 @@ def revoke(
     state: State,
     serial: Annotated[str, typer.Argument(help="Serial, hexadecimal.")],
     trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
 ) -> None:
     """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
     from cli.issuing import IssuingError
     from cli.issuing import revoke as revoked
 
     try:
-        name, which = revoked(state, serial, trust_domain)
+        name, which = revoked(state, serial, trust_domain, shared=shared)
     except IssuingError as error:
         _fail(error)
     print(f"revoked {which} of {name}")

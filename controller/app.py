@@ -19,9 +19,9 @@ from admin.guard import LOOPBACK_NAMES
 from admin.heartbeat import beating
 from admin.http import Health, HttpThread, application
 from admin.serving import SocketError, serving
-from certs.authority import CertificateAuthority
 from certs.errors import CertificateError
-from certs.ledger import Ledger, LedgerEntry
+from certs.ledger import LedgerEntry
+from certs.opening import Opened, opened
 from controller import descriptors, lock
 from controller.drivers import ADS_DRIVER, MeshDrivers
 from controller.driving import Running, driving
@@ -79,21 +79,27 @@ async def run(
     Raises StartupError for whatever keeps it from starting, TaskEnded if a part of it fails later.
     """
     with explained():
-        lock.prepare(settings.state)
+        lock.prepare(settings.state, shared=settings.shared_state)
         if not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
     descriptors.raise_limit()
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
-            authority = CertificateAuthority.open(settings.state, TrustDomain(settings.trust_domain), clock())
-            ledger = stack.enter_context(Ledger.open(settings.state / LEDGER_FILE))
+            found = stack.enter_context(_opened(settings, clock()))
+            if found.made:
+                _log.info("a new CA was made", state=str(settings.state))
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
-            parts = join(settings, authority, ledger, drivers, clock)
+            parts = join(settings, found, drivers, clock)
             sockets = stack.enter_context(bound(settings))
         try:
             await _Server(parts, sockets).run(stop, started)
         except* (StartupError, TaskEnded) as failed:
             raise first(failed) from failed
+
+
+def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
+    state, trust_domain = settings.state, TrustDomain(settings.trust_domain)
+    return opened(state, state / LEDGER_FILE, trust_domain, now, settings.begin_anew)
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -9,5 +9,9 @@ class StateInUse(StartupError):
     """Another process has the state directory: a server, or a command that issues or revokes."""
 
 
+class NothingIssued(StartupError):
+    """The state directory has no CA, and whoever opens it may not make one."""
+
+
 class SettingsError(StartupError):
     """A setting is missing or wrong; the message names it, its value and what would be right."""

@@ -8,8 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import structlog
+
+from certs.errors import StateError
 from certs.files import make_private, touch_private
+from certs.privacy import exposures, require_private
 from controller.errors import StartupError, StateInUse
+
+_log = structlog.get_logger("controller.lock")
 
 LOCK_FILE: Final = "server.lock"
 
@@ -17,18 +23,30 @@ COMMAND_SECONDS: Final = 5.0
 """How long a server that starts waits for a command that has the directory for a moment."""
 
 _PAUSE_SECONDS: Final = 0.05
+_SHOWN: Final = 3
 _PID_LENGTH: Final = 10
 """The holder's number is written over the one before, in one length: that takes no room on a full disk."""
 
 
-def prepare(state: Path) -> None:
-    """Create the state directory (0700) if it is missing; raise StartupError if it cannot be written."""
+def prepare(state: Path, *, shared: bool = False) -> None:
+    """Create the state directory (0700) if it is missing; raise StartupError if it cannot be written.
+
+    So it is if others can get at what is in it, unless it is to be `shared`: then that is said in the log.
+    """
     try:
         make_private(state)
     except OSError as error:
         raise StartupError(f"cannot create the state directory {state}: {error.strerror}") from error
     if not os.access(state, os.R_OK | os.W_OK | os.X_OK):
         raise StartupError(f"the state directory {state} is not writable for this user")
+    if shared:
+        for words in exposures(state)[:_SHOWN]:
+            _log.warning("others can get at the state directory", what=words)
+        return
+    try:
+        require_private(state)
+    except StateError as error:
+        raise StartupError(str(error)) from error
 
 
 @contextlib.contextmanager

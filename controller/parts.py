@@ -11,6 +11,7 @@ from catalog.settings import HeaderLimits
 from catalog.view import MeshSettings
 from certs.issuer import Issuer
 from certs.ledger import Ledger
+from certs.opening import Opened
 from controller.admission import Admissions
 from controller.drivers import DriverPages, MeshDrivers
 from controller.observer import MeshObserver
@@ -48,6 +49,7 @@ class Parts:
     sources: Sources
     issuer: Issuer
     ledger: Ledger
+    opened: Opened
     room: StateRoom
     keeper: CertificateKeeper
     tls: ServerTls
@@ -93,14 +95,12 @@ class Parts:
         """Return what issues and revokes proxy certificates on request."""
         validity = timedelta(days=self.settings.proxy_certificate_days)
         issued = self.metrics.issued
-        return ProxyIssuing(self.issuer, self.ledger, self.clock, validity, lambda: issued("proxy"))
+        return ProxyIssuing(self.opened, self.clock, validity, lambda: issued("proxy"))
 
 
-def join(
-    settings: Settings, issuer: Issuer, ledger: Ledger, drivers: MeshDrivers, clock: Callable[[], datetime]
-) -> Parts:
+def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError."""
-    metrics = Metrics()
+    issuer, ledger, metrics = found.authority, found.ledger, Metrics()
     sources = Sources(settings, clock)
     keeper = CertificateKeeper(issuer, settings.state, lambda count: metrics.issued("service", count))
     cache = SnapshotCache()
@@ -143,6 +143,7 @@ def join(
         sources=sources,
         issuer=issuer,
         ledger=ledger,
+        opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
         keeper=keeper,
         tls=ServerTls(issuer, settings.state, settings.ads_hosts, clock()),

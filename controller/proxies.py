@@ -7,31 +7,35 @@ from pathlib import Path
 from typing import Final
 
 from admin.commands import ProxyRequest
-from certs.authority import CertificateAuthority
-from certs.issuer import Issuer
-from certs.ledger import Ledger, LedgerEntry
+from certs.ledger import LedgerEntry
 from certs.material import ProxyCertificate
+from certs.opening import Opened, opened
 from certs.proxy import issue_proxy
+from certs.root import is_there
 from controller import lock
+from controller.errors import NothingIssued, StartupError
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
+_LEFT: Final = frozenset({"lost+found", ".ca.new"})
+"""What may be in a directory in which nobody has begun: of its file system, or of a start that died."""
 
 
 class ProxyIssuing:
-    """Issues and revokes with one issuer and ledger; may be used from several threads."""
+    """Issues and revokes with one CA and ledger; may be used from several threads. `made`: the CA is new."""
 
     def __init__(
         self,
-        issuer: Issuer,
-        ledger: Ledger,
+        found: Opened,
         clock: Callable[[], datetime],
         validity: timedelta,
         issued: Callable[[], None],
     ) -> None:
-        self._issuer = issuer
-        self._ledger = ledger
+        self._issuer = found.authority
+        self._ledger = found.ledger
+        self._first = found.first
+        self.made = found.made
         self._clock = clock
         self._validity = validity
         self._issued = issued
@@ -41,6 +45,7 @@ class ProxyIssuing:
         name = ProxyName(ProxyUuid(request.uuid), ServiceName(request.service), Namespace(request.namespace))
         validity = timedelta(days=request.validity_days) if request.validity_days else self._validity
         issued = issue_proxy(self._issuer, self._ledger, name, validity, self._clock())
+        self._first.note(self._ledger)
         self._issued()
         return issued
 
@@ -55,14 +60,38 @@ class ProxyIssuing:
 
 @contextlib.contextmanager
 def without_server(
-    state: Path, trust_domain: TrustDomain, clock: Callable[[], datetime], validity: timedelta
+    state: Path,
+    trust_domain: TrustDomain,
+    clock: Callable[[], datetime],
+    validity: timedelta,
+    *,
+    shared: bool = False,
+    new: bool = False,
 ) -> Iterator[ProxyIssuing]:
     """Open a state directory that no server uses, for as long as the context lasts.
 
-    Raises StartupError if a server does use it, CertificateError if it cannot be used.
+    It is made only if it may be `new`, and only where nothing else is: a path that was mistaken is no new
+    mesh. Raises StartupError if a server does use it, CertificateError if it cannot be used.
     """
-    lock.prepare(state)
-    with lock.held(state):
-        authority = CertificateAuthority.open(state, trust_domain, clock())
-        with Ledger.open(state / LEDGER_FILE) as ledger:
-            yield ProxyIssuing(authority, ledger, clock, validity, lambda: None)
+    if not is_there(state) and not (state / LEDGER_FILE).exists():
+        _require_room(state, new=new)
+    lock.prepare(state, shared=shared)
+    with lock.held(state), opened(state, state / LEDGER_FILE, trust_domain, clock()) as found:
+        yield ProxyIssuing(found, clock, validity, lambda: None)
+
+
+def _require_room(state: Path, *, new: bool) -> None:
+    """Raise StartupError unless a new CA may be made in this directory."""
+    if not new:
+        raise NothingIssued(f"there is no CA in {state}, and nothing was issued there")
+    try:
+        others = sorted(
+            path.name for path in state.iterdir() if not path.match("*.lock") and path.name not in _LEFT
+        )
+    except OSError:
+        return  # it is not there yet, or nobody can look: who locks it says why
+    if others:
+        raise StartupError(
+            f"there is no CA in {state}, but other things ({', '.join(others[:3])}): name the state "
+            "directory, or for a new mesh one that is empty or not there yet"
+        )

@@ -109,6 +109,10 @@ class Settings(BaseSettings):
     """Directory of manifests."""
     state: Path
     """Directory of CA, keys, ledger, socket."""
+    shared_state: bool = False
+    """Serve although others can read the state directory, or keys in it: where its modes are not ours."""
+    begin_anew: str = ""
+    """The serial that a refusal to start names: begin without the CA or ledger that is lost."""
     config: Path | None = None
     """YAML file with any of these settings."""
     ads_address: Listening = Address("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines

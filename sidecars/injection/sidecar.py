@@ -50,6 +50,7 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
         command=(*(_WITH_RAW_SOCKETS if how.capture is Capture.TPROXY else ()), "meshwright", "agent"),
         arguments=(
             *("--credentials", names.CREDENTIALS_DIRECTORY),
+            "--shared-credentials",  # a Secret's files belong to root, and their modes are the kubelet's
             *("--ads", control_plane(context)),
             *("--run", f"{names.RUN_DIRECTORY}/agent"),
             *("--probes", f"{names.POD_DIRECTORY}/{names.PROBES_FILE}"),

@@ -107,6 +107,7 @@ class Scene:
         assert name is not None
         now = datetime.now(UTC)
         made = issue_proxy(self.mesh.authority, self.mesh.ledger, name, timedelta(days=1), now)
+        (folder / "proxy.key").touch(mode=0o600)
         (folder / "proxy.key").write_bytes(made.key.reveal())
         (folder / "proxy.pem").write_bytes(made.chain_pem)
         (folder / "ca.pem").write_bytes(self.mesh.authority.trust_bundle())

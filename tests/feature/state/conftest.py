@@ -95,7 +95,7 @@ class Program:
         self.command = (*enter, *COMMAND)
         self.environment: dict[str, str] = {}
         self.mesh = files / "mesh"
-        self.mesh.mkdir()
+        self.mesh.mkdir(parents=True)
         workloads = (
             WORKLOAD.replace("NAME", each).replace("NUMBER", str(n)) for n, each in enumerate(PROXIES, 1)
         )
@@ -146,7 +146,7 @@ class Program:
         serials = []
         for uuid in uuids:
             status, out, complaint = self.issue(uuid)
-            assert (status, complaint) == (0, "")
+            assert status == 0, complaint
             serials.append(out.splitlines()[1].removeprefix("serial "))
         return serials
 

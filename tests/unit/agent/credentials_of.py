@@ -23,6 +23,7 @@ def write_credentials(state: Path, out: Path, name: str = "u.s.n") -> str:
     with Ledger.open(state / "ledger.db") as ledger:
         now = datetime.now(UTC)
         made = issue_proxy(issuer, ledger, ProxyName.parse(name), timedelta(days=1), now)
+    (out / "proxy.key").touch(mode=0o600)
     (out / "proxy.pem").write_bytes(made.chain_pem)
     (out / "proxy.key").write_bytes(made.key.reveal())
     (out / "ca.pem").write_bytes(issuer.trust_bundle())

@@ -43,6 +43,19 @@ def test_what_is_wrong_is_said_in_one_sentence(
     assert done.stderr.count("\n") == 1
 
 
+def test_a_run_directory_that_others_can_write_to_ends_the_agent(tmp_path: Path) -> None:
+    """They could put another bootstrap there."""
+    run = tmp_path / "run"
+    run.mkdir()
+    run.chmod(0o775)
+    arguments = ("--run", str(run), "--status", "127.0.0.1:0", "--log-level", "error")
+    done = CliRunner().invoke(
+        app, ("agent", "--credentials", str(tmp_path), "--ads", "127.0.0.1:1", *arguments)
+    )
+    assert done.exit_code == 1
+    assert f"{run} can be written by others (its mode is 0775): chmod 700 {run}\n" in done.stderr
+
+
 def test_missing_credentials_end_the_agent(tmp_path: Path) -> None:
     """It does not wait for what nobody will bring."""
     run = ("--run", str(tmp_path / "run"), "--status", "127.0.0.1:0", "--log-level", "error")

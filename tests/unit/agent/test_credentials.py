@@ -53,6 +53,31 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, file: str, content: str | 
     assert "BEGIN" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("file", "mode", "words"),
+    [
+        ("proxy.key", 0o640, "{path} can be read by others (its mode is 0640): chmod 600 {path}"),
+        ("proxy.key", 0o602, "{path} can be written by others (its mode is 0602): chmod 600 {path}"),
+        ("", 0o777, "{path} can be written by others (its mode is 0777): chmod 700 {path}"),
+        ("ca.pem", 0o666, "{path} can be written by others (its mode is 0666): chmod 644 {path}"),
+    ],
+)
+def test_what_others_can_get_at_is_refused_unless_that_is_meant(
+    tmp_path: Path, file: str, mode: int, words: str
+) -> None:
+    """A key that they read, and files that they put in the place of ours; what is public they may read."""
+    out = tmp_path / "out"
+    write_credentials(tmp_path, out)
+    out.chmod(0o755)
+    read(out)
+    (out / file).chmod(mode)
+    with pytest.raises(CredentialsError) as refused:
+        read(out)
+    said = words.format(path=out / file)
+    assert str(refused.value) == f"{said}, or say --shared-credentials if that is meant"
+    assert read(out, shared=True).digest == digest(out)
+
+
 def test_certificates_change_by_one_rename(tmp_path: Path) -> None:
     """A link leads to a directory of the new ones; the old directory is gone, and all of it is private."""
     runtime = RuntimeDirectory(tmp_path / "run")

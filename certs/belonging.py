@@ -1,0 +1,62 @@
+"""Whether the CA and the ledger of a state directory belong together: what is found, and what is lost.
+
+A CA without the ledger of what it has issued refuses every proxy, and so does a ledger whose CA is another
+one. Neither may begin silently. A loss goes by a serial: whoever means to begin anew names it, and the next
+loss goes by another, so that a switch that was left on begins nothing a second time.
+"""
+
+import enum
+from dataclasses import dataclass
+
+
+class Lost(enum.Enum):
+    """What of the two is not there, or is not the right one."""
+
+    LEDGER = enum.auto()
+    OTHER_LEDGER = enum.auto()
+    AUTHORITY = enum.auto()
+    OTHER_AUTHORITY = enum.auto()
+    BOTH = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is there; certificates by their serials, CAs by the fingerprints of their keys.
+
+    `marked` is the first proxy certificate that was issued, as it is noted beside the CA; `known` says that
+    the ledger has it. `first` is the ledger's own first one, `signed_by` the CA that it names. `shown` is the
+    certificate that a server has shown to proxies: one has run here.
+    """
+
+    authority: str | None = None
+    marked: str | None = None
+    ledger: bool = False
+    known: bool = False
+    first: str | None = None
+    signed_by: str | None = None
+    shown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What is lost, and the serial to begin anew with."""
+
+    lost: Lost
+    serial: str
+
+
+def loss(found: Found) -> Loss | None:
+    """Return what is lost; None where the two belong together, or where nothing was ever issued."""
+    if found.authority is None:
+        if found.first is not None:
+            return Loss(Lost.AUTHORITY, found.first)
+        if found.shown is not None and not found.ledger:
+            return Loss(Lost.BOTH, found.shown)
+        return None
+    if found.marked is not None and not found.known:
+        return Loss(Lost.LEDGER if found.first is None else Lost.OTHER_LEDGER, found.marked)
+    if found.marked is None and found.shown is not None and not found.ledger:
+        return Loss(Lost.LEDGER, found.shown)
+    if found.first is not None and found.signed_by not in (None, found.authority):
+        return Loss(Lost.OTHER_AUTHORITY, found.first)
+    return None

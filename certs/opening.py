@@ -1,0 +1,166 @@
+"""Opens the CA and the ledger of a state directory together, and only if they belong together."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from certs import files, root
+from certs.authority import CertificateAuthority
+from certs.belonging import Found, Loss, Lost, loss
+from certs.errors import CorruptPairError, StateError
+from certs.ledger import Ledger
+from certs.serial import read_serial
+from certs.server import stored_path
+from certs.stored import load_pair
+from mesh.names import TrustDomain
+
+_MARK: Final = "first-proxy"
+_SQLITE_FILES: Final = ("", "-journal", "-wal", "-shm")
+
+_log = structlog.get_logger("certs.opening")
+
+
+class FirstProxy:
+    """The first proxy certificate that a CA has issued, noted beside it: which ledger goes with it.
+
+    One that cannot be noted now is noted when the next one is issued, or at the next start.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._path = state / "ca" / _MARK
+        self._noted = False
+
+    def read(self) -> str | None:
+        """Return the serial; None where none is noted. Raises StateError."""
+        content = files.read(self._path)
+        return None if content is None else content.decode("ascii", "replace").strip()
+
+    def note(self, ledger: Ledger) -> None:
+        """Note the ledger's first certificate, unless there is none or one is noted already."""
+        if not self._noted and (serial := ledger.first()) is not None:
+            with suppress(StateError):
+                if self.read() is None:
+                    files.write_private(self._path, f"{serial}\n".encode("ascii"))
+                self._noted = True
+
+    def forget(self) -> None:
+        """Remove the note."""
+        self._path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A CA with its ledger, and the note that holds them together; `made` says that the CA is new."""
+
+    authority: CertificateAuthority
+    ledger: Ledger
+    first: FirstProxy
+    made: bool
+
+
+@contextmanager
+def opened(
+    state: Path, ledger_path: Path, trust_domain: TrustDomain, now: datetime, begin_anew: str = ""
+) -> Iterator[Opened]:
+    """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
+
+    Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
+    what is left of the ledger is moved aside. Raises StateError as well where either cannot be used.
+    """
+    first = FirstProxy(state)
+    lost = _lost(state, ledger_path, first, trust_domain, now)
+    if lost is not None:
+        if not begin_anew or read_serial(begin_anew) != lost.serial:
+            raise StateError(_sentence(lost, state, ledger_path))
+        _begin_anew(ledger_path, first)
+        _log.warning("begun anew: proxies need new certificates", lost=lost.lost.name.lower())
+    made = not root.is_there(state)
+    authority = CertificateAuthority.open(state, trust_domain, now)
+    with Ledger.open(ledger_path) as ledger:
+        ledger.name_authority(authority.fingerprint)
+        first.note(ledger)
+        yield Opened(authority, ledger, first, made)
+
+
+def _lost(
+    state: Path, ledger_path: Path, first: FirstProxy, trust_domain: TrustDomain, now: datetime
+) -> Loss | None:
+    """Return what is lost; makes nothing."""
+    authority = None
+    if root.is_there(state):
+        authority = CertificateAuthority.open(state, trust_domain, now).fingerprint
+    marked, shown = first.read(), _shown(state)
+    if not _has_content(ledger_path):
+        return loss(Found(authority, marked, shown=shown))
+    with Ledger.open(ledger_path) as ledger:
+        known = marked is not None and ledger.entry(marked) is not None
+        found = Found(authority, marked, True, known, ledger.first(), ledger.authority(), shown)
+    return loss(found)
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.is_dir() or path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise StateError(f"ledger {path} cannot be opened: {error.strerror}") from error
+
+
+def _shown(state: Path) -> str | None:
+    try:
+        pair = load_pair(stored_path(state))
+    except CorruptPairError:
+        return None
+    return None if pair is None else pair.leaf.serial
+
+
+def _begin_anew(ledger_path: Path, first: FirstProxy) -> None:
+    try:
+        number = 1
+        while (aside := ledger_path.with_name(f"{ledger_path.name}.lost-{number}")).exists():
+            number += 1
+        for end in reversed(_SQLITE_FILES):  # the ledger itself last: until then it is still to be begun anew
+            with suppress(FileNotFoundError):
+                ledger_path.with_name(ledger_path.name + end).rename(aside.with_name(aside.name + end))
+        first.forget()
+    except OSError as error:
+        raise StateError(f"{ledger_path} cannot be moved aside: {error.strerror}") from error
+
+
+def _sentence(lost: Loss, state: Path, ledger: Path) -> str:
+    authority = state / "ca"
+    anew = f"--begin-anew {lost.serial}: then every proxy needs a new certificate"
+    refused = "every proxy would be refused"
+    match lost.lost:
+        case Lost.LEDGER:
+            return (
+                f"ledger {ledger} is missing or empty, and the CA in {authority} has issued certificates: "
+                f"{refused}; put the ledger back, or begin a new one with {anew}"
+            )
+        case Lost.OTHER_LEDGER:
+            return (
+                f"ledger {ledger} does not belong to the CA in {authority}: it does not know {lost.serial}, "
+                f"the first proxy certificate that was issued; put the right one there, or begin a new one "
+                f"with {anew}"
+            )
+        case Lost.AUTHORITY:
+            return (
+                f"the CA in {authority} is missing, and ledger {ledger} knows certificates that it issued: "
+                f"{refused}; put ca.pem and ca.key back, or make a new CA with {anew}"
+            )
+        case Lost.OTHER_AUTHORITY:
+            return (
+                f"the CA in {authority} is not the one that issued what ledger {ledger} knows: {refused}; "
+                f"put the right ca.pem and ca.key there, or begin a new ledger with {anew}"
+            )
+        case Lost.BOTH:
+            return (
+                f"the CA and the ledger are missing in {state}, where a server has run: {refused}; put ca/ "
+                f"and {ledger.name} back, or begin with new ones with {anew}"
+            )

@@ -1,0 +1,69 @@
+"""Who else can get at files that only their owner may: a decision, and a walk over a state directory.
+
+Mode and owner are looked at (an access list shows in the group's rights), of what a link leads to.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from certs.errors import StateError
+
+_OWN_FOLDERS: Final = ("ca", "ads", "services")
+_OWN_FILES: Final = ("ledger.sqlite*", "dns-answers.json", "*.lock", ".ca.lock")
+_PUBLIC: Final = frozenset({"ca.pem"})
+"""What everybody may read, and nobody else may write."""
+
+_ROOT: Final = 0
+
+
+def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = False) -> str:
+    """Say how others than `user` can get at a file or directory, and what mends it; empty if they cannot.
+
+    Root can in any case. `mode` is as stat(2) has it, with the kind of file.
+    """
+    if owner not in (user, _ROOT):
+        return f"{path} belongs to user {owner}, and this runs as user {user}: chown {user} {path}"
+    others = stat.S_IMODE(mode) & (0o022 if public else 0o077)
+    if not others:
+        return ""
+    ways = [(0o044, "read"), (0o022, "written"), (0o011, "entered" if stat.S_ISDIR(mode) else "run")]
+    found = " and ".join(word for bits, word in ways if others & bits)
+    right = "700" if stat.S_ISDIR(mode) else "644" if public else "600"
+    return f"{path} can be {found} by others (its mode is {stat.S_IMODE(mode):04o}): chmod {right} {path}"
+
+
+def exposure_of(path: Path, *, public: bool = False) -> str:
+    """Say `exposure` of what is at a path now; empty where nothing is, or it cannot be looked at."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return exposure(path, found.st_mode, found.st_uid, os.geteuid(), public=public)
+
+
+def exposures(state: Path) -> tuple[str, ...]:
+    """Say of a state directory, and of all in it that is ours, what others can get at."""
+    found = (exposure_of(path, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
+    return tuple(filter(None, found))
+
+
+def require_private(state: Path) -> None:
+    """Raise StateError, with the first of what others can get at, unless nobody else can at anything."""
+    found = exposures(state)
+    if found:
+        more = f" (and so of {len(found) - 1} more)" if found[1:] else ""
+        raise StateError(
+            f"{found[0]}{more}, or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
+        )
+
+
+def _ours(state: Path) -> Iterator[Path]:
+    for name in _OWN_FOLDERS:
+        yield state / name
+        for folder, folders, files in os.walk(state / name):
+            yield from (Path(folder) / each for each in sorted(folders + files))
+    for pattern in _OWN_FILES:
+        yield from sorted(state.glob(pattern))

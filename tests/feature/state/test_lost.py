@@ -1,0 +1,181 @@
+"""A CA without its ledger, a ledger without its CA: nothing begins anew unless it is told to."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.feature.state.conftest import PROXIES, Program
+
+ANEW = "then every proxy needs a new certificate"
+Damage = Callable[[Path], None]
+
+
+def without_ledger(state: Path) -> None:
+    """Remove the ledger, as one who restores the CA from a backup and nothing else."""
+    for path in state.glob("ledger.sqlite*"):
+        path.unlink()
+
+
+def truncated_ledger(state: Path) -> None:
+    """Leave an empty file."""
+    (state / "ledger.sqlite").write_bytes(b"")
+
+
+def emptied_ledger(state: Path) -> None:
+    """Leave a ledger without a row."""
+    connection = sqlite3.connect(state / "ledger.sqlite")
+    connection.execute("DELETE FROM proxy_certificates")
+    connection.commit()
+    connection.close()
+
+
+def without_ca(state: Path) -> None:
+    """Remove the CA."""
+    shutil.rmtree(state / "ca")
+
+
+def without_either(state: Path) -> None:
+    """Remove both; the certificate that a server has shown is there."""
+    without_ledger(state)
+    without_ca(state)
+
+
+def contents(state: Path) -> dict[str, bytes]:
+    """Return every file that matters: no locks, nor what SQLite writes beside a ledger."""
+    return {
+        str(path.relative_to(state)): path.read_bytes()
+        for path in sorted(state.rglob("*"))
+        if path.is_file() and not path.name.endswith((".lock", "-journal"))
+    }
+
+
+def ran(program: Program) -> list[str]:
+    """Issue certificates, and run a server for a while; return their serials."""
+    serials = program.issued(*PROXIES)
+    program.serve().stop()
+    return serials
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            without_ledger,
+            "ledger {state}/ledger.sqlite is missing or empty, and the CA in {state}/ca has issued",
+        ),
+        (truncated_ledger, "ledger {state}/ledger.sqlite is missing or empty, and the CA in {state}/ca has"),
+        (
+            emptied_ledger,
+            "ledger {state}/ledger.sqlite is missing or empty, and the CA in {state}/ca has issued",
+        ),
+        (without_ca, "the CA in {state}/ca is missing, and ledger {state}/ledger.sqlite knows certificates"),
+    ],
+)
+def test_a_loss_is_refused_until_it_is_meant(program: Program, damage: Damage, said: str) -> None:
+    """By the server and by both commands, and nothing is made; then one begins anew, once."""
+    first, second, _ = ran(program)
+    damage(program.state)
+    before = contents(program.state)
+    sentence = program.refused()
+    assert sentence.startswith(said.format(state=program.state))
+    assert sentence.endswith(f"--begin-anew {first}: {ANEW}")
+    assert "every proxy would be refused; put " in sentence
+    for status, out, complaint in (program.issue("one", program.files / "x"), program.revoke(second)):
+        assert (status, out, complaint) == (1, "", sentence)
+    assert program.refused("--begin-anew", second) == sentence
+    assert contents(program.state) == before
+    server = program.serve("--begin-anew", first)
+    assert [each["lost"] for each in server.said("begun anew: proxies need new certificates")]
+    assert not program.served(server, "one")
+    program.issued("one")
+    assert program.served(server, "one")
+    server.stop()
+    damage(program.state)
+    assert first not in program.refused("--begin-anew", first)
+
+
+def test_what_is_put_back_serves_as_before(program: Program) -> None:
+    """The way out that loses nothing."""
+    ran(program)
+    kept = program.state.with_name("kept")
+    shutil.copytree(program.state, kept)
+    for damage, name in ((without_ledger, "ledger.sqlite"), (without_ca, "ca")):
+        damage(program.state)
+        program.refused()
+        copy = shutil.copytree if (kept / name).is_dir() else shutil.copy2
+        copy(kept / name, program.state / name)
+        server = program.serve()
+        assert program.served(server, "one")
+        server.stop()
+
+
+def test_the_ledger_of_another_mesh_is_refused(program: Program) -> None:
+    """And so is the CA of another one, whole or file by file."""
+    first, *_ = ran(program)
+    other = Program(program.state.with_name("other"), program.files / "others")
+    (other_first,) = other.issued("one")
+    state = program.state
+    shutil.copytree(state, kept := state.with_name("kept"))
+    shutil.copy2(other.state / "ledger.sqlite", state / "ledger.sqlite")
+    assert f"it does not know {first}, the first proxy certificate that was issued" in program.refused()
+    shutil.copy2(kept / "ledger.sqlite", state / "ledger.sqlite")
+    for name in ("ca.pem", "ca.key"):
+        shutil.copy2(other.state / "ca" / name, state / "ca" / name)
+    said = f"the CA in {state}/ca is not the one that issued what ledger {state}/ledger.sqlite knows"
+    assert program.refused().startswith(said)
+    (state / "ca" / "first-proxy").unlink()
+    assert program.refused().startswith(said)
+    shutil.copy2(other.state / "ca" / "first-proxy", state / "ca" / "first-proxy")
+    assert f"it does not know {other_first}, the first" in program.refused()
+
+
+@pytest.mark.parametrize("damage", [without_ledger, without_either])
+def test_a_directory_of_an_older_program_is_known_by_what_a_server_left(
+    program: Program, damage: Damage
+) -> None:
+    """There is no note beside its CA; the certificate that its server has shown says that one has run."""
+    ran(program)
+    (program.state / "ca" / "first-proxy").unlink()
+    damage(program.state)
+    sentence = program.refused()
+    assert "where a server has run" in sentence or "has issued certificates" in sentence
+    serial = sentence.partition("--begin-anew ")[2].partition(":")[0]
+    program.serve("--begin-anew", serial).stop()
+    program.serve().stop()
+
+
+def test_an_older_directory_is_taken_over(program: Program) -> None:
+    """Without the note, and without the tables that the ledger has besides."""
+    ran(program)
+    (program.state / "ca" / "first-proxy").unlink()
+    connection = sqlite3.connect(program.state / "ledger.sqlite")
+    connection.executescript("DROP TABLE authority; DROP TABLE spare; PRAGMA journal_mode = WAL")
+    connection.close()
+    server = program.serve()
+    assert program.served(server, "one")
+    server.stop()
+    assert (program.state / "ca" / "first-proxy").exists()
+    without_ledger(program.state)
+    assert "--begin-anew" in program.refused()
+
+
+def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: Program) -> None:
+    """A path that was mistaken is no new mesh; to revoke, there must be one."""
+    assert program.revoke("abc") == (
+        1,
+        "",
+        f"serial abc is not in the ledger: there is no CA in {program.state}, and nothing was issued there",
+    )
+    assert not program.state.exists()
+    status, out, said = program.issue("one")
+    assert (status, out.splitlines()[0]) == (0, "one.store.shop")
+    assert said == f"a new CA was made in {program.state}: it was no state directory before"
+    assert program.issue("two")[2] == ""
+    mistaken = Program(program.files, program.files / "mistaken")
+    status, out, said = mistaken.issue("one")
+    assert (status, out) == (1, "")
+    assert said.startswith(f"there is no CA in {program.files}, but other things (")
+    assert not (program.files / "ca").exists()

@@ -1,0 +1,120 @@
+"""A state directory that others can get at is refused, unless that is meant."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.feature.state.conftest import PROXIES, Program
+
+MEANT = "or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
+SECRETS = [
+    "ca/ca.key",
+    "ads/certificate.pem",
+    "services/shop/store/certificate.pem",
+    "ledger.sqlite",
+    "ledger.sqlite-journal",
+    "server.lock",
+]
+
+
+@pytest.fixture
+def used(program: Program) -> Program:
+    """Return the program with a state directory that a server has used."""
+    program.issued(*PROXIES)
+    program.serve().stop()
+    return program
+
+
+def refusals(program: Program) -> set[str]:
+    """Return what the server and both commands say who must not go on."""
+    commands = (program.issue("one", program.files / "x"), program.revoke("abc"))
+    assert [(status, out) for status, out, _ in commands] == [(1, "")] * 2
+    return {program.refused(), *(said for _, _, said in commands)}
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277])
+def test_all_that_it_makes_is_private_whatever_the_umask(program: Program, umask: int) -> None:
+    """Folders 0700, files 0600; the credentials' key as well."""
+    before = os.umask(umask)
+    try:
+        program.issued("one")
+        program.serve().stop()
+    finally:
+        os.umask(before)
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in (program.state, *program.state.rglob("*"))}
+    assert {path: mode for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)} == {}
+    assert {str(path.relative_to(program.state)) for path in modes} >= set(SECRETS)
+    assert stat.S_IMODE((program.files / "one" / "proxy.key").stat().st_mode) == 0o600
+
+
+def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
+    """The sentence has path, mode and what mends it, and that does; a server may be told otherwise."""
+    used.state.chmod(0o750)
+    state = used.state
+    assert refusals(used) == {
+        f"{state} can be read and entered by others (its mode is 0750): chmod 700 {state}, {MEANT}"
+    }
+    server = used.serve("--set", "shared_state=true")
+    assert [each["what"] for each in server.said("others can get at the state directory")] == [
+        f"{state} can be read and entered by others (its mode is 0750): chmod 700 {state}"
+    ]
+    server.stop()
+    used.environment["MESHWRIGHT_SHARED_STATE"] = "true"
+    used.serve().stop()
+    used.issued("one")
+    del used.environment["MESHWRIGHT_SHARED_STATE"]
+    state.chmod(0o700)
+    server = used.serve()
+    assert server.said("others can get at the state directory") == []
+
+
+def test_a_file_that_others_can_read_is_refused(used: Program) -> None:
+    """Keys, and what says who may come in; though the directory above keeps others out now."""
+    for name in SECRETS:
+        path = used.state / name
+        path.chmod(0o644)
+        assert used.refused() == f"{path} can be read by others (its mode is 0644): chmod 600 {path}, {MEANT}"
+        path.chmod(0o600)
+    used.serve().stop()
+
+
+def test_a_key_behind_a_link_is_looked_at_where_it_is(used: Program) -> None:
+    """As a mounted secret is a link; one that leads nowhere is a missing key, and nothing is made."""
+    key, elsewhere = used.state / "ca" / "ca.key", used.files / "key"
+    key.rename(elsewhere)
+    key.symlink_to(elsewhere)
+    used.serve().stop()
+    elsewhere.chmod(0o640)
+    assert f"{key} can be read by others (its mode is 0640): chmod 600 {key}" in used.refused()
+    elsewhere.unlink()
+    assert used.refused().startswith(f"{key} is missing though {used.state / 'ca' / 'ca.pem'} is there")
+    (used.state / "ca").rename(used.files / "ca")
+    (used.state / "ca").symlink_to(used.files / "nowhere")
+    assert used.refused() == f"{used.state / 'ca'} is a link that leads nowhere"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_a_directory_of_another_user_is_refused(used: Program) -> None:
+    """What root would write there that user could not read, and what that user writes root would trust."""
+    os.chown(used.state, 65534, 65534)
+    assert refusals(used) == {
+        f"{used.state} belongs to user 65534, and this runs as user 0: chown 0 {used.state}, {MEANT}"
+    }
+
+
+def test_several_are_counted(used: Program) -> None:
+    """The first is named: whoever mends one looks at the others."""
+    for path in used.state.rglob("*"):
+        path.chmod(path.stat().st_mode | 0o040)
+    assert " (and so of " in used.refused()
+
+
+def test_the_public_certificate_may_be_read_and_not_written(used: Program) -> None:
+    """It is what everybody must have; who could replace it could be trusted in its place."""
+    path: Path = used.state / "ca" / "ca.pem"
+    path.chmod(0o644)
+    used.serve().stop()
+    path.chmod(0o664)
+    assert used.refused() == f"{path} can be written by others (its mode is 0664): chmod 644 {path}, {MEANT}"
