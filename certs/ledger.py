@@ -17,14 +17,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from certs.errors import RequestError, StateError, UnwrittenError
-from certs.ledger_file import BUSY_SECONDS, GIVE_UP_PAGES, explained, open_file
+from certs.ledger_file import BUSY_SECONDS, GIVE_UP_PAGES, explained, open_file, waiting
 from certs.serial import read_serial
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 
 _SHOWN: Final = 5
-_PATIENCE_SECONDS: Final = 0.25
-"""So long a stamp waits for others that write; one that is remembered loses nothing."""
 
 _SELECT: Final = (
     "SELECT serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at "
@@ -89,6 +87,7 @@ class Ledger:
         self._path = path
         self._lock = threading.Lock()
         self._unwritten: dict[str, dict[Stamp, datetime]] = {}
+        self._seen: dict[str, LedgerEntry] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -104,8 +103,8 @@ class Ledger:
         What is asked afterwards is StateError. Waits for a thread that is at work: SQLite's connection,
         closed under a statement, ends the process.
         """
-        with suppress(StateError):
-            self.write_unwritten()
+        with suppress(StateError), self._statements() as connection, waiting(connection, BUSY_SECONDS):
+            self._write(connection, tuple(self._unwritten))
         with self._lock:
             self._connection.close()
 
@@ -127,7 +126,7 @@ class Ledger:
 
         One that cannot be written is StateError as well: a restart would not know a certificate that is out.
         """
-        with self._statements() as connection:
+        with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             connection.execute(
                 "INSERT INTO proxy_certificates VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -141,9 +140,24 @@ class Ledger:
             )
 
     def entry(self, serial: str) -> LedgerEntry | None:
-        """Return the entry of a serial (as we write serials), or None; one look-up by primary key."""
+        """Return the entry of a serial (as we write serials), or None; one look-up by primary key.
+
+        While another process locks the file, an entry is what it was when it was last looked up.
+        """
         with self._statements() as connection:
-            return self._entry_or_none(connection, serial)
+            if serial not in self._seen:
+                found = self._entry_or_none(connection, serial)
+            else:
+                with waiting(connection, 0.0):
+                    try:
+                        found = self._entry_or_none(connection, serial)
+                    except sqlite3.OperationalError as error:
+                        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                            raise
+                        found = self._stamped(self._seen[serial])
+            if found is not None:
+                self._seen[serial] = found
+            return found
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries, sorted by common name, then time of issue, then serial."""
@@ -162,6 +176,12 @@ class Ledger:
         with self._statements() as connection:
             row = connection.execute(query).fetchone()
         return None if row is None else str(row[0])
+
+    def last_issued_at(self) -> datetime | None:
+        """Return when a certificate was issued last; None where none was."""
+        with self._statements() as connection:
+            (last,) = connection.execute("SELECT max(issued_at) FROM proxy_certificates").fetchone()
+        return _moment_or_none(last)
 
     def authority(self) -> str | None:
         """Return the fingerprint of the CA that signs what is recorded here; None if that is not known."""
@@ -185,7 +205,7 @@ class Ledger:
         """
         with self._statements() as connection:
             self._note(connection, (self._known(connection, serial),), Stamp.CLAIMED, now)
-            return self._known(connection, serial)
+            return self._look_up(connection, serial)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Note that these proxies acknowledged their first listeners.
@@ -204,21 +224,23 @@ class Ledger:
         one that is not in the ledger, with those that are nearest to it; UnwrittenError where it is revoked
         only for as long as this ledger is open, because that cannot be written.
         """
-        with self._statements() as connection:
-            serial = self._known(connection, read_serial(serial)).serial
-            self._remember(self._known(connection, serial), Stamp.REVOKED, now)
+        with self._statements() as connection, waiting(connection, BUSY_SECONDS):
+            entry = self._known(connection, read_serial(serial))
+            self._remember(entry, Stamp.REVOKED, now)
+            # First of all: it holds whatever comes of writing it.
+            entry = self._look_up(connection, entry.serial)
             try:
-                self._write_in_any_case(connection, serial)
+                self._write_in_any_case(connection, entry.serial)
             except sqlite3.Error as error:
+                words = f"that {entry.serial} is revoked is not kept"
                 raise UnwrittenError(
-                    f"ledger {self._path} cannot be written ({error}): that {serial} is revoked is not kept",
-                    self._known(connection, serial),
+                    f"ledger {self._path} cannot be written ({error}): {words}", entry
                 ) from error
-            return self._known(connection, serial)
+            return self._look_up(connection, entry.serial)
 
     def write_unwritten(self) -> None:
         """Write down all that is remembered. Raises StateError as long as that cannot be done."""
-        with self._statements() as connection, _patience(connection):
+        with self._statements() as connection:
             self._write(connection, tuple(self._unwritten))
 
     def _note(
@@ -228,7 +250,7 @@ class Ledger:
         at_once = not self._unwritten
         serials = tuple(each.serial for each in entries if self._remember(each, stamp, now))
         if at_once and serials:
-            with suppress(sqlite3.Error), _patience(connection):
+            with suppress(sqlite3.Error):
                 self._write(connection, serials)
 
     def _remember(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> bool:
@@ -284,6 +306,11 @@ class Ledger:
             raise RequestError(f"serial {serial} is not in the ledger; {_near(connection, serial)}")
         return entry
 
+    def _look_up(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
+        """Return what is known of a serial, and see it."""
+        self._seen[serial] = self._known(connection, serial)
+        return self._seen[serial]
+
     def _stamped(self, entry: LedgerEntry) -> LedgerEntry:
         """Return an entry with what is remembered of it."""
         noted = self._unwritten.get(entry.serial)
@@ -305,16 +332,6 @@ def _with(entry: LedgerEntry, noted: Mapping[Stamp, datetime]) -> LedgerEntry:
         admitted_at=entry.admitted_at or noted.get(Stamp.ADMITTED),
         revoked_at=noted.get(Stamp.REVOKED),
     )
-
-
-@contextmanager
-def _patience(connection: sqlite3.Connection) -> Iterator[None]:
-    """Wait for others less long than usual meanwhile."""
-    connection.execute(f"PRAGMA busy_timeout = {int(_PATIENCE_SECONDS * 1000)}")
-    try:
-        yield
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
 
 def _near(connection: sqlite3.Connection, serial: str) -> str:

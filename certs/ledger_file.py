@@ -17,7 +17,10 @@ from certs.errors import StateError
 
 SCHEMA_VERSION: Final = 2
 BUSY_SECONDS: Final = 5.0
-"""So long a statement waits for other processes."""
+"""So long it is waited for another process that locks the file, where nothing else waits meanwhile."""
+
+_PATIENCE_SECONDS: Final = 0.25
+"""So long otherwise: the caller may be the event loop."""
 
 JOURNAL_BYTES: Final = 128 * 1024
 """So long is the journal at least: a revocation changes two pages of 4 KiB, or a few more."""
@@ -83,7 +86,22 @@ def open_file(path: Path) -> sqlite3.Connection:
         except BaseException:
             connection.close()
             raise
+    connection.execute(_busy(_PATIENCE_SECONDS))
     return connection
+
+
+@contextmanager
+def waiting(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Wait so long for other processes meanwhile."""
+    connection.execute(_busy(seconds))
+    try:
+        yield
+    finally:
+        connection.execute(_busy(_PATIENCE_SECONDS))
+
+
+def _busy(seconds: float) -> str:
+    return f"PRAGMA busy_timeout = {round(seconds * 1000)}"
 
 
 @contextmanager

@@ -65,6 +65,7 @@ class Admissions:
         self._ready: dict[NodeKey, None] = {}
         self._unsure: dict[NodeKey, None] = {}
         self._woken = asyncio.Event()
+        self._said = ""
 
     def admitted(self) -> Picture[ProxyName, ProxyName]:
         """Return the proxies whose workloads get traffic; empty in mode OFF, in which all do."""
@@ -98,12 +99,17 @@ class Admissions:
             try:
                 found = await asyncio.to_thread(_written, ledger, clock(), ready, unsure)
             except StateError as error:
-                _log.error("admissions not written; tried again soon", reason=str(error), proxies=len(ready))
+                if str(error) != self._said:
+                    _log.error(
+                        "admissions not written; tried again soon", reason=str(error), proxies=len(ready)
+                    )
+                self._said = str(error)
                 self._ready.update(dict.fromkeys(ready))
                 self._unsure.update(dict.fromkeys(unsure))
                 await asyncio.sleep(RETRY_SECONDS)
                 self._woken.set()
             else:
+                self._said = ""
                 if self._take(found):
                     changed()
 

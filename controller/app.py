@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from typing import Final
 
@@ -42,6 +42,9 @@ from sidecars.registry import DriverRegistry
 from xds.server import ListenError
 
 MEASURE_SECONDS: Final = 2.0
+CA_ENDS_SOON: Final = timedelta(days=180)
+CLOCK_BEHIND: Final = timedelta(minutes=5)
+"""By how much the newest certificate may be ahead of the clock: machines differ a little."""
 _FIRST_READ: Final = "first read of the mesh directory"
 _FIRST_WAVE: Final = "first snapshots"
 _DRIVERS: Final = "sidecar drivers"
@@ -86,8 +89,7 @@ async def run(
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:
         with explained():
             found = stack.enter_context(_opened(settings, clock()))
-            if found.made:
-                _log.info("a new CA was made", state=str(settings.state))
+            _say(found, settings, clock())
             drivers = MeshDrivers(DriverRegistry.discover().drivers, os.environ)
             parts = join(settings, found, drivers, clock)
             sockets = stack.enter_context(bound(settings))
@@ -100,6 +102,18 @@ async def run(
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
     state, trust_domain = settings.state, TrustDomain(settings.trust_domain)
     return opened(state, state / LEDGER_FILE, trust_domain, now, settings.begin_anew)
+
+
+def _say(found: Opened, settings: Settings, now: datetime) -> None:
+    """Say what whoever starts the server should know of its CA and clock."""
+    if found.made:
+        _log.info("a new CA was made", state=str(settings.state))
+    if (left := found.authority.not_after - now) < CA_ENDS_SOON:
+        _log.warning("the CA ends soon: no certificate outlives it", days=left.days)
+    last = found.ledger.last_issued_at()
+    if last is not None and last > now + CLOCK_BEHIND:
+        said = {"clock": now.isoformat(), "issued": last.isoformat()}
+        _log.warning("the clock is behind: a proxy certificate was issued later than that", **said)
 
 
 def first(group: BaseExceptionGroup[Exception]) -> Exception:

@@ -4,12 +4,17 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from socket import socket
+
+import structlog
 
 from admin.http import listen
 from admin.serving import SOCKET_NAME, unix_socket
 from controller.errors import StartupError
 from controller.settings import Address, Settings
+
+_log = structlog.get_logger("controller.listening")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,16 @@ def bound(settings: Settings) -> Iterator[Sockets]:
         http = stack.enter_context(_listening("http_address", settings.http_address))
         debug = stack.enter_context(_listening("debug_address", settings.debug_address))
         unix = stack.enter_context(unix_socket(path))
-        stack.callback(path.unlink, missing_ok=True)
+        stack.callback(_removed, path)
         yield Sockets(http, debug, unix)
+
+
+def _removed(path: Path) -> None:
+    """Remove the socket; one that stays (on a read-only file system) is replaced by the next server."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _log.warning("the socket's file stays", path=str(path), reason=error.strerror)
 
 
 def _listening(name: str, address: Address) -> socket:

@@ -14,19 +14,15 @@ import pytest
 
 @dataclass(frozen=True)
 class Volume:
-    """A tmpfs, mounted in a namespace of its own alone.
+    """A file system that is mounted in a namespace of its own alone.
 
     A program that is started by `enter` finds it at `inside`; `path` leads there from any process (but not
     SQLite, which resolves the link in it by itself).
     """
 
     holder: int
+    path: Path
     inside: Path = Path("/mnt")
-
-    @property
-    def path(self) -> Path:
-        """Return where it is, seen from outside."""
-        return Path(f"/proc/{self.holder}/root/mnt")
 
     @property
     def enter(self) -> tuple[str, ...]:
@@ -54,6 +50,13 @@ class Volume:
                 (self.path / "files" / uuid.uuid4().hex).touch()
         assert os.statvfs(self.path).f_favail == 0
 
+    def fail(self) -> None:
+        """Make it read-only under the programs that use it, as ext4 does itself when its device fails."""
+        mount = (*self.enter, "mount", "-o", "remount,abort", str(self.inside))
+        subprocess.run(mount, check=True, capture_output=True)
+        with pytest.raises(OSError, match="Read-only file system"):
+            self._filler.touch()
+
     def free(self) -> None:
         """Remove what `fill` and `take_all_files` made."""
         self._filler.unlink(missing_ok=True)
@@ -61,11 +64,16 @@ class Volume:
 
 
 @contextlib.contextmanager
-def volume(size: str = "4m", files: int = 1000) -> Iterator[Volume]:
-    """Mount one in a namespace that ends with the block; skip where that is not allowed."""
+def volume(size: str = "4m", files: int = 1000, image: Path | None = None) -> Iterator[Volume]:
+    """Mount one in a namespace that ends with the block; skip where that is not allowed.
+
+    It is a tmpfs, or with `image` an ext4 in that file.
+    """
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("a file system that is full needs root and unshare(1)")
     mount = f"mount -t tmpfs -o size={size},nr_inodes={files},mode=0700 tmpfs /mnt"
+    if image is not None:
+        mount = f"truncate -s 16M {image} && mkfs.ext4 -q {image} && mount -o loop {image} /mnt"
     holder = subprocess.Popen(
         [
             "unshare",
@@ -82,7 +90,7 @@ def volume(size: str = "4m", files: int = 1000) -> Iterator[Volume]:
         assert holder.stdout is not None
         if not holder.stdout.readline():
             pytest.skip("no file system can be mounted here")
-        yield Volume(holder.pid)
+        yield Volume(holder.pid, Path(f"/proc/{holder.pid}/root/mnt"))
     finally:
         holder.kill()
         holder.communicate()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import COMMAND, PROXIES, Program, Server
+from tests.feature.state.conftest import COMMAND, PROXIES, ROOT, Program, Server
 from tests.volumes import Volume, volume
 
 FULL = "No space left on device"
@@ -158,3 +158,17 @@ def test_a_disk_without_files_is_told_from_one_without_room(program: Program, di
     assert said["reason"].endswith(f"{FULL} (no more files can be made; there are blocks left)")
     assert program.revoke(one)[0] == 0
     assert [program.served(server, each) for each in PROXIES] == [False, True, True]
+
+
+def test_of_a_thousand_certificates_nothing_is_forgotten(disk: Volume) -> None:
+    """Pages run out for claims, which are remembered and count; every revocation is in the file at once."""
+    run = [*disk.enter, sys.executable, "-m", "tests.feature.state.crowded", str(disk.inside)]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "remembered": True,
+        "counted": 3000,
+        "revoked": 1500,
+        "left": 0,
+        "written": 3000,
+    }

@@ -1,9 +1,25 @@
 """A state directory that cannot be written for other reasons than a full disk."""
 
+import datetime
+import shutil
 import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from tests.feature.state.conftest import PROXIES, Program
 from tests.feature.state.test_full_disk import REMEMBERED, TROUBLE, failing, listed
+from tests.volumes import Volume, volume
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Volume]:
+    """Return a file system that can fail."""
+    if shutil.which("mkfs.ext4") is None:
+        pytest.skip("a file system that fails is made by mkfs.ext4")
+    with volume(image=tmp_path / "image") as made:
+        yield made
 
 
 def test_a_ledger_that_others_lock_keeps_nobody_out(program: Program) -> None:
@@ -34,3 +50,66 @@ def test_a_state_directory_that_goes_while_it_runs_is_said(program: Program) -> 
     )
     assert program.served(server, "one")
     assert server.get("/healthz/ready")[0] == 200
+
+
+def test_who_was_here_is_let_in_while_others_lock_even_reading(program: Program) -> None:
+    """And whoever the server has not seen yet once the lock is gone."""
+    program.issued(*PROXIES)
+    server = program.serve()
+    assert program.served(server, "one")
+    other = sqlite3.connect(program.state / "ledger.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    assert program.served(server, "one")
+    assert not program.served(server, "two")
+    other.execute("ROLLBACK")
+    other.close()
+    assert program.served(server, "two")
+
+
+def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path) -> None:
+    """The mesh goes on; who revokes is told that it holds until a restart, and that is refused."""
+    program = Program(device.inside / "state", tmp_path, device.enter)
+    try:
+        one, *_ = program.issued(*PROXIES)
+        server = program.serve()
+        device.fail()
+        server.until(lambda: failing(server))
+        (said,) = server.said(TROUBLE)
+        assert said["reason"].endswith("cannot be written: Read-only file system")
+        assert program.served(server, "one")
+        status, out, complaint = program.revoke(one)
+        assert (status, out) == (1, "")
+        assert complaint.startswith(f"ledger {program.state}/ledger.sqlite cannot be written (")
+        assert complaint.endswith(
+            f"): that {one} is revoked is not kept; it is in force in this server, which goes on trying to "
+            "write it, and is forgotten if the server ends before that"
+        )
+        assert [program.served(server, each) for each in PROXIES] == [False, True, True]
+        server.stop()
+        assert program.refused().endswith("is not writable: Read-only file system")
+    finally:
+        program.end()
+
+
+def test_a_clock_that_is_behind_is_said(program: Program) -> None:
+    """By the newest certificate; one of now is the negative control."""
+    program.issued("one")
+    server = program.serve()
+    said = "the clock is behind: a proxy certificate was issued later than that"
+    assert server.said(said) == []
+    server.stop()
+    tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
+    connection = sqlite3.connect(program.state / "ledger.sqlite")
+    connection.execute("UPDATE proxy_certificates SET issued_at = ?", (int(tomorrow.timestamp()),))
+    connection.commit()
+    connection.close()
+    (line,) = program.serve().said(said)
+    assert line["issued"] == tomorrow.replace(microsecond=0).isoformat()
+
+
+def test_a_socket_s_path_that_is_too_long_is_said(program: Program) -> None:
+    """Before anybody is served."""
+    program.state = program.state / ("x" * 100)
+    assert program.refused() == (
+        f"the socket's path {program.state}/meshwright.sock is longer than 107 bytes: use a shorter state"
+    )

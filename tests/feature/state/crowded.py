@@ -1,0 +1,59 @@
+"""Works on a ledger with many rows on a file system that it fills; run where that is mounted. Prints JSON."""
+
+import json
+import random
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from certs.ledger import Ledger, LedgerEntry
+from mesh.identity import ProxyName
+from tests.volumes import Volume
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+ROWS = 3000
+
+
+def main(directory: Path) -> None:
+    """Issue, fill, claim and admit all, revoke half, free, and look at what is written after each."""
+    path, disk = directory / "ledger.sqlite", Volume(0, directory, directory)
+    names = [ProxyName.parse(f"u{n}{'x' * (n % 40)}.{'s' * (1 + n % 60)}.shop") for n in range(ROWS)]
+    serials = {name: f"a{random.Random(n).randbytes(19).hex()}" for n, name in enumerate(names)}  # noqa: S311
+    with Ledger.open(path) as ledger:
+        for name, serial in serials.items():
+            ledger.record(LedgerEntry.issued(serial, name, NOW, NOW))
+        disk.fill()
+        for serial in serials.values():
+            ledger.claim(serial, NOW)
+        ledger.admit(names, NOW)
+        unwritten = ledger.unwritten
+        counted = [each.claimed_at == each.admitted_at == NOW for each in ledger.entries()]
+        for name in names[::2]:
+            ledger.revoke(serials[name], NOW)
+        revoked = _revoked(path)
+        disk.free()
+        ledger.write_unwritten()
+        left = ledger.unwritten
+    with Ledger.open(path) as ledger:
+        written = [(each.claimed_at, each.admitted_at) == (NOW, NOW) for each in ledger.entries()]
+    sys.stdout.write(
+        json.dumps(
+            {
+                "remembered": unwritten > 0,
+                "counted": sum(counted),
+                "revoked": revoked,
+                "left": left,
+                "written": sum(written),
+            }
+        )
+    )
+
+
+def _revoked(path: Path) -> int:
+    """Return how many are revoked according to the file."""
+    with Ledger.open(path) as ledger:
+        return sum(each.revoked_at is not None for each in ledger.entries())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
