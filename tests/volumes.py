@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import resource
 import shutil
+import signal
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -94,3 +96,16 @@ def volume(size: str = "4m", files: int = 1000, image: Path | None = None) -> It
     finally:
         holder.kill()
         holder.communicate()
+
+
+@contextlib.contextmanager
+def short_files(limit: int) -> Iterator[None]:
+    """Let this process write no file beyond so many bytes: what is longer fails (File too large)."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)

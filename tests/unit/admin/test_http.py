@@ -99,3 +99,12 @@ def test_an_application_that_cannot_be_built_is_raised_by_start() -> None:
     with pytest.raises(RuntimeError, match="no application"):
         server.start()
     server.stop()
+
+
+def test_a_remark_does_not_make_it_unready() -> None:
+    """It is said to whoever looks; what is waited for says so alone."""
+    remarks = ("the disk is full", "the clock is behind")
+    with _serving(Health(lambda: True, lambda: (), lambda: remarks)) as get:
+        assert get("/healthz/ready") == (200, "ready\nbut: the disk is full\nbut: the clock is behind\n")
+    with _serving(Health(lambda: True, lambda: ("first read",), lambda: remarks)) as get:
+        assert get("/healthz/ready") == (503, "waiting for: first read\n")

@@ -2,13 +2,16 @@
 
 import multiprocessing
 import sqlite3
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from certs.errors import RequestError, StateError
+from certs.errors import RequestError, StateError, UnwrittenError
 from certs.ledger import Ledger, LedgerEntry, LedgerState
 from certs.serial import read_serial, serial_text
 from mesh.identity import ProxyName
@@ -222,3 +225,74 @@ def test_closing_waits_for_a_thread_that_is_at_work(ledger: Ledger) -> None:
         closing.result()
     with pytest.raises(StateError, match="closed"):
         ledger.entries()
+
+
+@contextmanager
+def locked(path: Path, how: str) -> Iterator[None]:
+    """Keep others from writing to a ledger, or from reading too."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute(f"BEGIN {how}")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def test_what_cannot_be_written_counts_and_is_written_later(ledger: Ledger, state: Path) -> None:
+    """Claims and admissions, with the moments at which they were; whoever else reads sees them then."""
+    later = START + timedelta(minutes=1)
+    for serial, uuid in (("1a", "u1"), ("2a", "u2")):
+        ledger.record(new_entry(serial, uuid))
+    expected = replace(new_entry("1a"), claimed_at=START, admitted_at=later)
+    with locked(state / "ledger.db", "IMMEDIATE"):
+        assert ledger.claim("1a", START).claimed_at == START
+        assert ledger.claim("1a", later).claimed_at == START
+        ledger.admit((proxy("u1"), proxy("u2")), later)
+        assert ledger.entries() == (expected, new_entry("2a", "u2"))
+        assert (ledger.entry("1a"), ledger.entries_of(proxy("u1")), ledger.unwritten) == (
+            expected,
+            (expected,),
+            1,
+        )
+        with pytest.raises(StateError, match="database is locked"):
+            ledger.write_unwritten()
+        with pytest.raises(StateError, match="database is locked"):
+            ledger.record(new_entry("3a"))
+    with Ledger.open(state / "ledger.db") as other:
+        assert other.entry("1a") == new_entry("1a")
+        ledger.write_unwritten()
+        assert ledger.unwritten == 0
+        assert other.entries() == ledger.entries() == (expected, new_entry("2a", "u2"))
+
+
+def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: Ledger, state: Path) -> None:
+    """A claim that comes late does not undo it, nor does a claim that was to be written with it."""
+    ledger.record(new_entry("1a"))
+    expected = replace(new_entry("1a"), claimed_at=START, revoked_at=START)
+    with locked(state / "ledger.db", "IMMEDIATE"):
+        ledger.claim("1a", START)
+        with pytest.raises(UnwrittenError) as said:
+            ledger.revoke("1A", START)
+        assert str(said.value) == (
+            f"ledger {state}/ledger.db cannot be written (database is locked): that 1a is revoked is not kept"
+        )
+        assert said.value.entry == expected == ledger.entry("1a") == ledger.claim("1a", START + YEAR)
+    ledger.close()
+    with Ledger.open(state / "ledger.db") as again:
+        assert again.entries() == (expected,)
+
+
+def test_an_entry_that_was_looked_up_is_known_while_the_file_is_locked(ledger: Ledger, state: Path) -> None:
+    """As it is by now: claimed, or revoked; one that was not is an error, and never an entry."""
+    for serial in ("1a", "2a", "3a"):
+        ledger.record(new_entry(serial))
+    assert ledger.entry("1a") == new_entry("1a")
+    claimed, revoked = ledger.claim("1a", START), ledger.revoke("2a", START)
+    with locked(state / "ledger.db", "EXCLUSIVE"):
+        assert (ledger.entry("1a"), ledger.entry("2a")) == (claimed, revoked)
+        with pytest.raises(StateError, match="database is locked"):
+            ledger.entry("3a")
+    ledger.close()
+    with pytest.raises(StateError, match="closed"):
+        ledger.entry("1a")

@@ -19,6 +19,7 @@ from certs.manager import CertificateManager, jittered
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.leaf import LEAF
+from tests.volumes import short_files
 
 DAY = timedelta(hours=24)
 BACK = timedelta(seconds=60)
@@ -249,3 +250,15 @@ def test_jitter_stays_within_its_share(seed: int) -> None:
     """Whatever the random source says, a validity stays within a tenth of itself."""
     validity = jittered(DAY, random.Random(seed).uniform(-1, 1))  # noqa: S311 - no secret
     assert DAY * 0.9 <= validity <= DAY * 1.1
+
+
+def test_a_certificate_that_cannot_be_stored_is_in_force(start: Start, state: Path, now: datetime) -> None:
+    """Or the mesh would end hours after its disk was full; a restart issues another one."""
+    manager = start()
+    with structlog.testing.capture_logs() as lines, short_files(100):
+        held = manager.ensure(STORE, NAMES, now)
+    assert manager.ensure(STORE, NAMES, now) is held is manager.get(STORE)
+    assert list(pair_file(state).parent.iterdir()) == []
+    assert [(line["event"], line["log_level"]) for line in lines] == [
+        ("service certificate issued, and not stored", "warning")
+    ]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.output import write, write_credentials
+from tests.volumes import short_files
 
 
 def test_credentials_are_three_files_the_key_for_its_owner_alone(tmp_path: Path) -> None:
@@ -34,3 +35,17 @@ def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path
     with pytest.raises(OSError, match="x"):
         write(tmp_path / "x", b"", 0o600)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_credentials_that_do_not_all_fit_leave_the_old_ones(tmp_path: Path) -> None:
+    """Not a new key beside an old certificate; nor a directory that was made for nothing."""
+    write_credentials(tmp_path, b"CHAIN", b"KEY", b"CA")
+    with short_files(100):
+        for out in (tmp_path, tmp_path / "new"):
+            with pytest.raises(OSError, match="File too large"):
+                write_credentials(out, b"C" * 200, b"NEW", b"NEW")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "proxy.pem": b"CHAIN",
+        "proxy.key": b"KEY",
+        "ca.pem": b"CA",
+    }
