@@ -56,7 +56,7 @@ class MomentMetrics:
         )
         self._withheld = Gauge(
             "meshwright_withheld_resources",
-            "Resources served in an older version because the newest was rejected.",
+            "Resources served in an older version, or with less, because the newest was rejected.",
             ["type"],
             registry=r,
         )
