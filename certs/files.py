@@ -24,7 +24,8 @@ def private_directory(path: Path) -> None:
 def make_private(path: Path) -> None:
     """Do what `private_directory` does, and raise OSError as it comes.
 
-    Whatever the umask: one that takes rights from the owner would make a directory that nobody can use.
+    Whatever the umask: one that takes rights from the owner would make a directory that nobody can use. One
+    of ours that is there and empty is taken as if it were made now: there is nothing in it to be read yet.
     """
     if not path.parent.exists():
         make_private(path.parent)
@@ -33,6 +34,8 @@ def make_private(path: Path) -> None:
     except FileExistsError:
         if not path.is_dir():
             raise
+        if path.stat().st_uid == os.geteuid() and not any(path.iterdir()):
+            path.chmod(0o700)
     else:
         path.chmod(0o700)
 

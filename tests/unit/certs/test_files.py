@@ -39,3 +39,15 @@ def test_a_file_is_private_from_its_first_moment(tmp_path: Path) -> None:
         os.umask(before)
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o600)
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("a", "a/b")] == [0o700, 0o700]
+
+
+def test_an_empty_directory_of_ours_becomes_private_and_one_in_use_stays_as_it_is(tmp_path: Path) -> None:
+    """Who writes `mkdir state` before the first start meant no harm; what others could read is not hidden."""
+    for name in ("empty", "used"):
+        (tmp_path / name).mkdir(mode=0o755)
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "used" / "ledger.sqlite").write_bytes(b"")
+    for name in ("empty", "used"):
+        files.make_private(tmp_path / name)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir()}
+    assert modes == {"empty": 0o700, "used": 0o755}
