@@ -21,7 +21,7 @@ LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
 SECONDS = 20.0 if LONG else 3.0
 EVER = 10**9
 MB = 1024 * 1024
-GROWTH = 100 * MB
+GROWTH = (200 if LONG else 100) * MB
 LINES = 20 + 2 * (100 + round(10 * (SECONDS + 5)))
 """Lines that an attack may leave in the log besides those about honest streams: two for each call that one
 certificate may begin, and some; not one for each connection, frame or handshake."""
