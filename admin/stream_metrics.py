@@ -36,6 +36,12 @@ class StreamMetrics:
     def _connections(self, r: CollectorRegistry) -> None:
         self._opened = Counter("meshwright_xds_streams_opened", "Streams accepted.", ["protocol"], registry=r)
         self._refused = Counter("meshwright_xds_streams_refused", "Streams refused.", ["reason"], registry=r)
+        self._exceeded = Counter(
+            "meshwright_xds_budget_exceeded",
+            "Calls ended or turned away for what they took.",
+            ["bound"],
+            registry=r,
+        )
         self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
         self._ended = Counter(
             "meshwright_xds_connections_ended", "Connections ended for their cost.", ["cause"], registry=r
@@ -70,6 +76,10 @@ class StreamMetrics:
     def stream_refused(self, reason: str) -> None:
         """Count a stream that was refused; `reason` is a word of a closed set."""
         self._refused.labels(reason).inc()
+
+    def exceeded(self, bound: str) -> None:
+        """Count a call that was over a bound of its certificate's budget; `bound` is of a closed set."""
+        self._exceeded.labels(bound).inc()
 
     def handshake(self) -> None:
         """Count a TLS handshake; those that never open a stream are these less the connections used.

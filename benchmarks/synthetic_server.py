@@ -28,7 +28,7 @@ from xds.snapshot import Snapshot
 
 _NODE: Final = NodeKey("n")
 _GROUP: Final = GroupKey("g")
-_LIMITS: Final = Limits(streams_per_certificate=None, streams_per_second=None, calls_per_second=None)
+_LIMITS: Final = Limits(streams_per_second=None).without_budgets()
 """Every client here is the same node, and all may come at once."""
 
 
@@ -110,9 +110,7 @@ async def serve(options: argparse.Namespace) -> None:
     directory: Path = options.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
     synthetic = Synthetic(options.services, options.endpoints, mesh=options.types == "mesh")
-    limits = (
-        Limits(streams_per_certificate=None, calls_per_second=None) if options.default_admission else _LIMITS
-    )
+    limits = Limits().without_budgets() if options.default_admission else _LIMITS
     server = AdsServer(synthetic.cache, AnyNode(_NODE), lambda: identity, limits=limits)
     await server.start(f"127.0.0.1:{options.port}")
     runner = web.AppRunner(control(synthetic, server), access_log=None)

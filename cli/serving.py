@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from controller import app, logs
 from controller.errors import StartupError
+from controller.memory import returning
 from controller.settings import Settings, load
 from controller.tasks import TaskEnded
 
@@ -14,6 +15,7 @@ def run(flags: Mapping[str, object]) -> str | None:
     try:
         settings = load(flags)
         logs.configure(settings.log_level, settings.log_format)
+        returning()
         asyncio.run(_serve(settings))
     except (StartupError, TaskEnded) as error:
         return str(error)

@@ -18,6 +18,7 @@ again. Memory stays within that.
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import time
 from collections.abc import Callable, Iterator
@@ -40,6 +41,10 @@ STAYED_SECONDS: Final = 0.003
 
 THOROUGH_SECONDS: Final = 600.0
 """How often it is looked whether so much is frozen that all must be looked through."""
+
+_ARENA_MAX: Final = (-8, 2)
+_MMAP_THRESHOLD: Final = (-3, 1024 * 1024)
+"""glibc's mallopt(3): which setting, and its value."""
 
 LEAST: Final = 500_000
 """So many frozen objects are never too many."""
@@ -66,6 +71,20 @@ def tended() -> Iterator[None]:
         gc.callbacks.remove(_freeze)
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def returning() -> bool:
+    """Have glibc give memory back that is free again; return whether there is a glibc that can be told.
+
+    It takes large blocks from the system one by one, and gives them back so, but only as long as none was
+    freed: then it takes blocks of up to 32 MiB from its heaps, of which it has eight for each processor, and
+    what is free in these stays. gRPC's threads use them all: after requests of megabytes a server kept twice
+    what it needed.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    return all(mallopt(*each) for each in (_ARENA_MAX, _MMAP_THRESHOLD))
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from controller.pushes.history import Delays, PushHistory
 from controller.registry import ProxyRegistry
 from mesh.objects import ObjectKey
 from xds.access import Cause, Ending, Peer
+from xds.budget import Excess
 from xds.cache import NodeKey
 from xds.status import Variant
 from xds.wire import Rejection, Response
@@ -126,6 +127,18 @@ class MeshObserver:
             del self._connections[next(iter(self._connections))]
         self._connections[peer.address] = None
         self._metrics.connection_used()
+
+    def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
+        """Count what a client had too much of, and say it."""
+        self._metrics.exceeded(excess.bound.value)
+        _log.warning(
+            "client over its budget",
+            proxy=node_key,
+            peer=peer.address,
+            bound=excess.bound.value,
+            value=excess.value,
+            limit=excess.limit,
+        )
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count and remember it."""

@@ -147,6 +147,15 @@ class Settings(BaseSettings):
     heartbeat_seconds: Seconds = 10.0
     """Liveness fails when the event loop was held for so long."""
     streams_per_certificate: Annotated[int, Field(ge=1, le=1000)] = 8
+    """Calls of every kind at once: discovery, client status, health."""
+    types_per_certificate: Annotated[int, Field(ge=5, le=10_000)] = 64
+    names_per_certificate: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    bytes_per_certificate: Annotated[int, Field(ge=2**20, le=2**34)] = 16 * 1024 * 1024
+    """What is kept of what a proxy sends, on all its streams: names, versions, its node."""
+    loop_share: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """The part of the event loop's time that one proxy's requests may take in the long run."""
+    loop_burst_seconds: Annotated[float, Field(gt=0, le=60)] = 0.1
+    """How much of it may be taken at once, after a rest."""
     max_streams: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     streams_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 1000.0
     """New streams beyond this wait for their turn, `admission_seconds` at the most."""
@@ -172,10 +181,12 @@ class Settings(BaseSettings):
     """A proxy that does not read for so long loses its stream."""
     warming_seconds: Seconds = 16.0
     """How long listeners and routes wait for clusters to be warm; Envoy's own limit is 15."""
-    request_bytes: Annotated[int, Field(ge=65_536, le=2**30)] = 16 * 1024 * 1024
+    request_bytes: Annotated[int, Field(ge=65_536, le=2**30)] = 4 * 1024 * 1024
     node_bytes: Annotated[int, Field(ge=1024, le=2**24)] = 256 * 1024
-    names_per_type: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
-    types_per_stream: Annotated[int, Field(ge=5, le=10_000)] = 64
+    name_characters: Annotated[int, Field(ge=64, le=65_536)] = 4096
+    type_url_characters: Annotated[int, Field(ge=128, le=65_536)] = 512
+    client_status_bytes: Annotated[int, Field(ge=65_536, le=2**30)] = 4 * 1024 * 1024
+    """The longest description of its own streams that a proxy is given."""
     endpoint_admission: EndpointAdmission = EndpointAdmission.READY
     """What a sidecar must have done once before its workload gets traffic: off, identity or ready."""
     headers_per_message: Annotated[int, Field(ge=1, le=10_000)] = HeaderLimits().count

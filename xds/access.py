@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from xds.budget import Excess
 from xds.cache import NodeKey
 from xds.status import Variant
 from xds.wire import Node, Rejection, Response
@@ -60,6 +61,7 @@ class Ending(enum.StrEnum):
     NOT_SERVED = "nothing-to-serve"
     TOO_MANY = "too-many-streams"
     TOO_LARGE = "too-large"
+    NOT_FOUND = "not-found"
     AGED = "maximum-age"
     SHUTDOWN = "shutdown"
     FAILED = "failed"
@@ -89,6 +91,9 @@ class Observer(Protocol):
     def refused(self, peer: Peer, reason: str) -> None:
         """A stream was refused."""
 
+    def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
+        """A call was ended, or turned away, for what it took; who it was is not always known by then."""
+
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """A response of `size` bytes was handed to the transport."""
 
@@ -116,6 +121,9 @@ class Unobserved:
         """Do nothing."""
 
     def refused(self, peer: Peer, reason: str) -> None:
+        """Do nothing."""
+
+    def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
         """Do nothing."""
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:

@@ -1,70 +1,79 @@
 """The services beside discovery: health, and the client status that a client may ask for itself."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-import grpc
-import grpc.aio
-from grpc_health.v1 import health, health_pb2
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.cache import NodeKey
-from xds.services import CLIENT_STATUS, HEALTH
+from xds.access import Ending
+from xds.budget import Bound, check
+from xds.call import Call, Result, Transport
+from xds.wire import WireError
 
-Authenticate = Callable[[grpc.aio.ServicerContext], Awaitable[NodeKey]]
-"""Returns whose client this is, or ends the call."""
+REQUEST_BYTES: Final = 64 * 1024
+"""The longest request of these services: they ask in few words."""
 
-StatusOf = Callable[[NodeKey, csds_pb2.ClientStatusRequest], csds_pb2.ClientStatusResponse]
+StatusOf = Callable[[Call, csds_pb2.ClientStatusRequest], Awaitable[csds_pb2.ClientStatusResponse]]
 
-
-def client_status_handler(authenticate: Authenticate, status_of: StatusOf) -> grpc.GenericRpcHandler:
-    """Serve ClientStatusDiscoveryService; a client is told of its own streams only."""
-
-    async def fetch(
-        request: csds_pb2.ClientStatusRequest, context: grpc.aio.ServicerContext
-    ) -> csds_pb2.ClientStatusResponse:
-        return status_of(await authenticate(context), request)
-
-    async def stream(
-        requests: AsyncIterable[csds_pb2.ClientStatusRequest], context: grpc.aio.ServicerContext
-    ) -> None:
-        node_key = await authenticate(context)
-        async for request in requests:
-            await context.write(status_of(node_key, request))
-
-    codec = {
-        "request_deserializer": csds_pb2.ClientStatusRequest.FromString,
-        "response_serializer": csds_pb2.ClientStatusResponse.SerializeToString,
-    }
-    return grpc.method_handlers_generic_handler(
-        CLIENT_STATUS,
-        {
-            "FetchClientStatus": grpc.unary_unary_rpc_method_handler(fetch, **codec),
-            "StreamClientStatus": grpc.stream_stream_rpc_method_handler(stream, **codec),
-        },
-    )
+_SERVING: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+_NOT_SERVING: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
+_UNKNOWN: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
 
 
-def health_handler(authenticate: Authenticate, servicer: health.aio.HealthServicer) -> grpc.GenericRpcHandler:
-    """Serve grpc.health.v1.Health, to authenticated clients like everything else."""
+async def check_health(call: Call, transport: Transport) -> Result:
+    """Health/Check: this server serves, or it would not answer; of a single service it knows nothing."""
+    del call
+    if await _service(transport):
+        return Ending.NOT_FOUND, "unknown service"
+    await transport.write(_SERVING.SerializeToString())
+    return Ending.CLIENT, ""
 
-    async def check(
-        request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
-    ) -> health_pb2.HealthCheckResponse:
-        await authenticate(context)
-        return await servicer.Check(request, context)
 
-    async def watch(request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext) -> None:
-        await authenticate(context)
-        await servicer.Watch(request, context)
+async def watch_health(call: Call, transport: Transport) -> Result:
+    """Health/Watch: it serves until it shuts down."""
+    left = asyncio.Event()
+    call.on_leave = left.set
+    known = not await _service(transport)
+    await call.write(transport, (_SERVING if known else _UNKNOWN).SerializeToString())
+    await left.wait()
+    if known and call.leaving is not None and call.leaving[0] is Ending.SHUTDOWN:
+        await call.write(transport, _NOT_SERVING.SerializeToString())
+    return call.leaving or (Ending.SHUTDOWN, "")
 
-    codec = {
-        "request_deserializer": health_pb2.HealthCheckRequest.FromString,
-        "response_serializer": health_pb2.HealthCheckResponse.SerializeToString,
-    }
-    return grpc.method_handlers_generic_handler(
-        HEALTH,
-        {
-            "Check": grpc.unary_unary_rpc_method_handler(check, **codec),
-            "Watch": grpc.unary_stream_rpc_method_handler(watch, **codec),
-        },
-    )
+
+async def fetch_status(status_of: StatusOf, call: Call, transport: Transport) -> Result:
+    """ClientStatusDiscoveryService/FetchClientStatus: a client is told of its own streams only."""
+    return await _answer(status_of, call, transport, await transport.read() or b"")
+
+
+async def stream_status(status_of: StatusOf, call: Call, transport: Transport) -> Result:
+    """ClientStatusDiscoveryService/StreamClientStatus: the same, as often as it asks."""
+    while (message := await transport.read()) is not None:
+        await call.rest()
+        await _answer(status_of, call, transport, message)
+    return Ending.CLIENT, ""
+
+
+async def _service(transport: Transport) -> str:
+    message = await transport.read() or b""
+    check(Bound.REQUEST, len(message), REQUEST_BYTES)
+    try:
+        return str(health_pb2.HealthCheckRequest.FromString(message).service)
+    except DecodeError as error:
+        raise WireError("not a HealthCheckRequest") from error
+
+
+async def _answer(status_of: StatusOf, call: Call, transport: Transport, message: bytes) -> Result:
+    check(Bound.REQUEST, len(message), REQUEST_BYTES)
+    try:
+        request = csds_pb2.ClientStatusRequest.FromString(message)
+    except DecodeError as error:
+        raise WireError("not a ClientStatusRequest") from error
+    try:
+        await call.write(transport, (await status_of(call, request)).SerializeToString())
+    finally:
+        call.bill.release(csds_pb2.ClientStatusResponse)
+    return Ending.CLIENT, ""

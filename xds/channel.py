@@ -1,11 +1,11 @@
 """One type's state on one stream: what was asked for, what the client holds, what was answered."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from xds.names import NO_NAMES, Names, joined, without
+from xds.names import NO_NAMES, Names, first_of, joined, text_bytes, without
 from xds.resource import Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot
 from xds.subscription import FULL_STATE, Subscription
@@ -13,6 +13,9 @@ from xds.wire import ERROR_LIMIT, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64
 """Responses remembered per type for a client that reads but does not answer."""
+
+TOLD_AT_ONCE = 64 * 1024
+"""Bytes of memory of the names that one incremental response takes back; the rest when it was answered."""
 
 OVERTAKEN_LIMIT = 8
 """Responses remembered per type that a newer one overtook before the client answered (state of the world)."""
@@ -51,7 +54,9 @@ class Channel:
     taken back once nothing refers to them; `retired` are their last resources, for the answers that list
     everything until then. `owed` says that an answer must be sent even if it is empty. `suspected` are
     resources that stood in a rejected response and may be good: the client may have none of them, and with
-    `retry` they are sent once more after the next that it accepts.
+    `retry` they are sent once more after the next that it accepts. `resumed` is how many resources the client
+    said that it holds when it came, and `resumed_text` the memory of their text; `told_text` is that of the
+    names taken back in responses not answered yet.
     """
 
     type_url: TypeUrl
@@ -71,6 +76,9 @@ class Channel:
     rejected: dict[ResourceName, Version] = field(default_factory=dict)
     suspected: Names = NO_NAMES
     retry: bool = False
+    resumed: int = 0
+    resumed_text: int = 0
+    told_text: int = 0
 
     @property
     def has_news(self) -> bool:
@@ -93,6 +101,8 @@ class Channel:
         """
         if (response := self.unanswered.pop(nonce, None)) is None:
             return
+        if response.removed:
+            self.told_text -= text_bytes(response.removed)
         if not self.unanswered:
             self.unanswered.clear()  # a dictionary keeps the room that it had, unless told so
         self.overtaken.clear()
@@ -119,7 +129,9 @@ class Channel:
             while len(self.overtaken) > OVERTAKEN_LIMIT:
                 del self.overtaken[next(iter(self.overtaken))]
         elif len(self.unanswered) >= UNANSWERED_LIMIT:
-            del self.unanswered[next(iter(self.unanswered))]
+            self.told_text -= text_bytes(self.unanswered.pop(next(iter(self.unanswered))).removed)
+        if response.removed:
+            self.told_text += text_bytes(response.removed)
         self.unanswered[response.nonce] = response
         self.last = response
 
@@ -204,9 +216,24 @@ class Channel:
         else:
             self.held.update([(resource.name, resource.version) for resource in resources])
 
-    def take_removals(self) -> list[ResourceName]:
-        """Return the names to take back, sorted, and forget them; they stay subscribed to."""
-        removed = sorted(self.gone)
+    def resume(self, held: Mapping[ResourceName, Version]) -> None:
+        """Take what a client says it holds when it comes."""
+        self.held.update(held)
+        self.resumed, self.resumed_text = len(held), text_bytes(held.values())
+        self.resumed_text += text_bytes(held.keys() - self.subscription.names)
+
+    def take_absent(self) -> list[ResourceName]:
+        """Return names asked for that are not there, as many as are told at once, and forget them."""
+        told = first_of(self.absent, TOLD_AT_ONCE)
+        self.absent = without(self.absent, frozenset(told))
+        return told
+
+    def take_removals(self, room: int | None = None) -> list[ResourceName]:
+        """Return the names to take back, sorted, those there is room for, and forget them.
+
+        They stay subscribed to.
+        """
+        removed = sorted(self.gone) if room is None else first_of(self.gone, room)
         self.drop(frozenset(removed))
         return removed
 

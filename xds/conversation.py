@@ -6,18 +6,20 @@ nobody, and holds at most one pending state.
 """
 
 import asyncio
-import random
-from collections.abc import Coroutine, Iterable
+import time
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Protocol, TypeVar
 
-from xds.access import Authenticator, Ending, Observer, Peer, Refused
-from xds.cache import NodeKey, Snapshots
-from xds.decoder import Decoder
+from xds.access import Authenticator, Ending, Observer
+from xds.budget import Bound, Cost, check, cost
+from xds.cache import Snapshots
+from xds.call import Call, Result, Transport
+from xds.decoder import READ, AnyRequest, Decoder
 from xds.encoder import Encoder
-from xds.limits import Excess, Limits, check_channel, check_names, check_node
-from xds.resource import TypeUrl
+from xds.limits import Limits
+from xds.pieces import WHOLE, joined, pieces
+from xds.resource import ResourceName, TypeUrl
 from xds.services import Discovery
 from xds.snapshot import Snapshot
 from xds.status import StreamStatus, Variant, type_status
@@ -25,32 +27,14 @@ from xds.stream import AdsStream, DeltaStream
 from xds.waking import Waking
 from xds.wire import DeltaRequest, Node, Request, Response, WireError
 
-AnyRequest = TypeVar("AnyRequest", Request, DeltaRequest)
-
-
-class Disconnected(Exception):
-    """The client is gone; nothing can be written any more."""
-
-
-class Transport(Protocol):
-    """A bidirectional stream of messages."""
-
-    async def read(self) -> bytes | None:
-        """Return the next message, or None when the client has sent its last."""
-
-    async def write(self, message: bytes) -> None:
-        """Send one message; raise Disconnected. It must not be called again after a cancelled call."""
-
 
 class Conversation:
     """Serves one authenticated stream until `run` returns how it ended."""
 
     def __init__(
         self,
-        number: int,
+        call: Call,
         discovery: Discovery,
-        node_key: NodeKey,
-        peer: Peer,
         *,
         cache: Snapshots,
         encoder: Encoder,
@@ -60,9 +44,8 @@ class Conversation:
         limits: Limits,
         waking: Waking,
     ) -> None:
-        self.node_key = node_key
-        self.peer = peer
-        self._number = number
+        self.node_key = call.node_key
+        self._call = call
         self._variant = discovery.variant
         self._only_type = discovery.type_url
         self._cache = cache
@@ -77,144 +60,107 @@ class Conversation:
         self._node: Node | None = None
         self._outbox: list[Response] = []
         self._sent_at: dict[TypeUrl, datetime] = {}
-        self._time = asyncio.get_running_loop().time
-        self._writing_since: float | None = None
-        self._checked: tuple[str, ...] = ()
+        self._checked: tuple[ResourceName, ...] = ()
         self._work = asyncio.Event()
         self._room: asyncio.Event | None = None
         self._served = False
         self._current: Snapshot | None = None
-        self._leaving: tuple[Ending, str] | None = None
-        self._ending: asyncio.Future[tuple[Ending, str]] = asyncio.get_running_loop().create_future()
         self._deadline: asyncio.TimerHandle | None = None
         self._heartbeat: asyncio.TimerHandle | None = None
 
-    async def run(self, transport: Transport) -> tuple[Ending, str]:
+    async def run(self, transport: Transport) -> Result:
         """Converse until one side ends it; return why, with details for a log."""
-        loop = asyncio.get_running_loop()
         watch = self._cache.watch(self.node_key, lambda: self._waking.wake(self._work))
-        timers = (
-            loop.call_later(self._limits.unserved_seconds, self._end_unserved),
-            loop.call_later(self._limits.age(random.random()), self.leave, Ending.AGED),  # noqa: S311 - no secret
-        )
-        tasks = [
-            self._start(self._read(transport), "reader"),
-            self._start(self._write(transport), "writer"),
-        ]
+        unserved = asyncio.get_running_loop().call_later(self._limits.unserved_seconds, self._end_unserved)
+        self._call.on_leave = self._work.set  # between two messages, when all that is due has been written
+        self._call.start(self._read(transport), "reader")
+        self._call.start(self._write(transport), "writer")
         self._work.set()
         try:
-            return await self._ending
+            return await self._call.ended()
         finally:
-            for timer in (*timers, self._deadline, self._heartbeat):
+            for timer in (unserved, self._deadline, self._heartbeat):
                 if timer is not None:
                     timer.cancel()
             self._cache.unwatch(watch)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def end(self, ending: Ending, detail: str = "") -> None:
-        """End it; the first reason given counts."""
-        if not self._ending.done():
-            self._ending.set_result((ending, detail))
-
-    def leave(self, ending: Ending, detail: str = "") -> None:
-        """End it between two messages, when all that is due has been written."""
-        self._leaving = self._leaving or (ending, detail)
-        self._work.set()
-
-    def check_writing(self, now: float) -> None:
-        """End it if a write takes too long: cancelled, it has spoilt the stream. `now` is the loop's time.
-
-        Whoever serves asks this of all its streams from time to time: a timer for each write costs more
-        than the rest of it.
-        """
-        since, longest = self._writing_since, self._limits.write_seconds
-        if since is not None and now - since > longest:
-            self.end(Ending.SLOW, f"a write took over {longest} s")
-
-    def recheck(self) -> None:
-        """Ask again who the client is; end the stream if it is refused by now, or somebody else."""
-        try:
-            if self._authenticator.authenticate(self.peer) != self.node_key:
-                self.end(Ending.REFUSED, "identity changed")
-        except Refused as refused:
-            self.end(Ending.REFUSED, refused.reason)
-        except Exception as error:  # noqa: BLE001 - a hook that fails ends this stream, not the round
-            if not self._ending.done():
-                self._ending.set_exception(error)
 
     def status(self) -> StreamStatus:
         """Describe the stream as it is now."""
         types = tuple(type_status(c, self._sent_at.get(c.type_url)) for c in self._stream.channels)
         return StreamStatus(
-            self._number,
+            self._call.number,
             self.node_key,
             self._node,
-            self.peer.address,
+            self._call.peer.address,
             self._variant,
             self._since,
             self._served,
             types,
         )
 
-    def _start(
-        self, coroutine: Coroutine[object, object, tuple[Ending, str]], role: str
-    ) -> asyncio.Task[None]:
-        return asyncio.create_task(self._guarded(coroutine), name=f"xds-stream-{self._number}-{role}")
-
-    async def _guarded(self, coroutine: Coroutine[object, object, tuple[Ending, str]]) -> None:
-        try:
-            self.end(*await coroutine)
-        except Refused as refused:
-            self.end(Ending.REFUSED, refused.reason)
-        except Excess as error:
-            self.end(Ending.TOO_LARGE, str(error))
-        except WireError as error:
-            self.end(Ending.INVALID, str(error))
-        except Disconnected:
-            self.end(Ending.CLIENT)
-        except Exception as error:
-            if self._ending.done():
-                raise
-            self._ending.set_exception(error)
-
-    async def _read(self, transport: Transport) -> tuple[Ending, str]:
+    async def _read(self, transport: Transport) -> Result:
         while (message := await transport.read()) is not None:
-            if responses := self._take(message):
+            if len(message) > WHOLE:
+                self._call.bill.charge(bytes, Cost(bytes=len(message)))
+            await self._call.rest()
+            long = await self._read_in_pieces(message) if len(message) > WHOLE else None
+            began = time.thread_time()
+            if responses := self._take(long or self._decoder.read(self._variant, message)):
                 self._outbox.extend(responses)
                 self._work.set()
             self._watch_gate()
+            self._call.spent(began)
+            self._call.bill.release(bytes)
+            del message, long, responses  # they may be megabytes, and the next may be far off
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room = asyncio.Event()
                 await self._room.wait()
         return Ending.CLIENT, ""
 
-    def _take(self, message: bytes) -> list[Response]:
-        match self._stream:
-            case AdsStream() as sotw:
-                request = self._looked_at(self._decoder.sotw(message))
+    async def _read_in_pieces(self, message: bytes) -> AnyRequest:
+        """Read a long request, and let others have their turn meanwhile."""
+        found: list[AnyRequest] = []
+        began = time.thread_time()
+        for piece in pieces(message, self._variant, self._limits):
+            found.append(READ[self._variant](piece))
+            self._call.spent(began)
+            await self._call.pause()
+            began = time.thread_time()
+        request = joined(found)
+        self._call.spent(began)
+        return request
+
+    def _take(self, request: AnyRequest) -> list[Response]:
+        request = self._looked_at(request)
+        match self._stream, request:
+            case AdsStream() as sotw, Request():
                 if request.names is not self._checked:
-                    check_names(request.names, self._limits)
+                    self._check(request.names)
                     self._checked = request.names
                 responses = sotw.on_request(request)
-                type_url = request.type_url
-            case DeltaStream() as delta:
-                delta_request = self._looked_at(self._decoder.delta(message))
-                check_names(delta_request.subscribe, self._limits)
-                responses = delta.on_request(delta_request)
-                type_url = delta_request.type_url
-        check_channel(*self._stream.size(type_url), self._limits)
+            case DeltaStream() as delta, DeltaRequest():
+                self._check(request.subscribe)
+                self._check(request.initial_versions)
+                responses = delta.on_request(request)
+            case _:
+                raise TypeError(f"a {self._variant} stream has read a {type(request).__name__}")
+        self._call.bill.charge(request.type_url, cost(self._stream.channel(request.type_url)))
         return responses
+
+    def _check(self, names: Collection[ResourceName]) -> None:
+        check(Bound.NAMES, len(names), self._limits.names_per_certificate)
+        check(Bound.NAME, max(map(len, names), default=0), self._limits.name_characters)
 
     def _looked_at(self, request: AnyRequest) -> AnyRequest:
         """Check the first request's node (S2, S3, S4) and any request's type (S6), and tell of answers."""
         if self._node is None:
             if request.node is None or not request.node.id:
                 raise WireError("the first request has no node.id")
-            check_node(request.node, self._limits)
+            check(Bound.NODE, request.node.size, self._limits.node_bytes)
+            self._call.bill.charge(Node, Cost(bytes=request.node.size))
             self._authenticator.accept_node(self.node_key, request.node)
             self._node = request.node
+        check(Bound.TYPE_URL, len(request.type_url), self._limits.type_url_characters)
         if self._only_type is not None and not request.type_url:
             request = replace(request, type_url=self._only_type)
         if not request.type_url:
@@ -252,7 +198,7 @@ class Conversation:
         self._deadline = None
         self._send(self._stream.on_deadline())
 
-    async def _write(self, transport: Transport) -> tuple[Ending, str]:
+    async def _write(self, transport: Transport) -> Result:
         while True:
             await self._work.wait()
             self._work.clear()
@@ -262,8 +208,8 @@ class Conversation:
             if self._room is not None:
                 self._room.set()
                 self._room = None
-            if self._leaving is not None:
-                return self._leaving
+            if self._call.leaving is not None:
+                return self._call.leaving
 
     def _take_newest(self) -> None:
         """Take what is to be served now, if that is something else than before."""
@@ -289,13 +235,13 @@ class Conversation:
         self._keep_alive(ttl)
 
     async def _write_one(self, transport: Transport, response: Response) -> None:
-        message = self._encoder.encode(self._variant, response)
-        self._writing_since = self._time()
-        await transport.write(message)
-        self._writing_since = None
+        began = time.thread_time()
+        message = self._encoder.encode(self._variant, response, self._call.bill.account)
+        self._call.spent(began)
+        await self._call.write(transport, message)
         self._sent_at[response.type_url] = datetime.now(UTC)
         self._observer.sent(self.node_key, response, len(message))
 
     def _end_unserved(self) -> None:
         if not self._served:
-            self.end(Ending.NOT_SERVED, f"nothing to serve for {self._limits.unserved_seconds} s")
+            self._call.end(Ending.NOT_SERVED, f"nothing to serve for {self._limits.unserved_seconds} s")

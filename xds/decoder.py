@@ -1,41 +1,60 @@
 """Requests from bytes, each read once for all the streams that say the same."""
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
+from xds.names import text_bytes
+from xds.status import Variant
 from xds.wire import DeltaRequest, Request, read_delta_request, read_request
 
 ENTRIES: Final = 1024
 BYTES: Final = 4 * 1024 * 1024
+_SLOT: Final = 64
 
-Read = TypeVar("Read", Request, DeltaRequest)
+AnyRequest = Request | DeltaRequest
 
-
-class _Memory(Generic[Read]):
-    """The newest requests by their bytes, at most ENTRIES of them, of BYTES in all."""
-
-    def __init__(self, parse: Callable[[bytes], Read]) -> None:
-        self._parse: Callable[[bytes], Read] = parse
-        self._known: OrderedDict[bytes, Read] = OrderedDict()
-        self._size = 0
-
-    def read(self, data: bytes) -> Read:
-        """Return the request, the same object for the same bytes; raise WireError if it is none."""
-        found = self._known.get(data)
-        if found is None:
-            found = self._parse(data)
-            if found.node is None and len(data) * 8 <= BYTES:
-                self._known[data] = found
-                self._size += len(data)
-                while len(self._known) > ENTRIES or self._size > BYTES:
-                    self._size -= len(self._known.popitem(last=False)[0])
-        return found
+READ: Final[Mapping[Variant, Callable[[bytes], AnyRequest]]] = {
+    Variant.SOTW: read_request,
+    Variant.DELTA: read_delta_request,
+}
+"""Read a request of either variant; they raise WireError if it is none."""
 
 
 class Decoder:
-    """Reads requests. An ACK is the same bytes on every stream that is as far: nonces are small numbers."""
+    """Reads requests, and keeps the newest: at most ENTRIES of them, that take BYTES of memory in all.
+
+    An ACK is the same bytes on every stream that is as far: nonces are small numbers.
+    """
 
     def __init__(self) -> None:
-        self.sotw = _Memory(read_request).read
-        self.delta = _Memory(read_delta_request).read
+        self._known: dict[Variant, OrderedDict[bytes, tuple[AnyRequest, int]]] = {
+            variant: OrderedDict() for variant in Variant
+        }
+        self._size = dict.fromkeys(Variant, 0)
+
+    def read(self, variant: Variant, data: bytes) -> AnyRequest:
+        """Return the request, the same object for the same bytes; raise WireError if it is none."""
+        known = self._known[variant]
+        if (found := known.get(data)) is not None:
+            return found[0]
+        request = READ[variant](data)
+        size = len(data) + _text(request)
+        if request.node is None and size * 8 <= BYTES:
+            known[data] = request, size
+            self._size[variant] += size
+            while len(known) > ENTRIES or self._size[variant] > BYTES:
+                self._size[variant] -= known.popitem(last=False)[1][1]
+        return request
+
+
+def _text(request: AnyRequest) -> int:
+    """Return about how much memory a request takes: two bytes on the wire may be sixty."""
+    texts: list[Collection[str]]
+    match request:
+        case Request():
+            texts = [request.names]
+        case DeltaRequest():
+            held = request.initial_versions
+            texts = [request.subscribe, request.unsubscribe, held.keys(), held.values()]
+    return sum(text_bytes(each) + _SLOT * len(each) for each in texts)

@@ -1,7 +1,8 @@
 """Responses as bytes, each made once for all the streams that take the same step."""
 
-from collections import OrderedDict
-from typing import Final
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from typing import Final, NamedTuple
 
 from xds.resource import Resource, ResourceName, TypeUrl, Version
 from xds.status import Variant
@@ -11,21 +12,36 @@ _Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...
 
 ENTRIES: Final = 64
 BYTES: Final = 64 * 1024 * 1024
+OWN_BYTES: Final = 8 * 1024 * 1024
+"""How much of it one owner may have: who asks for ever other things does not drive out what many share."""
+
 SHARED: Final = 64
 """From so many resources on a response's tuple is likely the snapshot's own, which its streams share."""
 
 
+class _Body(NamedTuple):
+    """An encoded response but for its nonce, with what it was made from, and for whom first."""
+
+    encoded: bytes
+    resources: tuple[Resource, ...]
+    owner: Hashable
+
+
 class Encoder:
-    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all."""
+    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all.
+
+    Of these an owner, which is who was the first to need a response, has at most OWN_BYTES, or one.
+    """
 
     def __init__(self, control_plane: str) -> None:
         self._control_plane = control_plane
-        self._bodies: OrderedDict[_Key, tuple[bytes, tuple[Resource, ...]]] = OrderedDict()
+        self._bodies: OrderedDict[_Key, _Body] = OrderedDict()
+        self._owned: Counter[Hashable] = Counter()
         self._tuples: dict[int, tuple[tuple[Resource, ...], tuple[int, ...]]] = {}
         self._size = 0
         self.made = 0
 
-    def encode(self, variant: Variant, response: Response) -> bytes:
+    def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Return the response's bytes; only the nonce, at their end, is made anew each time."""
         resources = response.resources
         # By identity, which is quick: whoever needs the same resource holds the same object. The entry
@@ -39,10 +55,9 @@ class Encoder:
             response.heartbeat,
         )
         found = self._bodies.get(key)
-        body = (
-            found[0] if found is not None else self._remember(key, self._body(variant, response), resources)
-        )
-        return with_nonce(body, response.nonce)
+        if found is None:
+            found = self._remember(key, _Body(self._body(variant, response), resources, owner))
+        return with_nonce(found.encoded, response.nonce)
 
     def _identities(self, resources: tuple[Resource, ...]) -> tuple[int, ...]:
         """Return who the resources are; of a tuple that many share this is worked out once."""
@@ -64,9 +79,21 @@ class Encoder:
             case Variant.DELTA:
                 return delta_response_body(response, self._control_plane)
 
-    def _remember(self, key: _Key, body: bytes, resources: tuple[Resource, ...]) -> bytes:
-        self._bodies[key] = (body, resources)
-        self._size += len(body)
+    def _remember(self, key: _Key, body: _Body) -> _Body:
+        self._bodies[key] = body
+        self._size += len(body.encoded)
+        self._owned[body.owner] += len(body.encoded)
         while len(self._bodies) > 1 and (len(self._bodies) > ENTRIES or self._size > BYTES):
-            self._size -= len(self._bodies.popitem(last=False)[1][0])
+            self._forget(next(iter(self._bodies)))
+        if body.owner is not None and self._owned[body.owner] > OWN_BYTES:
+            for other in [known for known, each in self._bodies.items() if each.owner is body.owner][:-1]:
+                if self._owned[body.owner] > OWN_BYTES:
+                    self._forget(other)
         return body
+
+    def _forget(self, key: _Key) -> None:
+        body = self._bodies.pop(key)
+        self._size -= len(body.encoded)
+        self._owned[body.owner] -= len(body.encoded)
+        if not self._owned[body.owner]:
+            del self._owned[body.owner]

@@ -1,9 +1,7 @@
 """Bounds on what clients may cost, and the decisions that follow from them."""
 
-from dataclasses import dataclass
-
-from xds.channel import Channel
-from xds.wire import Node, WireError
+from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +17,24 @@ class Limits:
     that of those that never sent a byte. The calls of one certificate may come to `calls_at_once`, less what
     leaks away at `calls_per_second`; the bytes that a connection receives to twice `request_bytes`, less what
     leaks away at `received_bytes_per_second`, and to `idle_bytes` while it is idle.
+
+    What is *per certificate* is one budget for all its calls, of every service. `bytes_per_certificate` is
+    what the server keeps of what they sent, as `xds.budget` counts it. `loop_share` is the part of the event
+    loop's time that they may take in the long run, `loop_burst_seconds` what may be taken at once.
     """
 
-    request_bytes: int = 16 * 1024 * 1024
+    request_bytes: int = 4 * 1024 * 1024
     node_bytes: int = 256 * 1024
     name_characters: int = 4096
-    names_per_type: int = 100_000
-    types: int = 64
+    type_url_characters: int = 512
+    client_status_bytes: int = 4 * 1024 * 1024
     streams: int | None = 20_000
     streams_per_certificate: int | None = 8
+    types_per_certificate: int | None = 64
+    names_per_certificate: int | None = 100_000
+    bytes_per_certificate: int | None = 16 * 1024 * 1024
+    loop_share: float | None = 0.2
+    loop_burst_seconds: float = 0.1
     streams_per_second: float | None = 1000.0
     admission_seconds: float = 10.0
     unsent_responses: int = 8
@@ -46,13 +53,21 @@ class Limits:
     calls_per_second: float | None = 10.0
     received_bytes_per_second: float = 1024 * 1024
 
+    def without_budgets(self) -> Self:
+        """Return the same for clients that share one certificate: what is per certificate has no bound."""
+        return replace(
+            self,
+            streams_per_certificate=None,
+            calls_per_second=None,
+            types_per_certificate=None,
+            names_per_certificate=None,
+            bytes_per_certificate=None,
+            loop_share=None,
+        )
+
     def age(self, chance: float) -> float:
         """Return how many seconds a stream may live, for a `chance` from 0 to 1."""
         return self.age_seconds * (1 + self.age_jitter * (2 * chance - 1))
-
-
-class Excess(WireError):
-    """A client asks for more than is good."""
 
 
 class Admission:
@@ -62,19 +77,13 @@ class Admission:
         self._limits = limits
         self._next = 0.0
 
-    def wait(self, now: float, streams: int, streams_of_certificate: int) -> float | None:
+    def wait(self, now: float, streams: int) -> float | None:
         """Return the seconds until the stream may begin, or None if it must be turned away.
 
-        `streams` are those open in all, `streams_of_certificate` those with the same certificate. Who is
-        turned away takes nobody's turn.
+        `streams` are those open in all. Who is turned away takes nobody's turn.
         """
         limits = self._limits
         if limits.streams is not None and streams >= limits.streams:
-            return None
-        if (
-            limits.streams_per_certificate is not None
-            and streams_of_certificate >= limits.streams_per_certificate
-        ):
             return None
         if limits.streams_per_second is None:
             return 0.0
@@ -85,26 +94,3 @@ class Admission:
             return None
         self._next = turn + 1 / limits.streams_per_second
         return wait
-
-
-def check_node(node: Node, limits: Limits) -> None:
-    """Raise Excess for a node that is too large."""
-    if node.size > limits.node_bytes:
-        raise Excess(f"the node has {node.size} bytes; {limits.node_bytes} are allowed")
-
-
-def check_names(names: tuple[str, ...], limits: Limits) -> None:
-    """Raise Excess for too many names in one request, or too long a name."""
-    if len(names) > limits.names_per_type:
-        raise Excess(f"{len(names)} resource names; {limits.names_per_type} are allowed")
-    longest = max(map(len, names), default=0)
-    if longest > limits.name_characters:
-        raise Excess(f"a resource name of {longest} characters; {limits.name_characters} are allowed")
-
-
-def check_channel(types: int, channel: Channel, limits: Limits) -> None:
-    """Raise Excess for too many types on a stream, or too many names of the type just asked for."""
-    if types > limits.types:
-        raise Excess(f"{types} types on one stream; {limits.types} are allowed")
-    if len(channel.subscription.names) > limits.names_per_type:
-        raise Excess(f"more than {limits.names_per_type} names of {channel.type_url}")

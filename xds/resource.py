@@ -1,6 +1,7 @@
 """Encoded resources: made once, shared by every stream that sends them."""
 
 import hashlib
+import sys
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -91,14 +92,6 @@ def encode(
     )
     version = Version(hashlib.sha256(body).hexdigest()[:16])
     secret = type_url == SECRET
-    return Resource(
-        type_url,
-        ResourceName(name),
-        version,
-        body,
-        refers_to,
-        on_demand,
-        ttl_seconds,
-        secret,
-        renewal=renewal,
-    )
+    # The very string that requests for it hold (xds.wire): it is in memory once.
+    name = ResourceName(sys.intern(name))
+    return Resource(type_url, name, version, body, refers_to, on_demand, ttl_seconds, secret, renewal=renewal)

@@ -4,27 +4,29 @@ import asyncio
 import enum
 import ipaddress
 import itertools
+import random
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2
 
 from protos.envoy.service.status.v3 import csds_pb2
 from xds.access import Authenticator, Ending, Observer, Peer, Refused, Unobserved
-from xds.auxiliary import client_status_handler, health_handler
-from xds.cache import NodeKey, Snapshots
+from xds.auxiliary import check_health, fetch_status, stream_status, watch_health
+from xds.budget import Account, Accounts, Bound, Excess
+from xds.cache import Snapshots
+from xds.call import Call, Disconnected, Result, Serve, Transport, alone
 from xds.client_status import client_status
-from xds.conversation import Conversation, Disconnected
+from xds.conversation import Conversation
 from xds.decoder import Decoder
 from xds.encoder import Encoder
 from xds.guarding import ConnectionGuard
 from xds.limits import Admission, Limits
-from xds.services import AGGREGATED, DISCOVERY, Discovery
+from xds.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
 from xds.status import StreamStatus
 from xds.waking import Waking
 
@@ -39,6 +41,7 @@ _STATUS: Final = {
     Ending.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
     Ending.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
     Ending.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
+    Ending.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
     Ending.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
 }
 """What a client is told; endings not listed close the stream with OK. No reason of a refusal is in it."""
@@ -96,10 +99,10 @@ class AdsServer:
         self._waking = Waking()
         self._admission = Admission(self._limits)
         self._numbers = itertools.count(1)
+        self._accounts = Accounts(self._limits)
+        self._calls: dict[int, Call] = {}
         self._conversations: dict[int, Conversation] = {}
-        self._per_certificate: Counter[bytes | None] = Counter()
         self._streams = 0
-        self._health = health.aio.HealthServicer()
         self._server: grpc.aio.Server | None = None
         self._guard: ConnectionGuard | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -116,7 +119,6 @@ class AdsServer:
             port = self._listen(server, address)
         except RuntimeError as error:
             raise ListenError(f"cannot listen on {address}: {error}") from error
-        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
         await server.start()
         self._rechecks = asyncio.create_task(self._keep_rechecking(), name="xds-rechecks")
         self._sweeps = asyncio.create_task(self._sweep(), name="xds-sweeps")
@@ -133,101 +135,129 @@ class AdsServer:
             self._sweeps.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        await self._health.enter_graceful_shutdown()
         stopping = asyncio.ensure_future(self._server.stop(grace))
         await asyncio.sleep(0)
-        for conversation in tuple(self._conversations.values()):
-            conversation.leave(Ending.SHUTDOWN)
+        for call in tuple(self._calls.values()):
+            call.leave(Ending.SHUTDOWN)
         await stopping
 
     def recheck(self) -> None:
         """Ask again who every client is, now: a revocation need not wait for the next round."""
-        for conversation in tuple(self._conversations.values()):
-            conversation.recheck()
+        for call in tuple(self._calls.values()):
+            call.recheck(self._authenticator)
 
     def statuses(self) -> tuple[StreamStatus, ...]:
         """Describe the streams there are, in the order they were opened."""
         return tuple(conversation.status() for _, conversation in sorted(self._conversations.items()))
 
     @property
+    def calls(self) -> int:
+        """How many calls there are, of every method."""
+        return len(self._calls)
+
+    @property
     def responses_encoded(self) -> int:
         """How many responses were encoded; those sent from shared bytes are not counted."""
         return self._encoder.made
 
+    def _methods(self) -> dict[tuple[str, str], Serve]:
+        """Return every method there is, by service and name: all go through `_handler`."""
+        return {
+            **{(each.service, each.method): partial(self._converse, each) for each in DISCOVERY},
+            (CLIENT_STATUS, "FetchClientStatus"): alone(partial(fetch_status, self._status_of)),
+            (CLIENT_STATUS, "StreamClientStatus"): alone(partial(stream_status, self._status_of)),
+            (HEALTH, "Check"): alone(check_health),
+            (HEALTH, "Watch"): alone(watch_health),
+        }
+
     def _handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
-        methods: dict[str, dict[str, grpc.RpcMethodHandler]] = {}
-        for discovery in DISCOVERY:
-            methods.setdefault(discovery.service, {})[discovery.method] = self._handler(discovery)
-        return (
-            *(
-                grpc.method_handlers_generic_handler(service, handlers)
-                for service, handlers in methods.items()
-            ),
-            client_status_handler(self._asking, self._status_of),
-            health_handler(self._asking, self._health),
+        services: dict[str, dict[str, grpc.RpcMethodHandler]] = {}
+        for (service, method), serve in self._methods().items():
+            services.setdefault(service, {})[method] = self._handler(serve)
+        return tuple(
+            grpc.method_handlers_generic_handler(service, handlers) for service, handlers in services.items()
         )
 
-    def _handler(self, discovery: Discovery) -> grpc.RpcMethodHandler:
+    def _handler(self, serve: Serve) -> grpc.RpcMethodHandler:
+        """Return the one path that calls of every method take.
+
+        A method with a single request is served as a stream, too: the same on the wire, but nothing of it is
+        read before the client is known.
+        """
+
         async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
             del requests
             # Eagerly: a client may wait for the headers before its first request.
             await context.send_initial_metadata(())
             peer = _peer(context)
-            node_key = await self._authenticated(context, peer)
-            wait = await self._admitted(context, peer)
-            self._count(peer, 1)
+            account = self._accounts.of(peer.certificate)
+            wait = self._admitted(peer, account)
+            if wait is None:
+                await _say(context, Ending.TOO_MANY, "")
+                return
+            self._streams += 1
+            account.streams += 1
             try:
-                await asyncio.sleep(wait)
-                ending, detail = await self._converse(discovery, node_key, peer, context)
+                ending, detail = await self._let_in(serve, peer, account, wait, context)
             finally:
-                self._count(peer, -1)
-            await _end(context, ending, detail)
+                self._streams -= 1
+                account.streams -= 1
+            await _say(context, ending, detail)
 
         # No serializers: bytes come in and go out as they are.
         return grpc.stream_stream_rpc_method_handler(handle)
 
-    async def _asking(self, context: grpc.aio.ServicerContext) -> NodeKey:
-        """Return who asks for one of the services beside discovery, or end the call."""
-        return await self._authenticated(context, _peer(context))
-
-    async def _authenticated(self, context: grpc.aio.ServicerContext, peer: Peer) -> NodeKey:
+    async def _let_in(
+        self, serve: Serve, peer: Peer, account: Account, wait: float, context: grpc.aio.ServicerContext
+    ) -> Result:
+        """Serve a call of a client that is known, from its turn until it ends, for one reason or another."""
         try:
-            return self._authenticator.authenticate(peer)
+            node_key = self._authenticator.authenticate(peer)
         except Refused as refused:
             self._observer.refused(peer, refused.reason)
-            await context.abort(*_STATUS[Ending.REFUSED])
-            raise
+            return Ending.REFUSED, ""
+        await asyncio.sleep(wait)
+        number = next(self._numbers)
+        call = self._calls[number] = Call(number, node_key, peer, account)
+        seconds = self._limits.age(random.random())  # noqa: S311 - no secret
+        age = asyncio.get_running_loop().call_later(seconds, call.leave, Ending.AGED)
+        try:
+            return await serve(call, _GrpcTransport(context))
+        finally:
+            age.cancel()
+            call.bill.settle()
+            del self._calls[number]
+            if call.excess is not None:
+                self._observer.exceeded(call.node_key, call.peer, call.excess)
 
-    def _status_of(
-        self, node_key: NodeKey, request: csds_pb2.ClientStatusRequest
-    ) -> csds_pb2.ClientStatusResponse:
-        own = [status for status in self.statuses() if status.node_key == node_key]
-        return client_status(own, self._cache.snapshot, contents=not request.exclude_resource_contents)
-
-    async def _admitted(self, context: grpc.aio.ServicerContext, peer: Peer) -> float:
-        """Return how many seconds the stream has to wait for its turn, or turn it away."""
-        same = self._per_certificate[peer.certificate]
-        wait = self._admission.wait(time.monotonic(), self._streams, same)
+    def _admitted(self, peer: Peer, account: Account) -> float | None:
+        """Return how many seconds a call has to wait for its turn, or None if it is turned away."""
+        most = self._limits.streams_per_certificate
+        if most is not None and account.streams >= most:
+            self._observer.refused(peer, Ending.TOO_MANY)
+            self._observer.exceeded(None, peer, Excess(Bound.STREAMS, account.streams + 1, most))
+            return None
+        wait = self._admission.wait(time.monotonic(), self._streams)
         if wait is None:
             self._observer.refused(peer, Ending.TOO_MANY)
-            await context.abort(*_STATUS[Ending.TOO_MANY])
-        return wait or 0.0
+            return None
+        return max(wait, account.share.wait(asyncio.get_running_loop().time()))
 
-    def _count(self, peer: Peer, streams: int) -> None:
-        self._streams += streams
-        self._per_certificate[peer.certificate] += streams
-        if not self._per_certificate[peer.certificate]:
-            del self._per_certificate[peer.certificate]
+    async def _status_of(
+        self, call: Call, request: csds_pb2.ClientStatusRequest
+    ) -> csds_pb2.ClientStatusResponse:
+        return await client_status(
+            call,
+            [each.status for each in self._conversations.values() if each.node_key == call.node_key],
+            self._cache.snapshot(call.node_key),
+            self._limits,
+            contents=not request.exclude_resource_contents,
+        )
 
-    async def _converse(
-        self, discovery: Discovery, node_key: NodeKey, peer: Peer, context: grpc.aio.ServicerContext
-    ) -> tuple[Ending, str]:
-        number = next(self._numbers)
+    async def _converse(self, discovery: Discovery, call: Call, transport: Transport) -> Result:
         conversation = Conversation(
-            number,
+            call,
             discovery,
-            node_key,
-            peer,
             cache=self._cache,
             encoder=self._encoder,
             decoder=self._decoder,
@@ -236,17 +266,17 @@ class AdsServer:
             limits=self._limits,
             waking=self._waking,
         )
-        self._conversations[number] = conversation
-        self._observer.opened(node_key, peer, discovery.variant)
+        self._conversations[call.number] = conversation
+        self._observer.opened(call.node_key, call.peer, discovery.variant)
         ending, detail = Ending.CLIENT, ""
         try:
-            ending, detail = await conversation.run(_GrpcTransport(context))
+            ending, detail = await conversation.run(transport)
         except Exception:
             ending, detail = Ending.FAILED, "an error of ours, raised to the handler"
             raise
         finally:
-            del self._conversations[number]
-            self._observer.closed(node_key, peer, ending, detail)
+            del self._conversations[call.number]
+            self._observer.closed(call.node_key, call.peer, ending, detail)
         return ending, detail
 
     def _listen(self, server: grpc.aio.Server, address: str) -> int:
@@ -296,16 +326,17 @@ class AdsServer:
         rounds = max(1, round(seconds / RECHECK_PAUSE))
         for turn in itertools.count():
             await asyncio.sleep(seconds / rounds)
-            for number in [each for each in self._conversations if each % rounds == turn % rounds]:
-                self._conversations[number].recheck()
+            for number in [each for each in self._calls if each % rounds == turn % rounds]:
+                self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
-        """End streams whose client does not read: asked of all from time to time, not timed per write."""
+        """End calls whose client does not read: asked of all from time to time, not timed per write."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self._limits.write_seconds / 20)
-            for conversation in tuple(self._conversations.values()):
-                conversation.check_writing(loop.time())
+            for call in tuple(self._calls.values()):
+                call.check_writing(self._limits)
+            self._accounts.forget(loop.time())
 
 
 class _GrpcTransport:
@@ -325,16 +356,19 @@ class _GrpcTransport:
             raise Disconnected from error
 
 
-async def _end(context: grpc.aio.ServicerContext, ending: Ending, detail: str) -> None:
-    if ending is Ending.SLOW:
-        # An abort would wait behind the data that is not read; a cancelled handler resets the stream.
-        task = asyncio.current_task()
-        if task is not None:
-            task.cancel()
+async def _say(context: grpc.aio.ServicerContext, ending: Ending, detail: str) -> None:
+    """Say how a call ended, as the last of its handler.
+
+    `context.abort` would do it by an exception that the context keeps, with all that its frames hold.
+    """
+    if ending is Ending.SLOW and (task := asyncio.current_task()) is not None:
+        # A status would wait behind the data that is not read; a cancelled handler resets the stream.
+        task.cancel()
         await asyncio.sleep(0)
     if ending in _STATUS:
         code, words = _STATUS[ending]
-        await context.abort(code, words or detail)
+        context.set_code(code)
+        context.set_details(words or detail)
 
 
 def _peer(context: grpc.aio.ServicerContext) -> Peer:
@@ -355,6 +389,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a share of the clients
         ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", -1),
+        ("grpc.http2.bdp_probe", 0),
         # A storm of new streams waits for its turn: by default, beyond 1000 some are cancelled at random.
         ("grpc.server.max_pending_requests", limits.streams or 2**31 - 1),
         ("grpc.server.max_pending_requests_hard_limit", limits.streams or 2**31 - 1),

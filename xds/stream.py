@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from xds import renewal
-from xds.channel import Channel
-from xds.names import NO_NAMES, joined, without
+from xds.channel import TOLD_AT_ONCE, Channel
+from xds.names import joined, without
 from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot, version_of
 from xds.subscription import FULL_STATE, Subscription
@@ -53,9 +53,9 @@ class Stream(abc.ABC):
             )
         )
 
-    def size(self, type_url: TypeUrl) -> tuple[int, Channel]:
-        """Return how many types were asked for so far, and the channel of one of them."""
-        return len(self._channels), self._channels[type_url]
+    def channel(self, type_url: TypeUrl) -> Channel:
+        """Return the channel of a type that was asked for; to look at, not to change."""
+        return self._channels[type_url]
 
     @property
     def is_waiting(self) -> bool:
@@ -345,9 +345,8 @@ class DeltaStream(Stream):
 
     def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
         """D13: what the client says it holds is not sent again, but endpoints are (O4)."""
-        for name, version in request.initial_versions.items():
-            if channel.subscription.wants(name):
-                channel.held[name] = version
+        wants = channel.subscription.wants
+        channel.resume({name: version for name, version in request.initial_versions.items() if wants(name)})
         if channel.type_url == ENDPOINT:
             channel.must = joined(channel.must, asked)
         else:
@@ -398,9 +397,9 @@ class DeltaStream(Stream):
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         owed, channel.owed = channel.owed, False
-        absent, channel.absent = sorted(channel.absent), NO_NAMES
+        absent = channel.take_absent()
         news, changed = channel.take_news(snapshot)
-        removed = channel.take_removals() if channel.type_url == LISTENER else []
+        removed = channel.take_removals(TOLD_AT_ONCE) if channel.type_url == LISTENER else []
         if not (news or absent or removed or owed):
             return None, []
         interims = self._interims(channel, snapshot)
@@ -412,5 +411,5 @@ class DeltaStream(Stream):
         return response, changed
 
     def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
-        removed = channel.take_removals()
+        removed = channel.take_removals(TOLD_AT_ONCE)
         return self._respond(channel, snapshot.version(channel.type_url), (), removed) if removed else None

@@ -6,6 +6,7 @@ return" in Envoy's xDS protocol page.
 
 from dataclasses import dataclass, field
 
+from xds.names import text_bytes
 from xds.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")
@@ -28,11 +29,15 @@ _NO_CHANGE = Change()
 
 @dataclass(slots=True)
 class Subscription:
-    """The names of one type that a client wants; with `wildcard`, all the others as well."""
+    """The names of one type that a client wants; with `wildcard`, all the others as well.
+
+    `text` is how many bytes of memory the names' own text takes.
+    """
 
     type_url: TypeUrl
     names: set[ResourceName] = field(default_factory=set)
     wildcard: bool = False
+    text: int = 0
     _asked: bool = False
     _named: bool = False
     _last: tuple[ResourceName, ...] | None = None
@@ -62,6 +67,7 @@ class Subscription:
             self.wildcard and not wildcard,
         )
         self.names, self.wildcard = new, wildcard
+        self.text += text_bytes(change.added) - text_bytes(change.dropped)
         return change
 
     def change(self, subscribe: tuple[ResourceName, ...], unsubscribe: tuple[ResourceName, ...]) -> Change:
@@ -80,6 +86,7 @@ class Subscription:
         wildcard = wildcard and WILDCARD not in unwanted
         wanted.discard(WILDCARD)
         unwanted.discard(WILDCARD)
+        self.text += text_bytes(wanted - self.names)
         self.names |= wanted
         change = Change(
             frozenset(wanted - unwanted),
@@ -88,5 +95,6 @@ class Subscription:
             self.wildcard and not wildcard,
         )
         self.names -= unwanted
+        self.text -= text_bytes(change.dropped)
         self.wildcard = wildcard
         return change

@@ -123,7 +123,7 @@ def read_delta_request(data: bytes) -> DeltaRequest:
         TypeUrl(message.type_url),
         _names(message.resource_names_subscribe),
         _names(message.resource_names_unsubscribe),
-        cast("dict[ResourceName, Version]", dict(message.initial_resource_versions)),
+        _versions(message.initial_resource_versions),
         Nonce(message.response_nonce),
         _rejection(message),
         _node(message),
@@ -133,7 +133,7 @@ def read_delta_request(data: bytes) -> DeltaRequest:
 def response_body(response: Response, control_plane: str) -> bytes:
     """Encode a DiscoveryResponse but for its nonce."""
     parts = [_text(_VERSION, response.version)]
-    parts += [_field(_RESOURCES, resource.body) for resource in response.resources]
+    parts += [length_delimited(_RESOURCES, resource.body) for resource in response.resources]
     parts += [_text(_TYPE_URL, response.type_url), _identifier(_SOTW_CONTROL_PLANE, control_plane)]
     return b"".join(parts)
 
@@ -142,7 +142,7 @@ def delta_response_body(response: Response, control_plane: str) -> bytes:
     """Encode a DeltaDiscoveryResponse but for its nonce; each resource with its own version."""
     parts = [_text(_VERSION, response.version)]
     parts += [
-        _field(_RESOURCES, _delta_resource(resource, body=not response.heartbeat))
+        length_delimited(_RESOURCES, _delta_resource(resource, body=not response.heartbeat))
         for resource in response.resources
     ]
     parts.append(_text(_TYPE_URL, response.type_url))
@@ -154,6 +154,11 @@ def delta_response_body(response: Response, control_plane: str) -> bytes:
 def with_nonce(body: bytes, nonce: Nonce) -> bytes:
     """Append the nonce, field 5 in both variants, to an encoded response."""
     return body + _nonce(nonce)
+
+
+def length_delimited(number: int, content: bytes) -> bytes:
+    """Encode a length-delimited field: tag, length, content (Protocol Buffers encoding, wire type 2)."""
+    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
 
 
 @lru_cache(maxsize=1024)
@@ -177,6 +182,11 @@ def _names(names: Iterable[str]) -> tuple[ResourceName, ...]:
     return cast("tuple[ResourceName, ...]", tuple(map(sys.intern, names)))
 
 
+def _versions(versions: Mapping[str, str]) -> dict[ResourceName, Version]:
+    """Return what a client holds; names and versions are the very ones that others hold, where there are."""
+    return {ResourceName(sys.intern(n)): Version(sys.intern(v)) for n, v in versions.items()}
+
+
 def _node(message: discovery_pb2.DiscoveryRequest | discovery_pb2.DeltaDiscoveryRequest) -> Node | None:
     if not message.HasField("node"):
         return None
@@ -191,7 +201,7 @@ def _delta_resource(resource: Resource, *, body: bool) -> bytes:
     return b"".join(
         (
             _text(_RESOURCE_VERSION, resource.version),
-            _field(_RESOURCE_BODY, resource.body) if body else b"",
+            length_delimited(_RESOURCE_BODY, resource.body) if body else b"",
             _text(_RESOURCE_NAME, resource.name),
             _ttl(resource.ttl_seconds),
         )
@@ -203,20 +213,15 @@ def _ttl(seconds: float | None) -> bytes:
         return b""
     nanos = round(seconds * 1_000_000_000)
     duration = Duration(seconds=nanos // 1_000_000_000, nanos=nanos % 1_000_000_000)
-    return _field(_RESOURCE_TTL, duration.SerializeToString())
+    return length_delimited(_RESOURCE_TTL, duration.SerializeToString())
 
 
 def _identifier(number: int, control_plane: str) -> bytes:
-    return _field(number, _text(1, control_plane)) if control_plane else b""
+    return length_delimited(number, _text(1, control_plane)) if control_plane else b""
 
 
 def _text(number: int, text: str) -> bytes:
-    return _field(number, text.encode()) if text else b""
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Encode a length-delimited field: tag, length, content (Protocol Buffers encoding, wire type 2)."""
-    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
+    return length_delimited(number, text.encode()) if text else b""
 
 
 def _varint(value: int) -> bytes:

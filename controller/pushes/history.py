@@ -33,6 +33,9 @@ from xds.wire import Rejection, Response
 PUSHES: Final = 32
 """Responses remembered per proxy."""
 
+TYPES: Final = 64
+"""Types remembered per proxy, over all its streams: a proxy may ask for any."""
+
 PROXIES: Final = 10_000
 """Proxies remembered; beyond that the one that was connected first is forgotten."""
 
@@ -113,6 +116,8 @@ class PushHistory:
         content = self._contents.of(proxy.variant, response)
         kind = proxy.types.get(response.type_url)
         if kind is None:
+            if len(proxy.types) >= TYPES:
+                del proxy.types[next(iter(proxy.types))]
             kind = proxy.types[response.type_url] = TypeRecord(NOTHING_HELD)
         move, kind.held = kind.held.after(content, lambda: self._versions(node, response.type_url))
         early = taken(proxy, response)

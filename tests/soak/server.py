@@ -18,13 +18,7 @@ from xds.resource import Resource, encode
 from xds.server import AdsServer
 from xds.snapshot import Snapshot
 
-LIMITS = Limits(
-    streams=None,
-    streams_per_certificate=None,
-    streams_per_second=None,
-    calls_per_second=None,
-    write_seconds=3600.0,
-)
+LIMITS = Limits(streams=None, streams_per_second=None, write_seconds=3600.0).without_budgets()
 
 
 def endpoints(size: int, edition: int) -> Resource:

@@ -19,6 +19,7 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.access import AnyNode, Authenticator, Cause, Ending, Peer
+from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
 from xds.limits import Limits
 from xds.server import SERVICE, AdsServer, TlsIdentity
@@ -84,6 +85,7 @@ class Seen:
     refusals: list[str] = field(default_factory=list)
     answers: list[Rejection | None] = field(default_factory=list)
     endings: list[tuple[Ending, str]] = field(default_factory=list)
+    excesses: list[tuple[Bound, int, int]] = field(default_factory=list)
     sent_bytes: int = 0
     ended_connections: list[tuple[Peer, Cause]] = field(default_factory=list)
 
@@ -101,6 +103,10 @@ class Seen:
     def refused(self, peer: Peer, reason: str) -> None:
         """Remember the reason."""
         self.refusals.append(reason)
+
+    def exceeded(self, node_key: NodeKey | None, peer: Peer, excess: Excess) -> None:
+        """Remember what it was."""
+        self.excesses.append((excess.bound, excess.value, excess.limit))
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count the bytes."""

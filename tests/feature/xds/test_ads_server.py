@@ -220,7 +220,7 @@ async def test_s10_a_half_close_ends_the_stream(
 
 async def test_n8_a_slow_reader_is_ended_and_delays_nobody(serve: Serve, connect: Connect) -> None:
     """It reads nothing while megabytes are pushed; the other client has them all the time."""
-    served = await serve(limits=Limits(write_seconds=2.0))
+    served = await serve(limits=Limits(write_seconds=2.0, request_bytes=8 * 1024 * 1024))
     names = [f"{n:04}" + "x" * 2000 for n in range(3000)]
     # Made before: what holds the loop for long would hold the quick one's writes as well.
     editions = [Snapshot.of([endpoints(name, weight) for name in names]) for weight in (0, 1)]

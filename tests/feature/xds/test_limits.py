@@ -23,8 +23,12 @@ TOO_MUCH = grpc.StatusCode.RESOURCE_EXHAUSTED
 @pytest.mark.parametrize(
     ("limits", "names", "words"),
     [
-        (Limits(names_per_type=2), ("a", "b", "c"), "3 resource names; 2 are allowed"),
-        (Limits(name_characters=3), ("abcd",), "a resource name of 4 characters; 3 are allowed"),
+        (
+            Limits(names_per_certificate=2),
+            ("a", "b", "c"),
+            "3 resource names with one certificate; 2 are allowed",
+        ),
+        (Limits(name_characters=3), ("abcd",), "4 characters in a resource name; 3 are allowed"),
     ],
 )
 @pytest.mark.parametrize("variant", list(Variant))
@@ -40,11 +44,11 @@ async def test_names_are_bounded(
 
 async def test_names_are_bounded_in_all_requests_together(serve: Serve, connect: Connect) -> None:
     """Incremental subscriptions add up."""
-    client = connect((await serve(limits=Limits(names_per_type=3))).port, Variant.DELTA)
+    client = connect((await serve(limits=Limits(names_per_certificate=3))).port, Variant.DELTA)
     await client.ask(ENDPOINT, "a", "b")
     await client.ask(ENDPOINT, "c", "d")
 
-    assert await client.status() == (TOO_MUCH, f"more than 3 names of {ENDPOINT}")
+    assert await client.status() == (TOO_MUCH, "4 resource names with one certificate; 3 are allowed")
 
 
 async def test_a_node_is_bounded(serve: Serve, connect: Connect) -> None:
@@ -56,13 +60,13 @@ async def test_a_node_is_bounded(serve: Serve, connect: Connect) -> None:
     assert (status, words.endswith("100 are allowed")) == (TOO_MUCH, True)
 
 
-async def test_types_on_a_stream_are_bounded(serve: Serve, connect: Connect) -> None:
+async def test_types_are_bounded(serve: Serve, connect: Connect) -> None:
     """A client that asks for ever new types is ended."""
-    client = connect((await serve(limits=Limits(types=2))).port)
+    client = connect((await serve(limits=Limits(types_per_certificate=2))).port)
     for number in range(3):
         await client.ask(f"type.googleapis.com/t{number}", "x")
 
-    assert await client.status() == (TOO_MUCH, "3 types on one stream; 2 are allowed")
+    assert await client.status() == (TOO_MUCH, "3 types asked for with one certificate; 2 are allowed")
 
 
 async def test_s15_a_request_is_bounded(serve: Serve, connect: Connect) -> None:
@@ -115,8 +119,8 @@ def test_the_age_varies_by_a_tenth(chance: float) -> None:
 def test_admission_spreads_a_storm_and_forgets_who_was_turned_away() -> None:
     """Of 30 at once at ten a second: two at once, then one each tenth; who would wait too long is refused."""
     admission = Admission(Limits(streams_per_second=10, admission_seconds=2.0))
-    waits = [admission.wait(100.0, 0, 0) for _ in range(30)]
+    waits = [admission.wait(100.0, 0) for _ in range(30)]
 
     granted = [round(wait, 3) for wait in waits if wait is not None]
     assert granted == [0.0, 0.0, *[n / 10 for n in range(1, 21)]]
-    assert admission.wait(103.0, 0, 0) == 0.0
+    assert admission.wait(103.0, 0) == 0.0

@@ -20,7 +20,7 @@ from xds.status import Variant
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
-MANY = Limits(streams_per_certificate=None, streams_per_second=None, calls_per_second=None)
+MANY = Limits(streams_per_second=None).without_budgets()
 
 
 def endpoints(name: str, edition: int = 0) -> Resource:
@@ -114,7 +114,7 @@ async def test_n9_a_burst_of_updates_is_sent_as_the_latest_state(
 
 async def test_s15_a_response_of_more_than_four_megabytes_arrives(serve: Serve, connect: Connect) -> None:
     """It goes out as it is: Envoy has no bound, a gRPC client can raise its own of 4 MiB."""
-    served = await serve()
+    served = await serve(limits=Limits(request_bytes=8 * 1024 * 1024))
     many = [endpoints(f"{n:04}" + "x" * 3000) for n in range(1500)]
     publish(served.cache, *many)
     options = (("grpc.max_receive_message_length", -1),)

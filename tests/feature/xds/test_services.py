@@ -14,7 +14,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.access import Peer, Refused
+from xds.access import Peer
 from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, SECRET, encode
 from xds.services import CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
@@ -28,17 +28,6 @@ Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 PER_TYPE = [discovery for discovery in DISCOVERY if discovery.type_url is not None]
 
 
-class Nobody:
-    """Refuses everybody."""
-
-    def authenticate(self, peer: Peer) -> NodeKey:
-        """Refuse."""
-        raise Refused("nobody")
-
-    def accept_node(self, node_key: NodeKey, node: Node) -> None:
-        """Never asked."""
-
-
 class ByCertificate:
     """Calls a peer by an attribute that the test sets."""
 
@@ -50,31 +39,6 @@ class ByCertificate:
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Accept."""
-
-
-async def test_s4_every_method_that_is_registered_is_authenticated(serve: Serve, connect: Connect) -> None:
-    """The server's own handlers are asked for their names; each refuses who is not authenticated."""
-    served = await serve(Nobody())
-    handlers = {
-        name: method
-        for handler in served.server._handlers()
-        for name, method in handler._method_handlers.items()
-    }
-    channel = connect(served.port).channel
-
-    for name, handler in sorted(handlers.items()):
-        call = channel.stream_stream(name)()
-        if not handler.request_streaming:  # such a method is called when its request is there
-            await call.write(b"")
-            await call.done_writing()
-        assert (await call.code()) is grpc.StatusCode.PERMISSION_DENIED, name
-    assert set(handlers) == {
-        *(f"/{discovery.service}/{discovery.method}" for discovery in DISCOVERY),
-        f"/{CLIENT_STATUS}/FetchClientStatus",
-        f"/{CLIENT_STATUS}/StreamClientStatus",
-        f"/{HEALTH}/Check",
-        f"/{HEALTH}/Watch",
-    }
 
 
 async def test_s1_what_is_not_served_says_so(serve: Serve, connect: Connect) -> None:

@@ -31,6 +31,7 @@ def test_counted_events_come_out_by_name_and_label() -> None:
     metrics = Metrics()
     metrics.stream_opened("delta")
     metrics.stream_refused("revoked")
+    metrics.exceeded("names")
     metrics.handshake()
     metrics.sent(CLUSTER, 3, 500)
     metrics.acked("type.googleapis.com/envoy.config.listener.v3.Listener")
@@ -47,6 +48,7 @@ def test_counted_events_come_out_by_name_and_label() -> None:
     assert found == {
         ("meshwright_xds_streams_opened_total", "delta"): 1,
         ("meshwright_xds_streams_refused_total", "revoked"): 1,
+        ("meshwright_xds_budget_exceeded_total", "names"): 1,
         ("meshwright_xds_handshakes_total", ""): 1,
         ("meshwright_xds_responses_total", "cluster"): 1,
         ("meshwright_xds_resources_sent_total", "cluster"): 3,
@@ -119,6 +121,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.stream_opened("delta")
         metrics.stream_refused("revoked")
         metrics.connection_ended("idle-too-long")
+        metrics.exceeded("names")
         metrics.sent(CLUSTER, number, number)
         metrics.acked(f"type.googleapis.com/thing.of.proxy.Number{number}")
         metrics.nacked(f"type.googleapis.com/thing.of.proxy.Number{number}")

@@ -6,7 +6,8 @@ import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.encoder import BYTES, ENTRIES, Encoder
+from xds.decoder import Decoder
+from xds.encoder import BYTES, ENTRIES, OWN_BYTES, Encoder
 from xds.names import NO_NAMES
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
 from xds.snapshot import InconsistentError, Snapshot, SnapshotError
@@ -55,6 +56,52 @@ def test_the_encoder_forgets_the_oldest(make: Make) -> None:
 
     assert encoder.made == ENTRIES + 2
     assert BYTES >= 1
+
+
+def test_who_asks_for_ever_other_things_drives_out_its_own_alone(make: Make) -> None:
+    """Of one owner little is kept, its newest; what another was the first to need stays."""
+    encoder, mine, others = Encoder("cp"), object(), object()
+    shared = Response(ENDPOINT, Version("1"), Nonce("1"), (make(ENDPOINT, "a"),))
+    large = [make(ENDPOINT, f"{n}" + "x" * (OWN_BYTES // 4)) for n in range(8)]
+    encoder.encode(Variant.DELTA, shared, others)
+    for resource in large:
+        encoder.encode(Variant.DELTA, Response(ENDPOINT, Version("1"), Nonce("1"), (resource,)), mine)
+    made = encoder.made
+    encoder.encode(Variant.DELTA, shared, mine)
+    encoder.encode(Variant.DELTA, Response(ENDPOINT, Version("1"), Nonce("1"), (large[-1],)), others)
+    assert encoder.made == made
+    encoder.encode(Variant.DELTA, Response(ENDPOINT, Version("1"), Nonce("1"), (large[0],)), mine)
+
+    assert encoder.made == made + 1
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_requests_are_remembered_by_what_they_take(variant: Variant) -> None:
+    """Many short names are ten times their bytes: such requests are read again; those of few are not."""
+    decoder = Decoder()
+    # Names are the same field in both variants.
+    many = discovery_pb2.DiscoveryRequest(resource_names=[f"{n:04}" for n in range(10_000)])
+    few = [discovery_pb2.DiscoveryRequest(resource_names=[str(n)]) for n in range(3)]
+
+    data = many.SerializeToString()
+    assert decoder.read(variant, data) is not decoder.read(variant, data)
+    for each in few:
+        data = each.SerializeToString()
+        assert decoder.read(variant, data) is decoder.read(variant, data)
+
+
+def test_a_name_is_in_memory_once(make: Make) -> None:
+    """A resource and the request for it hold the same string, and so do a version and who holds it."""
+    resource = make(CLUSTER, "a-name-of-some-length")
+    message = discovery_pb2.DeltaDiscoveryRequest(
+        resource_names_subscribe=["a-name-of-some-length"],
+        initial_resource_versions={"a-name-of-some-length": "v1"},
+    )
+    first, second = (read_delta_request(message.SerializeToString()) for _ in range(2))
+
+    assert first.subscribe[0] is resource.name
+    assert next(iter(first.initial_versions)) is resource.name
+    assert first.initial_versions[resource.name] is second.initial_versions[resource.name]
 
 
 def test_a_step_is_computed_once_for_a_group(make: Make) -> None:

@@ -1,0 +1,301 @@
+"""One budget for all calls of a certificate, met by real clients; nobody else notices."""
+
+import asyncio
+import contextlib
+import gc
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from protos.envoy.service.status.v3 import csds_pb2
+from xds.access import Ending, Peer, Refused
+from xds.budget import Bound
+from xds.cache import GroupKey, NodeKey
+from xds.limits import Limits
+from xds.resource import ENDPOINT, encode
+from xds.services import CLIENT_STATUS
+from xds.snapshot import Snapshot
+from xds.status import Variant
+from xds.wire import Node
+
+Serve = Callable[..., Awaitable[Any]]
+Connect = Callable[..., Any]
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+TOO_MUCH = grpc.StatusCode.RESOURCE_EXHAUSTED
+OTHER = "type.googleapis.com/other"
+
+
+def publish(served: Any, *names: str) -> None:
+    """Give all clients endpoints of these names."""
+    resources = [encode(endpoint_pb2.ClusterLoadAssignment(cluster_name=name)) for name in names]
+    served.cache.publish({GroupKey("g"): Snapshot.of(resources)}, {NodeKey("n"): GroupKey("g")})
+
+
+def asked_for(served: Any) -> list[list[str]]:
+    """Return the types that each stream has asked for."""
+    return [[each.type_url for each in status.types] for status in served.server.statuses()]
+
+
+def _is_here(served: Any) -> bool:
+    return bool(served.server.calls)
+
+
+def _has_asked(served: Any) -> bool:
+    return [OTHER] in asked_for(served)
+
+
+def long(*words: str, count: int = 40_000) -> discovery_pb2.DeltaDiscoveryRequest:
+    """Make a request of megabytes: so many names that begin with these words."""
+    names = [f"{'.'.join(words)}{n:06}" + "x" * 60 for n in range(count)]
+    return discovery_pb2.DeltaDiscoveryRequest(
+        type_url=OTHER, resource_names_subscribe=names, node={"id": "u1"}
+    )
+
+
+async def read_to_the_end(client: Any) -> tuple[grpc.StatusCode, str]:
+    """Read until the stream ends; return its status and words."""
+    async with asyncio.timeout(30.0):
+        with contextlib.suppress(grpc.aio.AioRpcError):  # the status says the same
+            while await client.call.read() is not grpc.aio.EOF:
+                continue
+    code, words = await client.status()
+    return code, words
+
+
+@pytest.mark.parametrize(
+    ("limits", "excess"),
+    [
+        (Limits(names_per_certificate=5), (Bound.NAMES, 6, 5)),
+        (Limits(types_per_certificate=1), (Bound.TYPES, 2, 1)),
+        (Limits(bytes_per_certificate=17_000), (Bound.BYTES, 17_460, 17_000)),
+    ],
+    ids=lambda each: each[0] if isinstance(each, tuple) else "",
+)
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_streams_of_one_certificate_share_its_budget(
+    serve: Serve,
+    connect: Connect,
+    pki: Any,
+    eventually: Eventually,
+    limits: Limits,
+    excess: tuple[Bound, int, int],
+    variant: Variant,
+) -> None:
+    """Two that ask for half of it and a little are one too many; another certificate has its own."""
+    served = await serve(limits=limits)
+    one = connect(served.port, variant)
+    await one.ask(ENDPOINT, "a", "b", "c", node="n1")
+    await eventually(lambda: asked_for(served) == [[ENDPOINT]])
+    other = connect(served.port, variant, as_pki=pki.second)
+    await other.ask(ENDPOINT, "a", "b", "c", node="n2")
+    await eventually(lambda: asked_for(served) == [[ENDPOINT]] * 2)
+    two = connect(served.port, variant)
+    await two.ask(ENDPOINT, "d", "e", "f", node="n1")
+
+    code, words = await two.status()
+    bound, value, limit = excess
+    assert code is TOO_MUCH
+    assert words.startswith(f"{value} ")
+    assert words.endswith(f"; {limit} are allowed")
+    assert served.seen.excesses == [(bound, value, limit)]
+    assert (Ending.TOO_LARGE, words) in served.seen.endings
+    await eventually(lambda: asked_for(served) == [[ENDPOINT]] * 2)
+
+
+async def test_what_a_stream_had_is_there_for_the_next(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """An Envoy that connects again and again never comes to a bound."""
+    served = await serve(limits=Limits(names_per_certificate=5))
+    for number in range(5):
+        client = connect(served.port, Variant.DELTA)
+        await client.ask(ENDPOINT, *(f"{number}.{n}" for n in range(5)))
+        await eventually(lambda: asked_for(served) == [[ENDPOINT]])
+        client.call.cancel()
+        await eventually(lambda: served.server.calls == 0)
+
+    assert served.seen.excesses == []
+
+
+async def test_names_that_are_dropped_are_there_again(serve: Serve, connect: Connect) -> None:
+    """On one stream, for as long as it lives; the answers to each are acknowledged."""
+    served = await serve(limits=Limits(names_per_certificate=5))
+    publish(served)
+    client = connect(served.port, Variant.DELTA)
+    for number in range(5):
+        names = [f"{number}.{n}" for n in range(5)]
+        await client.ask(ENDPOINT, *names)
+        response = await client.response()
+        assert response.removed_resources == names
+        await client.send(
+            discovery_pb2.DeltaDiscoveryRequest(
+                type_url=ENDPOINT, resource_names_unsubscribe=names, response_nonce=response.nonce
+            )
+        )
+
+
+async def test_answers_that_are_never_acknowledged_are_kept_and_cost(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """A client that asks for ever other names that are not there, and drops them, comes to the bound."""
+    served = await serve(limits=Limits(bytes_per_certificate=100_000))
+    publish(served)
+    client = connect(served.port, Variant.DELTA)
+    for number in range(100):
+        names = [f"{number}.{n}" + "x" * 100 for n in range(20)]
+        await client.ask(ENDPOINT, *names)
+        await client.send(
+            discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT, resource_names_unsubscribe=names)
+        )
+
+    await eventually(lambda: served.seen.excesses)
+    assert [bound for bound, _, _ in served.seen.excesses] == [Bound.BYTES]
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_a_type_url_is_bounded(serve: Serve, connect: Connect, variant: Variant) -> None:
+    """It is kept for each type, and said in logs."""
+    served = await serve(limits=Limits(type_url_characters=30))
+    client = connect(served.port, variant)
+    await client.ask("t" * 31, "a")
+
+    assert await client.status() == (TOO_MUCH, "31 characters in a type_url; 30 are allowed")
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+async def test_a_long_request_is_read_like_a_short_one(
+    serve: Serve, connect: Connect, variant: Variant
+) -> None:
+    """In pieces, between which others have their turn; what it asks for is answered."""
+    served = await serve()
+    publish(served, "there")
+    client = connect(served.port, variant)
+    names = [f"{n:05}" + "x" * 80 for n in range(20_000)]
+    await client.ask(ENDPOINT, *names, "there")
+
+    response = await client.response()
+    assert len(response.resources) == 1
+
+
+async def test_who_takes_long_waits_and_others_do_not(
+    serve: Serve, connect: Connect, pki: Any, eventually: Eventually
+) -> None:
+    """With a thousandth of the loop, a request of megabytes takes minutes; another client is served at once.
+
+    Without the bound, the negative control, it takes no longer than the other's few requests.
+    """
+    for share in (0.001, None):
+        served = await serve(limits=Limits(loop_share=share, loop_burst_seconds=0.005))
+        publish(served, "a")
+        greedy = connect(served.port, Variant.DELTA)
+        await eventually(partial(_is_here, served))
+        await greedy.send(long())
+        other = connect(served.port, Variant.DELTA, as_pki=pki.second)
+        await other.ask(ENDPOINT, "a", node="n2")
+        assert len((await other.response()).resources) == 1
+        if share is None:
+            await eventually(partial(_has_asked, served))
+        else:
+            assert sorted(asked_for(served)) == [[], [ENDPOINT]]
+
+
+async def test_a_request_in_hand_costs(serve: Serve, connect: Connect, eventually: Eventually) -> None:
+    """Two of megabytes at once, that wait for their turn, are more than there is room for."""
+    limits = Limits(loop_share=0.001, loop_burst_seconds=0.005, bytes_per_certificate=5_000_000)
+    served = await serve(limits=limits)
+    first, second = (connect(served.port, Variant.DELTA) for _ in range(2))
+    await first.send(long())
+    await eventually(lambda: served.server.calls == 2)
+    await second.send(long())
+
+    ends = [asyncio.create_task(read_to_the_end(each)) for each in (first, second)]
+    done, others = await asyncio.wait(ends, timeout=30.0, return_when=asyncio.FIRST_COMPLETED)
+    assert [each.result()[0] for each in done] == [TOO_MUCH]
+    for each in others:
+        each.cancel()
+
+
+async def test_client_status_is_bounded(serve: Serve, connect: Connect) -> None:
+    """A description that is too long is refused, and says how it gets shorter."""
+    served = await serve(limits=Limits(client_status_bytes=20_000))
+    names = [f"{n:03}" + "x" * 100 for n in range(300)]
+    publish(served, *names)
+    client = connect(served.port, Variant.DELTA)
+    await client.ask(ENDPOINT, *names)
+    await client.response()
+    method = f"/{CLIENT_STATUS}/FetchClientStatus"
+    with pytest.raises(grpc.aio.AioRpcError) as failed:
+        await client.channel.unary_unary(method)(b"")
+
+    assert failed.value.code() is TOO_MUCH
+    assert "20000 are allowed" in str(failed.value.details())
+    assert "exclude_resource_contents" in str(failed.value.details())
+    unsubscribe = discovery_pb2.DeltaDiscoveryRequest(
+        type_url=ENDPOINT, resource_names_unsubscribe=names[5:], node={"id": "u1"}
+    )
+    await client.send(unsubscribe)
+    await client.ask(OTHER, "x")  # answered after what was sent before it
+    await client.response()
+    answer = csds_pb2.ClientStatusResponse.FromString(await client.channel.unary_unary(method)(b""))
+    assert [len(config.generic_xds_configs) for config in answer.config] == [6]
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """Let nothing look for cycles."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Revoking:
+    """Lets everybody in until revoked."""
+
+    revoked = False
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Refuse who is revoked."""
+        if self.revoked:
+            raise Refused("revoked")
+        return NodeKey("n")
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Accept."""
+
+
+@pytest.mark.usefixtures("no_collector")
+@pytest.mark.parametrize("how", ["client", "excess", "invalid", "revoked", "shutdown"])
+async def test_what_an_ended_stream_held_is_free_at_once(
+    serve: Serve, connect: Connect, eventually: Eventually, how: str
+) -> None:
+    """In no cycle: a collector that looks seldom would let a client pile up what it sends and is refused."""
+    keeper = Revoking()
+    served = await serve(keeper, Limits(names_per_certificate=5))
+    publish(served)
+    client = connect(served.port, Variant.DELTA)
+    await client.ask(ENDPOINT, "a", "b")
+    await client.response()
+    held = [weakref.ref(each._stream) for each in served.server._conversations.values()]
+    match how:
+        case "client":
+            client.call.cancel()
+        case "excess":
+            await client.ask(ENDPOINT, "c", "d", "e", "f")
+        case "invalid":
+            await client.call.write(b"\xff\xff")
+        case "revoked":
+            keeper.revoked = True
+            served.server.recheck()
+        case _:
+            await served.server.stop(5.0)
+
+    assert len(held) == 1
+    await eventually(lambda: held[0]() is None)

@@ -1,0 +1,214 @@
+"""Whatever is registered goes one path: it is authenticated, counted, asked again, and ended.
+
+The methods are the server's own handlers, so that one that is added later is tried as well.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+import pytest
+
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.access import Ending, Peer, Refused
+from xds.budget import Bound
+from xds.cache import NodeKey
+from xds.limits import Limits
+from xds.server import AdsServer, Plaintext
+from xds.services import CLIENT_STATUS, DISCOVERY, HEALTH
+from xds.status import Variant
+from xds.wire import Node
+
+Serve = Callable[..., Awaitable[Any]]
+Connect = Callable[..., Any]
+Eventually = Callable[[Callable[[], object]], Awaitable[None]]
+ENDED: Final = 10.0
+"""Seconds after which a call counts as one that goes on."""
+
+
+class Doorkeeper:
+    """Lets everybody in until told otherwise, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self.asked = 0
+
+    def authenticate(self, peer: Peer) -> NodeKey:
+        """Refuse for the present reason, if there is one."""
+        self.asked += 1
+        if self.reason:
+            raise Refused(self.reason)
+        return NodeKey("n")
+
+    def accept_node(self, node_key: NodeKey, node: Node) -> None:
+        """Accept."""
+
+
+def registered() -> list[str]:
+    """Return the path of every method that a server has a handler for."""
+    server = AdsServer(None, Doorkeeper(), Plaintext.ON_LOOPBACK)  # type: ignore[arg-type] # serves nobody
+    return sorted(method for handler in server._handlers() for method in handler._method_handlers)
+
+
+METHODS: Final = registered()
+_REQUEST: Final = {
+    Variant.SOTW: discovery_pb2.DiscoveryRequest,
+    Variant.DELTA: discovery_pb2.DeltaDiscoveryRequest,
+}
+FIRST: Final = {
+    f"/{each.service}/{each.method}": _REQUEST[each.variant](
+        type_url=each.type_url or "type.googleapis.com/t", node={"id": "n"}
+    ).SerializeToString()
+    for each in DISCOVERY
+}
+"""A request after which the call stays open, where it is not the empty one."""
+AT_ONCE: Final = (f"/{CLIENT_STATUS}/FetchClientStatus", f"/{HEALTH}/Check")
+"""Methods that end by themselves, when their one request was answered."""
+LASTING: Final = [method for method in METHODS if method not in AT_ONCE]
+
+
+async def begin(channel: grpc.aio.Channel, method: str) -> Any:
+    """Call a method with a request; a method of one request is the same on the wire."""
+    call = channel.stream_stream(method)()
+    with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):  # the status says the same
+        await call.write(FIRST.get(method, b""))
+    return call
+
+
+async def code(call: Any) -> grpc.StatusCode:
+    """Read until the call ends; return how."""
+    async with asyncio.timeout(ENDED):
+        with contextlib.suppress(grpc.aio.AioRpcError):
+            while await call.read() is not grpc.aio.EOF:
+                continue
+        return await call.code()
+
+
+def test_the_methods_are_those_that_we_know() -> None:
+    """What is added shows here, and is tried below."""
+    assert (
+        sorted(
+            [
+                *(f"/{each.service}/{each.method}" for each in DISCOVERY),
+                *(f"/{CLIENT_STATUS}/{method}" for method in ("FetchClientStatus", "StreamClientStatus")),
+                *(f"/{HEALTH}/{method}" for method in ("Check", "Watch")),
+            ]
+        )
+        == METHODS
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_without_a_certificate_nothing_is_called(serve: Serve, connect: Connect, method: str) -> None:
+    """The handshake fails before any method is reached."""
+    keeper = Doorkeeper()
+    client = connect((await serve(keeper)).port, certificate=False)
+    asked = keeper.asked
+
+    assert await code(await begin(client.channel, method)) is grpc.StatusCode.UNAVAILABLE
+    assert keeper.asked == asked
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_s4_who_is_not_known_is_refused_before_a_request_is_read(
+    serve: Serve, connect: Connect, method: str
+) -> None:
+    """Also a method of one request says so before it has come."""
+    keeper = Doorkeeper()
+    served = await serve(keeper)
+    channel = connect(served.port).channel
+    keeper.reason = "revoked"
+
+    assert await code(channel.stream_stream(method)()) is grpc.StatusCode.PERMISSION_DENIED
+    assert "revoked" in served.seen.refusals
+
+
+@pytest.mark.parametrize("method", LASTING)
+async def test_s9_every_call_counts(
+    serve: Serve, connect: Connect, eventually: Eventually, method: str
+) -> None:
+    """Two of any kind are two; the next of any other kind is one too many, and said by bound and value."""
+    served = await serve(limits=Limits(streams_per_certificate=3))  # the client's own stream is the first
+    channel = connect(served.port).channel
+    calls = [await begin(channel, method) for _ in range(2)]
+    await eventually(lambda: served.server.calls == 3)
+
+    for other in METHODS:
+        assert await code(await begin(channel, other)) is grpc.StatusCode.RESOURCE_EXHAUSTED, other
+    assert served.seen.excesses == [(Bound.STREAMS, 4, 3)] * len(METHODS)
+    assert served.seen.refusals == [Ending.TOO_MANY] * len(METHODS)
+    calls[0].cancel()
+    await eventually(lambda: served.server.calls == 2)
+    again = await begin(channel, method)
+    await eventually(lambda: served.server.calls == 3)
+    assert not again.done()
+
+
+@pytest.mark.parametrize("method", LASTING)
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "with the next round"])
+async def test_s4_who_is_revoked_later_is_ended(
+    serve: Serve, connect: Connect, eventually: Eventually, method: str, at_once: bool
+) -> None:
+    """Whatever goes on ends: when the server is told, and by itself."""
+    keeper = Doorkeeper()
+    served = await serve(keeper, Limits(recheck_seconds=3600.0 if at_once else 0.02))
+    call = await begin(connect(served.port).channel, method)
+    await eventually(lambda: served.server.calls == 2)
+    keeper.reason = "revoked"
+    if at_once:
+        served.server.recheck()
+
+    assert await code(call) is grpc.StatusCode.PERMISSION_DENIED
+    await eventually(lambda: served.server.calls == 0)
+
+
+@pytest.mark.parametrize("method", LASTING)
+async def test_a_call_that_goes_on_is_not_ended_for_nothing(
+    serve: Serve, connect: Connect, eventually: Eventually, method: str
+) -> None:
+    """The negative control of the tests around it: rechecked many times, and still there."""
+    keeper = Doorkeeper()
+    served = await serve(keeper, Limits(recheck_seconds=0.02))
+    call = await begin(connect(served.port).channel, method)
+    await eventually(lambda: served.server.calls == 2)
+    asked = keeper.asked
+    await eventually(lambda: keeper.asked > asked + 10)
+
+    assert not call.done()
+
+
+@pytest.mark.parametrize("method", LASTING)
+async def test_s11_it_ends_in_order_at_shutdown(
+    serve: Serve, connect: Connect, eventually: Eventually, method: str
+) -> None:
+    """With OK, long before the time that the calls are given is over."""
+    served = await serve()
+    call = await begin(connect(served.port).channel, method)
+    await eventually(lambda: served.server.calls == 2)
+    stopping = asyncio.create_task(served.server.stop(60.0))
+
+    assert await code(call) is grpc.StatusCode.OK
+    await asyncio.wait_for(stopping, ENDED)
+
+
+@pytest.mark.parametrize("method", LASTING)
+async def test_s11_it_ends_at_its_age(serve: Serve, connect: Connect, method: str) -> None:
+    """No call lives for ever."""
+    served = await serve(limits=Limits(age_seconds=0.05))
+
+    assert await code(await begin(connect(served.port).channel, method)) is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_request_that_is_none_is_the_clients_fault(
+    serve: Serve, connect: Connect, method: str
+) -> None:
+    """INVALID_ARGUMENT, not an error of ours."""
+    served = await serve()
+    call = connect(served.port).channel.stream_stream(method)()
+    await call.write(b"\xff\xff")
+
+    assert await code(call) is grpc.StatusCode.INVALID_ARGUMENT

@@ -1,0 +1,159 @@
+"""One call of any method, from its admission to its end: who calls, what it costs, why it ends.
+
+Whatever a method does, it runs in here: so each call is asked again who it is, pays for what it takes, and is
+ended for the same reasons in the same way. An ended call is in no cycle: what it held is free at once,
+however seldom a collector looks.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Protocol
+
+from xds.access import Authenticator, Ending, Peer, Refused
+from xds.budget import Account, Bill, Excess
+from xds.cache import NodeKey
+from xds.limits import Limits
+from xds.wire import WireError
+
+Result = tuple[Ending, str]
+"""Why a call ended, and details for a log."""
+
+
+class Disconnected(Exception):
+    """The client is gone; nothing can be written any more."""
+
+
+class Transport(Protocol):
+    """A bidirectional stream of messages."""
+
+    async def read(self) -> bytes | None:
+        """Return the next message, or None when the client has sent its last."""
+
+    async def write(self, message: bytes) -> None:
+        """Send one message; raise Disconnected. It must not be called again after a cancelled call."""
+
+
+Serve = Callable[["Call", Transport], Coroutine[object, object, Result]]
+"""What a method does for a call that was let in; whatever it reads and writes are bytes."""
+
+
+def alone(work: Serve) -> Serve:
+    """Return what serves a call by this one piece of work."""
+
+    async def serve(call: Call, transport: Transport) -> Result:
+        call.start(work(call, transport), "caller")
+        return await call.ended()
+
+    return serve
+
+
+class Call:
+    """One authenticated call; what it does is started with `start`, and over when `ended` returns."""
+
+    def __init__(self, number: int, node_key: NodeKey, peer: Peer, account: Account) -> None:
+        self.number = number
+        self.node_key = node_key
+        self.peer = peer
+        self.bill = Bill(account)
+        self.excess: Excess | None = None
+        self.leaving: Result | None = None
+        self.on_leave: Callable[[], None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._ending: asyncio.Future[Result] = self._loop.create_future()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writing_since: float | None = None
+
+    async def ended(self) -> Result:
+        """Wait for the end; return why, when nothing of the call runs any more."""
+        try:
+            return await self._ending
+        finally:
+            tasks, self._tasks = self._tasks, []  # a cancelled one holds its frames, and they hold the call
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def start(self, work: Coroutine[object, object, Result], role: str) -> None:
+        """Run a part of the call; the first part that returns, or raises, ends all of it."""
+        name = f"xds-stream-{self.number}-{role}"
+        self._tasks.append(asyncio.create_task(self._guarded(work), name=name))
+
+    def end(self, ending: Ending, detail: str = "") -> None:
+        """End it; the first reason given counts."""
+        if not self._ending.done():
+            self._ending.set_result((ending, detail))
+
+    def fail(self, error: BaseException) -> None:
+        """End it with an error of ours."""
+        if not self._ending.done():
+            self._ending.set_exception(error)
+
+    def leave(self, ending: Ending, detail: str = "") -> None:
+        """End it in order, when what is due has been written: `on_leave` sees to it; at once without."""
+        self.leaving = self.leaving or (ending, detail)
+        if self.on_leave is not None:
+            self.on_leave()
+        else:
+            self.end(*self.leaving)
+
+    def recheck(self, authenticator: Authenticator) -> None:
+        """Ask again who the client is; end the call if it is refused by now, or somebody else."""
+        try:
+            if authenticator.authenticate(self.peer) != self.node_key:
+                self.end(Ending.REFUSED, "identity changed")
+        except Refused as refused:
+            self.end(Ending.REFUSED, refused.reason)
+        except Exception as error:  # noqa: BLE001 - a hook that fails ends this call, not the round
+            self.fail(error)
+
+    def check_writing(self, limits: Limits) -> None:
+        """End it if a write takes too long: cancelled, it has spoilt the stream.
+
+        Whoever serves asks this of all its calls from time to time: a timer for each write costs more than
+        the rest of it.
+        """
+        since, longest = self._writing_since, limits.write_seconds
+        if since is not None and self._loop.time() - since > longest:
+            self.end(Ending.SLOW, f"a write took over {longest} s")
+
+    async def write(self, transport: Transport, message: bytes) -> None:
+        """Write a message, and be watched at it."""
+        self._writing_since = self._loop.time()
+        await transport.write(message)
+        self._writing_since = None
+
+    def spent(self, began: float) -> None:
+        """Charge the account for the event loop's time since `began`, a moment of `time.thread_time`."""
+        self.bill.account.share.spend(time.thread_time() - began, self._loop.time())
+
+    async def rest(self) -> None:
+        """Wait until the account has time of the event loop, if it has none.
+
+        Of calls that wake together the first may spend all there is: so each asks again.
+        """
+        while wait := self.bill.account.share.wait(self._loop.time()):  # noqa: ASYNC110 - it is a clock
+            await asyncio.sleep(wait)
+
+    async def pause(self) -> None:
+        """Let others have their turn in the midst of long work, and rest if that is due."""
+        await asyncio.sleep(0)
+        await self.rest()
+
+    async def _guarded(self, work: Coroutine[object, object, Result]) -> None:
+        try:
+            self.end(*await work)
+        except Refused as refused:
+            self.end(Ending.REFUSED, refused.reason)
+        except Excess as excess:
+            # Without its traceback: what the frames hold would be kept, in a cycle.
+            self.excess = self.excess or excess.with_traceback(None)
+            self.end(Ending.TOO_LARGE, str(excess))
+        except WireError as error:
+            self.end(Ending.INVALID, str(error))
+        except Disconnected:
+            self.end(Ending.CLIENT)
+        except Exception as error:
+            if self._ending.done():
+                raise
+            self.fail(error)
