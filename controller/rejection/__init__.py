@@ -1,4 +1,5 @@
-"""What proxies reject is withheld: the last good version of it stays in force for them, and is told.
+"""What proxies reject is taken out at its cause, or withheld, and offered again; and that is told.
 
-It works on snapshots that are made. It will never make one from the mesh.
+It works on snapshots that are made, and on the pieces that their resources know. It will never make a
+snapshot from the mesh.
 """

@@ -1,17 +1,19 @@
 """Withholding: a proxy that rejects something is served the last good version of it, until that changes."""
 
 import hashlib
+import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 from catalog.left_out import Unit, UnitId, describe
+from controller.rejection import blame
 from controller.rejection.accepted import Accepted
 from controller.rejection.backoff import pause
-from controller.rejection.lessened import all_units, concerns, holds, units_of
+from controller.rejection.lessened import all_units, concerns, units_of
 from controller.rejection.rejecting import Moment, Rejecting, Suspect, Told
 from controller.rejection.verdicts import Verdict
 from controller.rejection.withheld import Empty, Refusals, Withheld, withheld
@@ -360,71 +362,33 @@ class Withholding:
         in_force = served.resources(response.type_url)
         here = [each for name in named if (each := in_force.get(name)) and each.version == named[name]]
         is_guess = cost >= named.keys() and response.type_url != SECRET
-        blameable = self._likeliest(node, here) if is_guess else here
-        if not blameable:
+        own, record = self._own(node), self._records.get(node)
+        trials = None if record is None else record.trials.get(response.type_url)
+        if is_guess:
+            tried = () if trials is None else trials.trying
+            here = blame.likeliest(here, own, lambda each: self._accepted.accepts(node, each), tried)
+        if not here:
             return False
         reason = self._reason(response.type_url, rejection.message)
-        for resource in blameable:
+        for resource in here:
             self._accepted.rejected(node, resource)
         record = self._records.setdefault(node, Rejecting())
-        told = [
-            {
-                item: Told(
-                    (resource.type_url, resource.name),
-                    self._versions(node, resource),
-                    rejection.message,
-                    reason,
-                    moment.date,
-                    changed,
-                )
-                for item in self._suspected(node, group, record, resource, reason)
-            }
-            for resource in blameable
-        ]
-        for together in [{k: v for each in told for k, v in each.items()}] if is_guess else told:
+        told: list[dict[Suspect, Told]] = []
+        for resource in here:
+            place = (resource.type_url, resource.name)
+            words = rejection.message
+            said = Told(place, blame.versions(resource, own), words, reason, moment.date, changed)
+            goods = self._goods(node, group, resource)
+            told.append(dict.fromkeys(blame.suspected(resource, reason, record.told.get, goods), said))
+        for together in [dict(itertools.chain(*(each.items() for each in told)))] if is_guess else told:
             record.refuse(together, moment, self._jitter())
         return True
 
-    def _versions(self, node: NodeKey, resource: Resource) -> frozenset[Version]:
-        """Return the version that was rejected, and the group's own, which is it with more of the policy."""
-        own = self._own(node)
-        full = None if own is None else own.resources(resource.type_url).get(resource.name)
-        return frozenset({resource.version} | ({full.version} if full is not None else set()))
-
-    def _suspected(
-        self, node: NodeKey, group: GroupKey, record: Rejecting, resource: Resource, reason: Reason
-    ) -> list[Suspect]:
-        """Return what of a rejected resource may be at fault: units of policy, or else itself.
-
-        What was found guilty before is so again. Else it is what is new since the version that counts as
-        good, or, if nothing is, since the one that this very proxy has accepted.
-        """
-        key = (resource.type_url, resource.name)
-        there = units_of(resource)
-        if reason.of_the_moment or not there:
-            return [key]
-        before = [each for each in there if each in record.told and record.told[each].times]
-        if before:
-            return [*before]
-        versions = self._versions(node, resource)
-        accepted = (e for e in self._accepted.good(node, group, key) if e.version not in versions)
-        for good in (next(accepted, None), self._accepted.by(node, key)):
-            if fresh := sorted(there.keys() - units_of(good).keys()):
-                return [*fresh]
-        return [key]
-
-    def _likeliest(self, node: NodeKey, resources: list[Resource]) -> list[Resource]:
-        """Return which of these a proxy may have meant that did not say which it was, all if it may be any.
-
-        What it had accepted before is not it, and what is served in the place of another is hardly it.
-        """
-        own = self._own(node)
-        record = self._records.get(node)
-        trials = record.trials.get(resources[0].type_url) if record is not None and resources else None
-        tried = trials.trying if trials is not None else ()
-        fresh = [each for each in resources if not self._accepted.accepts(node, each)]
-        named = [each for each in fresh if concerns(each, tried) or (own is not None and holds(own, each))]
-        return named or fresh or resources
+    def _goods(self, node: NodeKey, group: GroupKey, resource: Resource) -> Iterator[Resource | None]:
+        """Yield what a rejected version is compared with: what counts as good, what the proxy accepted."""
+        key, bad = (resource.type_url, resource.name), blame.versions(resource, self._own(node))
+        yield next((e for e in self._accepted.good(node, group, key) if e.version not in bad), None)
+        yield self._accepted.by(node, key)
 
     def _redirected(self, step: Step, nodes: Iterable[NodeKey]) -> Step:
         """Return a step with these proxies, which rejected something, served what they are to have."""

@@ -1,0 +1,52 @@
+"""What a rejection is about, where the proxy's words do not say: what is new to it comes first."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from controller.rejection.lessened import concerns, holds, units_of
+from controller.rejection.rejecting import Suspect, Told
+from sidecars.reasons import Reason
+from xds.resource import Resource, Version
+from xds.snapshot import Snapshot
+
+
+def likeliest(
+    resources: list[Resource],
+    own: Snapshot | None,
+    accepts: Callable[[Resource], bool],
+    tried: Collection[Suspect],
+) -> list[Resource]:
+    """Return which of these a proxy may have meant that did not say which it was, all if it may be any.
+
+    What it had accepted before is not it, and what is served in the place of another is hardly it, unless
+    something is `tried` in it.
+    """
+    fresh = [each for each in resources if not accepts(each)]
+    named = [each for each in fresh if concerns(each, tried) or (own is not None and holds(own, each))]
+    return named or fresh or resources
+
+
+def versions(resource: Resource, own: Snapshot | None) -> frozenset[Version]:
+    """Return the version that was rejected, and the group's own, which is it with more of the policy."""
+    full = None if own is None else own.resources(resource.type_url).get(resource.name)
+    return frozenset({resource.version} | ({full.version} if full is not None else set()))
+
+
+def suspected(
+    resource: Resource,
+    reason: Reason,
+    told: Callable[[Suspect], Told | None],
+    good: Iterable[Resource | None],
+) -> list[Suspect]:
+    """Return what of a rejected resource may be at fault: units of policy, or else itself.
+
+    What was found guilty before is so again. Else it is what is new since the first of the versions that
+    count as `good` in which it is not all.
+    """
+    itself: Suspect = (resource.type_url, resource.name)
+    there = units_of(resource)
+    if reason.of_the_moment or not there:
+        return [itself]
+    if before := [each for each in there if (known := told(each)) is not None and known.times]:
+        return [*before]
+    fresh = (sorted(there.keys() - units_of(each).keys()) for each in good)
+    return [*next(filter(None, fresh), [itself])]
