@@ -43,7 +43,7 @@ def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:
         return found
     if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
         return TurnedDown(400, "its host has characters that no host has")
-    return replace(request, path=found.target.decode(), headers=_headers(request, found))
+    return replace(request, path=_text(found.target), headers=_headers(request, found))
 
 
 def path_of(request: Request) -> str:
@@ -98,3 +98,7 @@ def _headers(request: Request, found: Passed) -> tuple[tuple[str, str], ...]:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def _text(given: bytes) -> str:
+    return given.decode("utf-8", "surrogateescape")

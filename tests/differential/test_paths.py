@@ -86,6 +86,7 @@ WRITTEN = (
         b"/\x00",
     ),
     *(
+        b"/a?b=\xff\xc3\xa9",
         b"/caf\xc3\xa9",
         b"/caf%c3%A9",
         b"/\xff",
@@ -158,7 +159,7 @@ def expected(view: View, request: Request, *, directly: bool) -> Answered:
     found = judged(view, request, directly=directly)
     if isinstance(found, TurnedDown):
         return Answered(found.status)
-    return Answered(200, CALLED[str(request.service)].account, found.path.encode())
+    return Answered(200, CALLED[str(request.service)].account, found.path.encode("utf-8", "surrogateescape"))
 
 
 async def send(mesh: DifferentialMesh, request: Request, *, directly: bool) -> Answered:

@@ -234,6 +234,40 @@ def test_paths_fit_in_full_and_without_query(regex: str, path: str, wanted: bool
     assert fits(match("m", regex), ask(path)) is wanted
 
 
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/canary/../canary?x=/..", Answer.ALLOWED),
+        ("/a/%2e%2e/canary", Answer.ALLOWED),
+        ("/%63anary\\1", Answer.ALLOWED),
+        ("http://other/canary", Answer.ALLOWED),
+        ("/canary/../x", Answer.REFUSED),
+        ("//canary", Answer.REFUSED),
+        ("/canary%2f", Answer.REFUSED),
+        ("/canary#x", Answer.REFUSED),
+        ("/canary?é", Answer.REFUSED),
+    ],
+)
+def test_paths_are_judged_as_sidecars_make_them(path: str, answer: Answer) -> None:
+    """Policy refuses what it does not fit; a sidecar, whatever policy says, what it turns down."""
+    mesh = view(*MESH, target("t", "buyer", "shop", http("canary")))
+    found = decide(mesh, ask(path, "shop"))
+    down = 400 if any(each in path for each in ("%2f", "#", "é")) else None
+    assert (found.answer, found.turned_down and found.turned_down.status) == (answer, down)
+    assert decide(mesh, ask(path, "v2")).answer is Answer.UNREACHABLE  # nobody is asked there
+    over_http2 = replace(ask("/canary?\udcff", "shop"), http2=True)
+    assert decide(mesh, over_http2).answer is Answer.ALLOWED
+
+
+def test_the_authority_of_an_absolute_url_is_the_host() -> None:
+    """Whatever the Host header says."""
+    hosted = route_group("hosted", match("m", None, headers=(("host", "other"),)))
+    mesh = view(*MESH, hosted, target("t", "buyer", "shop", http("hosted")))
+    for path, answer in (("http://other/", Answer.ALLOWED), ("/", Answer.REFUSED)):
+        asked = replace(ask(path, "shop"), headers=(("Host", "shop"),))
+        assert decide(mesh, asked).answer is answer
+
+
 def test_methods() -> None:
     """No method is any method; else it is one of them."""
     assert fits(match("m", None), ask())
