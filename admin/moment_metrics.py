@@ -76,7 +76,7 @@ class MomentMetrics:
         )
         self._unwritten = Gauge(
             "meshwright_ledger_unwritten",
-            "Proxy certificates of which the ledger remembers what it could not write.",
+            "Proxy certificates of which the ledger remembers what is not written yet.",
             registry=r,
         )
 

@@ -1,8 +1,8 @@
 """The ledger of proxy certificates: which were issued, claimed, admitted and revoked.
 
 One SQLite file in the state directory, shared by the server and the commands beside it. What becomes of a
-certificate is a stamp on its row. A stamp that cannot be written (the disk is full, or read-only) is
-remembered, counts as if it were written, and is written when that can be done.
+certificate is a stamp on its row. A stamp is remembered, counts from then on, and is written with others; one
+that cannot be written (the disk is full, or read-only) is written when it can be.
 """
 
 import enum
@@ -88,6 +88,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._unwritten: dict[str, dict[Stamp, datetime]] = {}
         self._seen: dict[str, LedgerEntry] = {}
+        self._failing = False
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -104,7 +105,7 @@ class Ledger:
         closed under a statement, ends the process.
         """
         with suppress(StateError), self._statements() as connection, waiting(connection, BUSY_SECONDS):
-            self._write(connection, tuple(self._unwritten))
+            self._write_all(connection)
         with self._lock:
             self._connection.close()
 
@@ -200,22 +201,27 @@ class Ledger:
     def claim(self, serial: str, now: datetime) -> LedgerEntry:
         """Note that a proxy connected with this certificate, and return the entry.
 
-        Only the first claim is noted, and none of a revoked certificate: look at the entry's state.
-        Later ones write nothing, so that reconnects cost a look-up. Raises RequestError if unknown.
+        Only the first claim is noted, and none of a revoked certificate: look at the entry's state. It waits
+        for no disk: it is remembered, and written with the next admissions. Raises RequestError if unknown.
         """
         with self._statements() as connection:
-            self._note(connection, (self._known(connection, serial),), Stamp.CLAIMED, now)
+            self._remember(self._known(connection, serial), Stamp.CLAIMED, now)
             return self._look_up(connection, serial)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
-        """Note that these proxies acknowledged their first listeners.
+        """Note that these proxies acknowledged their first listeners, and write down all that is remembered.
 
         It is noted of each certificate that such a proxy has claimed and that is not revoked; only the first
-        time, in the way of `claim`. Proxies that the ledger does not know are passed over.
+        time. Proxies that the ledger does not know are passed over. After a write that failed, it is left to
+        `write_unwritten` to try again: who waits for this would wait in vain.
         """
         with self._statements() as connection:
-            found = [each for name in names for each in self._entries_of(connection, name)]
-            self._note(connection, (each for each in found if each.claimed_at), Stamp.ADMITTED, now)
+            for each in [each for name in names for each in self._entries_of(connection, name)]:
+                if each.claimed_at is not None:
+                    self._remember(each, Stamp.ADMITTED, now)
+            if not self._failing:
+                with suppress(sqlite3.Error):
+                    self._write_all(connection)
 
     def revoke(self, serial: str, now: datetime) -> LedgerEntry:
         """Revoke a certificate and return its entry; a second time changes nothing.
@@ -241,24 +247,24 @@ class Ledger:
     def write_unwritten(self) -> None:
         """Write down all that is remembered. Raises StateError as long as that cannot be done."""
         with self._statements() as connection:
+            self._write_all(connection)
+
+    def _remember(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> None:
+        """Remember a stamp, which is set once, and never on a revoked certificate."""
+        if getattr(entry, stamp) is None and entry.revoked_at is None:
+            self._unwritten.setdefault(entry.serial, {})[stamp] = now.replace(microsecond=0)
+
+    def _write_all(self, connection: sqlite3.Connection) -> None:
+        """Write all that is remembered at once, or on a full disk one after the other as far as that goes."""
+        self._failing = True
+        try:
             self._write(connection, tuple(self._unwritten))
-
-    def _note(
-        self, connection: sqlite3.Connection, entries: Iterable[LedgerEntry], stamp: Stamp, now: datetime
-    ) -> None:
-        """Stamp these entries; at once if all before is written: else it would be tried in vain."""
-        at_once = not self._unwritten
-        serials = tuple(each.serial for each in entries if self._remember(each, stamp, now))
-        if at_once and serials:
-            with suppress(sqlite3.Error):
-                self._write(connection, serials)
-
-    def _remember(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> bool:
-        """Remember a stamp; say whether there is one to be set: once, and never on a revoked certificate."""
-        if getattr(entry, stamp) is not None or entry.revoked_at is not None:
-            return False
-        self._unwritten.setdefault(entry.serial, {})[stamp] = now.replace(microsecond=0)
-        return True
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            for serial in tuple(self._unwritten):
+                self._write(connection, (serial,))
+        self._failing = False
 
     def _write(self, connection: sqlite3.Connection, serials: Iterable[str], *, full: bool = False) -> None:
         """Write what is remembered of these, all of it or nothing; on a `full` disk by pages kept for it."""

@@ -259,6 +259,7 @@ def test_what_cannot_be_written_counts_and_is_written_later(ledger: Ledger, stat
             ledger.write_unwritten()
         with pytest.raises(StateError, match="database is locked"):
             ledger.record(new_entry("3a"))
+        ledger.admit((proxy("u2"),), later)
     with Ledger.open(state / "ledger.db") as other:
         assert other.entry("1a") == new_entry("1a")
         ledger.write_unwritten()
