@@ -72,7 +72,7 @@ def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Pro
     """
     place = f"{short_type(rejected.type_url)} {rejected.name}"
     if rejected.unit is not None:
-        key, field = at_fault(view, rejected.unit, behind)
+        key, field = _edited(rejected, behind) or at_fault(view, rejected.unit, behind)
         says = _unit_says(rejected)
         return _problem(view, REJECTED, key, behind, field or place, f"rejected: {rejected.said}", says)
     key = _workload(view, rejected.proxy) if rejected.reason.of_the_moment else None
@@ -123,6 +123,22 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
             return next(found, None), ""
         case _:
             return None, ""
+
+
+def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, str] | None:
+    """Return the target or split by whose edit a match came to be refused that nobody had touched.
+
+    None where the proxy's words quote the match, or its group was edited itself: then that is at fault.
+    """
+    unit, changed = rejected.unit, rejected.changed
+    if not isinstance(unit, HTTPMatch) or any(each.kind == "HTTPRouteGroup" for each in changed):
+        return None
+    texts = (unit.path_regex, *(each.regex for each in unit.headers))
+    if any(text and text in rejected.said for text in texts):
+        return None
+    kinds = ("TrafficTarget", "TrafficSplit")
+    edited = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
+    return next(((key, "") for key in sorted(edited)), None)
 
 
 def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:

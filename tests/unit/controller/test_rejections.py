@@ -1,5 +1,7 @@
 """Rejections in words: held against the one object that is at fault."""
 
+from dataclasses import replace
+
 from catalog.provenance import MadeFrom
 from controller.rejection.rejections import PROBLEMS, Rejections, problem
 from controller.rejection.withholding import Rejected
@@ -9,6 +11,7 @@ from controller.snapshots.translation import translation
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from sidecars.envoy.driver import EnvoyDriver
+from sidecars.reasons import Reason
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate
 from xds.cache import NodeKey
@@ -111,3 +114,54 @@ def test_too_many_are_counted() -> None:
 def test_a_proxy_that_is_gone_has_nothing_behind_it() -> None:
     """Between two waves."""
     assert [each.key for each in Rejections().problems(_serving(), [_rejected()])] == [None]
+
+
+MATCH = build.match("one", "/one")
+
+
+def _unit(said: str, *changed: str) -> str:
+    """Return what is held against a match that was refused after these objects had changed."""
+    serving = _serving(*THINGS[:-1], build.route_group("all", MATCH))
+    keys = frozenset(ObjectKey(kind, Namespace("default"), name) for kind, name in map(str.split, changed))
+    rejected = replace(_rejected("rds-inbound.8080", said), unit=MATCH, changed=keys)
+    behind = (_made_from("HTTPRouteGroup", "all", 5), _made_from("TrafficTarget", "t", 4))
+    found = problem(serving.view, rejected, behind)
+    assert (found.origin.source, found.value) == ("test", f"rejected: {said}")
+    return f"{found.key} {found.field}"
+
+
+def test_a_match_is_held_against_its_group_or_whoever_began_to_use_it() -> None:
+    """What the words quote is at fault, else what was edited; after a restart nobody knows of edits."""
+    group = "HTTPRouteGroup default/all spec.matches[0]"
+    assert _unit("no") == group
+    assert _unit("no", "HTTPRouteGroup all", "TrafficTarget t") == group
+    assert _unit(f"bad regex {MATCH.path_regex}", "TrafficTarget t") == group
+    assert _unit("no", "TrafficTarget t") == "TrafficTarget default/t route rds-inbound.8080"
+    assert _unit("no", "Service shop") == group, "what did not use it is not at fault"
+
+
+def test_a_resource_is_held_against_what_had_changed() -> None:
+    """The case that was seen: a split was edited, and an untouched route group was blamed."""
+    behind = (_made_from("HTTPRouteGroup", "all", 1), _made_from("TrafficSplit", "sp", 9))
+    edited = replace(_rejected(), changed=frozenset({behind[1].key}))
+    assert problem(VIEW, edited, behind).key == behind[1].key
+    assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: by kinds alone"
+
+
+def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None:
+    """Whatever had changed before."""
+    serving = _serving(*THINGS)
+    behind = (_made_from("Service", "shop", 1),)
+    rejected = Rejected(
+        NODE,
+        LISTENER,
+        ResourceName("outbound"),
+        Version("2"),
+        "cannot bind '10.0.0.1:1': Address already in use",
+        replaced=False,
+        reason=Reason.ADDRESS_IN_USE,
+        changed=frozenset({behind[0].key}),
+    )
+    found = problem(serving.view, rejected, behind)
+    assert str(found.key) == "Workload default/buyer"
+    assert found.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"
