@@ -94,6 +94,7 @@ class Program:
         self.files = files
         self.command = (*enter, *COMMAND)
         self.environment: dict[str, str] = {}
+        self.serials: tuple[str, ...] = ()
         self.mesh = files / "mesh"
         self.mesh.mkdir(parents=True)
         workloads = (
@@ -205,6 +206,36 @@ class Program:
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | self.environment
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a program leaves that has issued certificates and served for a while: its files, their serials."""
+
+    files: Path
+    serials: tuple[str, ...]
+
+
+@pytest.fixture(scope="session")
+def used_once(tmp_path_factory: pytest.TempPathFactory) -> Used:
+    """Have a state directory used once, for all tests that begin with one."""
+    files = tmp_path_factory.mktemp("used")
+    program = Program(files / "state", files)
+    try:
+        serials = program.issued(*PROXIES)
+        program.serve().stop()
+    finally:
+        program.end()
+    return Used(files, tuple(serials))
+
+
+@pytest.fixture
+def used(program: Program, used_once: Used) -> Program:
+    """Return the program with a state directory that a server has used, and its proxies' certificates."""
+    for name in ("state", *PROXIES):
+        shutil.copytree(used_once.files / name, program.files / name)
+    program.serials = used_once.serials
+    return program
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import PROXIES, Program
+from tests.feature.state.conftest import Program
 
 ANEW = "then every proxy needs a new certificate"
 Damage = Callable[[Path], None]
@@ -52,13 +52,6 @@ def contents(state: Path) -> dict[str, bytes]:
     }
 
 
-def ran(program: Program) -> list[str]:
-    """Issue certificates, and run a server for a while; return their serials."""
-    serials = program.issued(*PROXIES)
-    program.serve().stop()
-    return serials
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -74,92 +67,89 @@ def ran(program: Program) -> list[str]:
         (without_ca, "the CA in {state}/ca is missing, and ledger {state}/ledger.sqlite knows certificates"),
     ],
 )
-def test_a_loss_is_refused_until_it_is_meant(program: Program, damage: Damage, said: str) -> None:
+def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said: str) -> None:
     """By the server and by both commands, and nothing is made; then one begins anew, once."""
-    first, second, _ = ran(program)
-    damage(program.state)
-    before = contents(program.state)
-    sentence = program.refused()
-    assert sentence.startswith(said.format(state=program.state))
+    first, second, _ = used.serials
+    damage(used.state)
+    before = contents(used.state)
+    sentence = used.refused()
+    assert sentence.startswith(said.format(state=used.state))
     assert sentence.endswith(f"--begin-anew {first}: {ANEW}")
     assert "every proxy would be refused; put " in sentence
-    for status, out, complaint in (program.issue("one", program.files / "x"), program.revoke(second)):
+    for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(second)):
         assert (status, out, complaint) == (1, "", sentence)
-    assert program.refused("--begin-anew", second) == sentence
-    assert contents(program.state) == before
-    server = program.serve("--begin-anew", first)
+    assert used.refused("--begin-anew", second) == sentence
+    assert contents(used.state) == before
+    server = used.serve("--begin-anew", first)
     assert [each["lost"] for each in server.said("begun anew: proxies need new certificates")]
-    assert not program.served(server, "one")
-    program.issued("one")
-    assert program.served(server, "one")
+    assert not used.served(server, "one")
+    used.issued("one")
+    assert used.served(server, "one")
     server.stop()
-    damage(program.state)
-    assert first not in program.refused("--begin-anew", first)
+    damage(used.state)
+    assert first not in used.refused("--begin-anew", first)
 
 
-def test_what_is_put_back_serves_as_before(program: Program) -> None:
+def test_what_is_put_back_serves_as_before(used: Program) -> None:
     """The way out that loses nothing."""
-    ran(program)
-    kept = program.state.with_name("kept")
-    shutil.copytree(program.state, kept)
+    kept = used.state.with_name("kept")
+    shutil.copytree(used.state, kept)
     for damage, name in ((without_ledger, "ledger.sqlite"), (without_ca, "ca")):
-        damage(program.state)
-        program.refused()
+        damage(used.state)
+        used.refused()
         copy = shutil.copytree if (kept / name).is_dir() else shutil.copy2
-        copy(kept / name, program.state / name)
-        server = program.serve()
-        assert program.served(server, "one")
+        copy(kept / name, used.state / name)
+        server = used.serve()
+        assert used.served(server, "one")
         server.stop()
 
 
-def test_the_ledger_of_another_mesh_is_refused(program: Program) -> None:
+def test_the_ledger_of_another_mesh_is_refused(used: Program) -> None:
     """And so is the CA of another one, whole or file by file."""
-    first, *_ = ran(program)
-    other = Program(program.state.with_name("other"), program.files / "others")
+    first, *_ = used.serials
+    other = Program(used.state.with_name("other"), used.files / "others")
     (other_first,) = other.issued("one")
-    state = program.state
+    state = used.state
     shutil.copytree(state, kept := state.with_name("kept"))
     shutil.copy2(other.state / "ledger.sqlite", state / "ledger.sqlite")
-    assert f"it does not know {first}, the first proxy certificate that was issued" in program.refused()
+    assert f"it does not know {first}, the first proxy certificate that was issued" in used.refused()
     shutil.copy2(kept / "ledger.sqlite", state / "ledger.sqlite")
     for name in ("ca.pem", "ca.key"):
         shutil.copy2(other.state / "ca" / name, state / "ca" / name)
     said = f"the CA in {state}/ca is not the one that issued what ledger {state}/ledger.sqlite knows"
-    assert program.refused().startswith(said)
+    assert used.refused().startswith(said)
     (state / "ca" / "first-proxy").unlink()
-    assert program.refused().startswith(said)
+    assert used.refused().startswith(said)
     shutil.copy2(other.state / "ca" / "first-proxy", state / "ca" / "first-proxy")
-    assert f"it does not know {other_first}, the first" in program.refused()
+    assert f"it does not know {other_first}, the first" in used.refused()
 
 
 @pytest.mark.parametrize("damage", [without_ledger, without_either])
 def test_a_directory_of_an_older_program_is_known_by_what_a_server_left(
-    program: Program, damage: Damage
+    used: Program, damage: Damage
 ) -> None:
     """There is no note beside its CA; the certificate that its server has shown says that one has run."""
-    ran(program)
-    (program.state / "ca" / "first-proxy").unlink()
-    damage(program.state)
-    sentence = program.refused()
+    (used.state / "ca" / "first-proxy").unlink()
+    damage(used.state)
+    sentence = used.refused()
     assert "where a server has run" in sentence or "has issued certificates" in sentence
     serial = sentence.partition("--begin-anew ")[2].partition(":")[0]
-    program.serve("--begin-anew", serial).stop()
-    program.serve().stop()
+    used.serve("--begin-anew", serial).stop()
+    used.serve().stop()
 
 
-def test_an_older_directory_is_taken_over(program: Program) -> None:
+def test_an_older_directory_is_taken_over(used: Program) -> None:
     """Without the note, and without the tables that the ledger has besides."""
-    ran(program)
-    (program.state / "ca" / "first-proxy").unlink()
-    connection = sqlite3.connect(program.state / "ledger.sqlite")
+    (used.state / "ca" / "first-proxy").unlink()
+    connection = sqlite3.connect(used.state / "ledger.sqlite")
     connection.executescript("DROP TABLE authority; DROP TABLE spare; PRAGMA journal_mode = WAL")
     connection.close()
-    server = program.serve()
-    assert program.served(server, "one")
+    server = used.serve()
+    assert used.served(server, "one")
     server.stop()
-    assert (program.state / "ca" / "first-proxy").exists()
-    without_ledger(program.state)
-    assert "--begin-anew" in program.refused()
+    assert (used.state / "ca" / "first-proxy").exists()
+    without_ledger(used.state)
+    assert "--begin-anew" in used.refused()
 
 
 def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: Program) -> None:

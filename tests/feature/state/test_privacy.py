@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import PROXIES, Program
+from tests.feature.state.conftest import Program
 
 MEANT = "or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
 SECRETS = [
@@ -17,14 +17,6 @@ SECRETS = [
     "ledger.sqlite-journal",
     "server.lock",
 ]
-
-
-@pytest.fixture
-def used(program: Program) -> Program:
-    """Return the program with a state directory that a server has used."""
-    program.issued(*PROXIES)
-    program.serve().stop()
-    return program
 
 
 def refusals(program: Program) -> set[str]:

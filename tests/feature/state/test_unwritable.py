@@ -22,48 +22,45 @@ def device(tmp_path: Path) -> Iterator[Volume]:
         yield made
 
 
-def test_a_ledger_that_others_lock_keeps_nobody_out(program: Program) -> None:
+def test_a_ledger_that_others_lock_keeps_nobody_out(used: Program) -> None:
     """A first connection is remembered and said, and written when the lock is gone."""
-    program.issued(*PROXIES)
-    server = program.serve()
-    other = sqlite3.connect(program.state / "ledger.sqlite", isolation_level=None)
+    server = used.serve()
+    other = sqlite3.connect(used.state / "ledger.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    assert program.served(server, "one")
+    assert used.served(server, "one")
     server.until(lambda: failing(server) and server.metric("meshwright_ledger_unwritten") == 1)
     assert server.get("/healthz/ready")[1].endswith(f"; {REMEMBERED.format(1)}\n")
     other.execute("ROLLBACK")
     other.close()
-    server.until(lambda: listed(program)["one"] == "claimed admitted")
+    server.until(lambda: listed(used)["one"] == "claimed admitted")
     server.until(lambda: not failing(server))
     assert server.metric("meshwright_ledger_unwritten") == 0
 
 
-def test_a_state_directory_that_goes_while_it_runs_is_said(program: Program) -> None:
+def test_a_state_directory_that_goes_while_it_runs_is_said(used: Program) -> None:
     """What is in memory is served on; the sentence says what to do."""
-    program.issued(*PROXIES)
-    server = program.serve()
-    program.state.rename(program.state.with_name("elsewhere"))
+    server = used.serve()
+    used.state.rename(used.state.with_name("elsewhere"))
     server.until(lambda: failing(server))
     (said,) = server.said(TROUBLE)
     assert said["reason"] == (
-        f"{program.state} is not there any more, or is another than at the start: put it back, and restart"
+        f"{used.state} is not there any more, or is another than at the start: put it back, and restart"
     )
-    assert program.served(server, "one")
+    assert used.served(server, "one")
     assert server.get("/healthz/ready")[0] == 200
 
 
-def test_who_was_here_is_let_in_while_others_lock_even_reading(program: Program) -> None:
+def test_who_was_here_is_let_in_while_others_lock_even_reading(used: Program) -> None:
     """And whoever the server has not seen yet once the lock is gone."""
-    program.issued(*PROXIES)
-    server = program.serve()
-    assert program.served(server, "one")
-    other = sqlite3.connect(program.state / "ledger.sqlite", isolation_level=None)
+    server = used.serve()
+    assert used.served(server, "one")
+    other = sqlite3.connect(used.state / "ledger.sqlite", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
-    assert program.served(server, "one")
-    assert not program.served(server, "two")
+    assert used.served(server, "one")
+    assert not used.served(server, "two")
     other.execute("ROLLBACK")
     other.close()
-    assert program.served(server, "two")
+    assert used.served(server, "two")
 
 
 def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path) -> None:
