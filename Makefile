@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance bench-fanout bench-mesh bench-size bench-storm conformance differential soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance bench-fanout bench-mesh bench-size bench-storm conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know an
 
 soak-streams: setup ## 100 000 cancelled streams, a client that does not read, idle streams that ping
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_streams.py
+
+soak-budgets: setup ## a proxy that asks for as much as it can, and what it costs
+	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_budgets.py
 
 soak-floods: setup ## floods of connections, handshakes, resets and frames, and what they cost
 	MESHWRIGHT_SOAK=long $(BIN)/pytest -s tests/soak/test_floods.py

@@ -48,7 +48,8 @@ def known(
         return "" if next(left, None) is None else reading.refusal(name, type_url, resource)
 
     entry, failure, rejected = issued.get(str(name)), reading.failure(name), reading.rejected(name)
-    return Known(tuple(streams), entry, failure, rejected, refusal, _waits_for(reading.view(), name))
+    waits, unreceived = _waits_for(reading.view(), name), reading.unreceived(name)
+    return Known(tuple(streams), entry, failure, rejected, refusal, waits, unreceived)
 
 
 def _waits_for(view: View | None, name: ProxyName) -> str:

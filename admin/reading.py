@@ -106,6 +106,9 @@ class MeshReading(LoopReading, Protocol):
     ) -> tuple[MadeFrom, ...]:
         """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
 
+    def unreceived(self, name: ProxyName) -> str:
+        """Return which response a proxy may not be able to take, empty if there is none."""
+
     def failure(self, name: ProxyName) -> str:
         """Return why a proxy's group could not be computed, empty where it was."""
 

@@ -19,7 +19,8 @@ class Known:
 
     `failure` is why its group could not be computed, empty where it was. `rejected` is what it has rejected
     and is withheld from it; `refusal` says why it rejected a resource, if that is known. `waits_for` is why
-    its workload gets no traffic yet, empty where it does.
+    its workload gets no traffic yet, empty where it does. `unreceived` is a response that it may not be able
+    to take.
     """
 
     streams: tuple[StreamStatus, ...] = ()
@@ -28,6 +29,7 @@ class Known:
     rejected: tuple[Reference, ...] = ()
     refusal: Refusal = field(default=lambda _, __: "")
     waits_for: str = ""
+    unreceived: str = ""
 
 
 def newest(entries: Iterable[LedgerEntry]) -> Mapping[str, LedgerEntry]:
@@ -48,7 +50,7 @@ def why(standing: ProxyStanding, known: Known, now: datetime) -> str:
         case ProxyState.DISCONNECTED:
             gone = "" if standing.known else ", and its workload is gone"
             ago = f"disconnected {duration(now - standing.since)} ago{gone}"
-            return "; ".join(filter(None, (_refused(known.entry, now), ago, waits)))
+            return "; ".join(filter(None, (_refused(known.entry, now), ago, known.unreceived, waits)))
         case ProxyState.CONNECTED:
             return "; ".join(filter(None, (_connected(standing, known, now), waits)))
 
@@ -101,6 +103,8 @@ def _connected(standing: ProxyStanding, known: Known, now: datetime) -> str:
         return rejected
     if failed:
         return failed
+    if known.unreceived:
+        return known.unreceived
     if waiting := pending(known.streams, now):
         name, seconds = max(waiting.items(), key=lambda each: each[1])
         return f"{name} pending for {duration(timedelta(seconds=seconds))}"

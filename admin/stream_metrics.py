@@ -53,6 +53,12 @@ class StreamMetrics:
     def _traffic(self, r: CollectorRegistry) -> None:
         self._responses = Counter("meshwright_xds_responses", "Responses sent.", ["type"], registry=r)
         self._sent = Counter("meshwright_xds_resources_sent", "Resources in responses.", ["type"], registry=r)
+        self._large = Counter(
+            "meshwright_xds_large_responses",
+            "Responses larger than gRPC's clients take unless told.",
+            ["type"],
+            registry=r,
+        )
         self._bytes = Counter("meshwright_xds_sent_bytes", "Bytes of responses.", ["type"], registry=r)
         self._acks = Counter("meshwright_xds_acks", "Responses acknowledged.", ["type"], registry=r)
         self._nacks = Counter("meshwright_xds_nacks", "Responses rejected.", ["type"], registry=r)
@@ -102,6 +108,10 @@ class StreamMetrics:
         counters.responses.inc()
         counters.resources.inc(resources)
         counters.bytes.inc(size)
+
+    def large(self, type_url: str) -> None:
+        """Count a response that is larger than gRPC's clients take unless they are told."""
+        self._large.labels(short_type(type_url)).inc()
 
     def pushed(self, seconds: float) -> None:
         """Count a response that a change led to, `seconds` after the change's first event."""

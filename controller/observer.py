@@ -14,6 +14,7 @@ from certs.errors import PeerRefused
 from certs.peer import read_peer
 from controller.admission import Admissions
 from controller.ended_connections import EndedConnections
+from controller.large_responses import LargeResponses
 from controller.pushes.history import Delays, PushHistory
 from controller.registry import ProxyRegistry
 from mesh.objects import ObjectKey
@@ -21,7 +22,7 @@ from xds.access import Cause, Ending, Peer
 from xds.budget import Excess
 from xds.cache import NodeKey
 from xds.status import Variant
-from xds.wire import Rejection, Response
+from xds.wire import Node, Rejection, Response
 
 REMEMBERED_CONNECTIONS: Final = 10_000
 """Connections known by their peer's address; a new stream on one that was forgotten counts it again."""
@@ -64,6 +65,7 @@ class MeshObserver:
         self._connections: dict[str, None] = {}
         self._own = 0
         self._ended = EndedConnections()
+        self.large_responses = LargeResponses()
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
@@ -142,6 +144,7 @@ class MeshObserver:
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count and remember it."""
+        self.large_responses.sent(node_key, response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
         self._measure(self._history.sent(node_key, response, size, self._now()))
         if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
@@ -154,8 +157,19 @@ class MeshObserver:
                 bytes=size,
             )
 
+    def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
+        """Count it, and say the first of its type to a proxy: a client that cannot take it says nothing."""
+        self._metrics.large(response.type_url)
+        agent = node.user_agent if node is not None else ""
+        if (first := self.large_responses.sending(node_key, response, size, agent)) is not None:
+            say = _log.warning if first.is_suspect else _log.info
+            kind = short_type(response.type_url)
+            said = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
+            say("large response", **said, **({"hint": first.hint} if first.hint else {}))
+
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
+        self.large_responses.answered(node_key, response)
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
         self._measure(self._history.answered(node_key, response, rejection, self._now()))
         self._loop.answered(node_key, response, rejection, changed)

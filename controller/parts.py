@@ -84,6 +84,7 @@ class Parts:
             self.clock,
             self.settings,
             self.watchdog.moments,
+            self.observer.large_responses,
         )
 
     def retried(self, name: ProxyName) -> tuple[Reference, ...]:

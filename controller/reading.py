@@ -13,6 +13,7 @@ from catalog.view import View
 from certs.issuer import Issuer
 from certs.ledger import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
+from controller.large_responses import LargeResponses
 from controller.pushes.history import PushHistory
 from controller.registry import ProxyRegistry
 from controller.settings import Settings
@@ -50,6 +51,7 @@ class ServerReading:
     clock: Callable[[], datetime]
     told: Settings
     late: Callable[[], tuple[LateMoment, ...]]
+    large: LargeResponses
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return when the event loop was held last."""
@@ -92,6 +94,10 @@ class ServerReading:
     ) -> tuple[MadeFrom, ...]:
         """Return the inputs that a proxy's resource was made from."""
         return self.behind(NodeKey(str(name)), type_url, resource)
+
+    def unreceived(self, name: ProxyName) -> str:
+        """Return which response a proxy may not be able to take."""
+        return "; ".join(str(each) for each in self.large.of(NodeKey(str(name))) if each.is_suspect)
 
     def failure(self, name: ProxyName) -> str:
         """Return why a proxy's group could not be computed."""

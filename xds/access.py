@@ -2,12 +2,15 @@
 
 import enum
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from xds.budget import Excess
 from xds.cache import NodeKey
 from xds.status import Variant
 from xds.wire import Node, Rejection, Response
+
+LARGE: Final = 4 * 1024 * 1024
+"""Bytes of a response that a gRPC client takes, unless it is told to take more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,9 @@ class Observer(Protocol):
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """A response of `size` bytes was handed to the transport."""
 
+    def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
+        """A response of `size` bytes, more than LARGE, is about to be handed to the transport."""
+
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """A response was accepted, or rejected with these words (`xds.channel.blamed`: what it is about).
 
@@ -127,6 +133,9 @@ class Unobserved:
         """Do nothing."""
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """Do nothing."""
+
+    def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
         """Do nothing."""
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from xds.access import Authenticator, Ending, Observer
+from xds.access import LARGE, Authenticator, Ending, Observer
 from xds.budget import Bound, Cost, check, cost
 from xds.cache import Snapshots
 from xds.call import Call, Result, Transport
@@ -238,6 +238,8 @@ class Conversation:
         began = time.thread_time()
         message = self._encoder.encode(self._variant, response, self._call.bill.account)
         self._call.spent(began)
+        if len(message) > LARGE:
+            self._observer.large(self.node_key, self._node, response, len(message))
         await self._call.write(transport, message)
         self._sent_at[response.type_url] = datetime.now(UTC)
         self._observer.sent(self.node_key, response, len(message))

@@ -104,14 +104,21 @@ class Program:
         return {line.split('"')[1]: float(line.rpartition(" ")[2]) for line in lines}
 
     async def attack(
-        self, kind: str, count: int, seconds: float, name: str = "service", port: int = 0
+        self,
+        kind: str,
+        count: int,
+        seconds: float,
+        name: str = "service",
+        port: int = 0,
+        program: Path = ATTACKERS,
     ) -> dict[str, int]:
         """Run an attacker to its end; return what it did. Without `port` it attacks the ADS server."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            str(ATTACKERS),
+            str(program),
             *(kind, str(port or self.port), str(self.folder), name, str(count), str(seconds)),
             stdout=PIPE,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         try:
             out, _ = await asyncio.wait_for(process.communicate(), seconds + SECONDS)

@@ -24,7 +24,7 @@ from xds.cache import NodeKey, SnapshotCache
 from xds.limits import Limits
 from xds.server import SERVICE, AdsServer, TlsIdentity
 from xds.status import Variant
-from xds.wire import Rejection, Response
+from xds.wire import Node, Rejection, Response
 
 DEADLINE = 30.0
 LOCAL = "127.0.0.1"
@@ -87,6 +87,7 @@ class Seen:
     endings: list[tuple[Ending, str]] = field(default_factory=list)
     excesses: list[tuple[Bound, int, int]] = field(default_factory=list)
     sent_bytes: int = 0
+    larges: list[tuple[str, str, int]] = field(default_factory=list)
     ended_connections: list[tuple[Peer, Cause]] = field(default_factory=list)
 
     def ended(self, peer: Peer, cause: Cause) -> None:
@@ -111,6 +112,10 @@ class Seen:
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count the bytes."""
         self.sent_bytes += size
+
+    def large(self, node_key: NodeKey, node: Node | None, response: Response, size: int) -> None:
+        """Remember it."""
+        self.larges.append((response.type_url, node.user_agent if node else "", size))
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Remember the answer."""

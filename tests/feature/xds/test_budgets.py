@@ -19,7 +19,7 @@ from xds.access import Ending, Peer, Refused
 from xds.budget import Bound
 from xds.cache import GroupKey, NodeKey
 from xds.limits import Limits
-from xds.resource import ENDPOINT, encode
+from xds.resource import CLUSTER, ENDPOINT, encode
 from xds.services import CLIENT_STATUS
 from xds.snapshot import Snapshot
 from xds.status import Variant
@@ -45,6 +45,10 @@ def asked_for(served: Any) -> list[list[str]]:
 
 def _is_here(served: Any) -> bool:
     return bool(served.server.calls)
+
+
+def _have_asked(served: Any, streams: int, types: list[str]) -> bool:
+    return asked_for(served) == [types] * streams
 
 
 def _has_asked(served: Any) -> bool:
@@ -122,6 +126,31 @@ async def test_what_a_stream_had_is_there_for_the_next(
         await eventually(lambda: served.server.calls == 0)
 
     assert served.seen.excesses == []
+
+
+async def test_a_sidecar_of_ten_thousand_clusters_may_come_back(
+    serve: Serve, connect: Connect, eventually: Eventually
+) -> None:
+    """With all that it holds, while its old stream has not been found dead; by the default bounds."""
+    served = await serve()
+    names = [f"cluster-{n:05}.namespace.svc.cluster.local|8080|" + "x" * 30 for n in range(10_000)]
+    held = dict.fromkeys(names, "0123456789abcdef")
+    requests = [
+        discovery_pb2.DeltaDiscoveryRequest(
+            type_url=CLUSTER, initial_resource_versions=held, node={"id": "u1", "cluster": "c" * 61_000}
+        ),
+        discovery_pb2.DeltaDiscoveryRequest(
+            type_url=ENDPOINT, resource_names_subscribe=names, initial_resource_versions=held
+        ),
+    ]
+    for number in range(1, 3):
+        client = connect(served.port, Variant.DELTA)
+        for request in requests:
+            await client.send(request)
+        await eventually(partial(_have_asked, served, number, [CLUSTER, ENDPOINT]))
+
+    assert served.seen.excesses == []
+    assert served.seen.endings == []
 
 
 async def test_names_that_are_dropped_are_there_again(serve: Serve, connect: Connect) -> None:

@@ -6,6 +6,7 @@ The methods are the server's own handlers, so that one that is added later is tr
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import grpc
@@ -106,10 +107,21 @@ async def test_without_a_certificate_nothing_is_called(serve: Serve, connect: Co
     """The handshake fails before any method is reached."""
     keeper = Doorkeeper()
     client = connect((await serve(keeper)).port, certificate=False)
-    asked = keeper.asked
 
     assert await code(await begin(client.channel, method)) is grpc.StatusCode.UNAVAILABLE
-    assert keeper.asked == asked
+    assert keeper.asked == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_with_a_certificate_of_others_nothing_is_called(
+    serve: Serve, connect: Connect, another_pki: Any, pki: Any, method: str
+) -> None:
+    """Of an authority that is not the mesh's: the handshake fails as well."""
+    keeper = Doorkeeper()
+    client = connect((await serve(keeper)).port, as_pki=replace(another_pki, roots=pki.roots))
+
+    assert await code(await begin(client.channel, method)) is grpc.StatusCode.UNAVAILABLE
+    assert keeper.asked == 0
 
 
 @pytest.mark.parametrize("method", METHODS)

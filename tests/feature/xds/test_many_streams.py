@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import grpc
 import grpc.aio
 import pytest
 
@@ -124,3 +125,28 @@ async def test_s15_a_response_of_more_than_four_megabytes_arrives(serve: Serve, 
     response = await client.response()
     assert len(response.resources) == 1500
     assert response.ByteSize() > 4 * 1024 * 1024
+    assert served.seen.larges == [(ENDPOINT, "", response.ByteSize())]
+
+
+async def test_s15_a_client_that_cannot_take_a_large_response_is_told_of(
+    serve: Serve, connect: Connect
+) -> None:
+    """With gRPC's own default it ends its stream and says nothing; we know what program it is."""
+    served = await serve(limits=Limits(request_bytes=8 * 1024 * 1024))
+    many = [endpoints(f"{n:04}" + "x" * 3000) for n in range(1500)]
+    publish(served.cache, *many)
+    client = connect(served.port)
+    await client.send(
+        discovery_pb2.DiscoveryRequest(
+            type_url=ENDPOINT,
+            resource_names=[resource.name for resource in many],
+            node={"id": "n", "user_agent_name": "gRPC Go", "user_agent_version": "1.70.0"},
+        )
+    )
+
+    async with asyncio.timeout(60):
+        with pytest.raises(grpc.aio.AioRpcError) as failed:
+            await client.call.read()
+    assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert [(kind, agent) for kind, agent, _ in served.seen.larges] == [(ENDPOINT, "gRPC Go 1.70.0")]
+    assert served.seen.excesses == []

@@ -82,6 +82,7 @@ class FakeReading:
     the_pushes: tuple[Push, ...] = ()
     the_replaced: tuple[Resource, ...] = ()
     the_failure: str = ""
+    the_unreceived: str = ""
     the_trust_bundle: bytes = b""
     the_rejected: tuple[Reference, ...] = ()
     the_refusals: Mapping[tuple[ProxyName, TypeUrl, ResourceName], str] = field(default_factory=dict)
@@ -126,6 +127,10 @@ class FakeReading:
         """Answer one TrafficTarget for every resource of the one proxy."""
         key = ObjectKey("TrafficTarget", Namespace("shop"), "buyers")
         return (MadeFrom(key, Origin("mesh.yaml", 5, 31)),) if name == NAME else ()
+
+    def unreceived(self, name: ProxyName) -> str:
+        """Answer as told, for the one proxy."""
+        return self.the_unreceived if name == NAME else ""
 
     def failure(self, name: ProxyName) -> str:
         """Answer as told."""

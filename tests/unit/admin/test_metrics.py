@@ -122,6 +122,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.stream_refused("revoked")
         metrics.connection_ended("idle-too-long")
         metrics.exceeded("names")
+        metrics.large(CLUSTER)
         metrics.sent(CLUSTER, number, number)
         metrics.acked(f"type.googleapis.com/thing.of.proxy.Number{number}")
         metrics.nacked(f"type.googleapis.com/thing.of.proxy.Number{number}")

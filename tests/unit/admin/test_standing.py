@@ -51,6 +51,9 @@ def test_a_proxy_that_went(entry: LedgerEntry, now: datetime) -> None:
     assert why(standing, revoked, now) == "certificate revoked; disconnected 5 min ago"
     gone = replace(standing, known=False)
     assert why(gone, Known(entry=entry), now) == "disconnected 5 min ago, and its workload is gone"
+    assert why(standing, Known(entry=entry, unreceived="too large"), now) == (
+        "disconnected 5 min ago; too large"
+    )
 
 
 def test_a_proxy_that_is_here_and_cannot_be_served(stream_of: StreamOf, now: datetime) -> None:
@@ -92,6 +95,7 @@ def test_a_proxy_that_is_served_and_not_in_step(stream_of: StreamOf, now: dateti
     later = now + timedelta(seconds=3)
     assert why(standing, Known(waiting), later) == "cluster pending for 3 s"
     assert why(standing, Known(waiting, failure="x"), later) == "group failed: x"
+    assert why(standing, Known(waiting, unreceived="too large"), later) == "too large"
     asked = replace(stream_of(1, (SyncState.ASKED, None)), variant=Variant.SOTW)
     assert why(standing, Known((asked,)), now) == "asked for clusters that are not there"
 

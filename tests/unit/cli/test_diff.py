@@ -64,6 +64,11 @@ class Served:
         del name
         return ""
 
+    def unreceived(self, name: ProxyName) -> str:
+        """Say that a proxy can take everything."""
+        del name
+        return ""
+
     def rejected(self, name: ProxyName) -> tuple[object, ...]:
         """Say that a proxy has rejected nothing."""
         del name

@@ -3,6 +3,7 @@
 import contextlib
 from datetime import UTC, datetime
 
+import pytest
 from structlog.testing import capture_logs
 
 from admin.metrics import Metrics
@@ -13,10 +14,11 @@ from controller.pushes.history import PushHistory
 from controller.registry import ProxyRegistry
 from mesh.objects import ObjectKey
 from xds.access import Cause, Ending, Peer
+from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
 from xds.resource import CLUSTER, LISTENER, Version
 from xds.status import Variant
-from xds.wire import Nonce, Rejection, Response
+from xds.wire import Node, Nonce, Rejection, Response
 
 NODE = NodeKey("a.store.shop")
 PEER = Peer(None, "ipv4:1.2.3.4:5")
@@ -55,6 +57,59 @@ def test_streams_are_counted_as_they_open_and_close() -> None:
     assert observer.streams == {"delta": 0, "sotw": 0}
     assert registry.counts()["disconnected"] == 1
     assert b'meshwright_xds_streams_opened_total{protocol="delta"} 1.0' in metrics.text()
+
+
+def test_what_was_too_much_is_counted_and_said_with_value_and_limit() -> None:
+    """By bound; who it was, if that is known by then."""
+    observer, _, metrics = _observer()
+    with capture_logs() as said:
+        observer.exceeded(NODE, PEER, Excess(Bound.NAMES, 11, 10))
+        observer.exceeded(None, PEER, Excess(Bound.STREAMS, 9, 8))
+
+    line = {"event": "client over its budget", "log_level": "warning", "peer": "ipv4:1.2.3.4:5"}
+    assert said == [
+        {**line, "proxy": NODE, "bound": "names", "value": 11, "limit": 10},
+        {**line, "proxy": None, "bound": "streams", "value": 9, "limit": 8},
+    ]
+    assert b'meshwright_xds_budget_exceeded_total{bound="names"} 1.0' in metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("agent", "level", "suspect", "hinted"),
+    [
+        ("gRPC Go 1.70.0", "warning", True, True),
+        ("envoy 1.40.0", "info", False, False),
+        ("", "warning", True, False),
+    ],
+)
+def test_a_large_response_is_said_once_until_it_is_answered(
+    agent: str, level: str, suspect: bool, hinted: bool
+) -> None:
+    """By proxy and type: a client that cannot take it comes back, and again it would be said."""
+    observer, _, metrics = _observer()
+    node, size = Node("a", user_agent=agent), 5_000_000
+    responses = [Response(CLUSTER, Version("1"), Nonce(str(n))) for n in range(3)]
+    with capture_logs() as said:
+        for response in responses:
+            observer.large(NODE, node, response, size)
+            observer.sent(NODE, response, size)
+        observer.large(NODE, node, Response(LISTENER, Version("1"), Nonce("9")), size)
+
+    large = [each for each in said if each["event"] == "large response"]
+    assert [(each["log_level"], each["type"], each["bytes"]) for each in large] == [
+        (level, "cluster", size),
+        (level, "listener", size),
+    ]
+    assert [("max_receive_message_length" in each.get("hint", "")) for each in large] == [hinted] * 2
+    assert b'meshwright_xds_large_responses_total{type="cluster"} 3.0' in metrics.text()
+    suspects = [each.type_url for each in observer.large_responses.of(NODE) if each.is_suspect]
+    assert suspects == ([CLUSTER, LISTENER] if suspect else [])
+    observer.answered(NODE, responses[0], None)
+    assert [each.type_url for each in observer.large_responses.of(NODE)] == [CLUSTER, LISTENER]
+    observer.answered(NODE, responses[2], None)
+    assert [each.type_url for each in observer.large_responses.of(NODE)] == [LISTENER]
+    observer.sent(NODE, Response(LISTENER, Version("2"), Nonce("10")), 100)
+    assert observer.large_responses.of(NODE) == ()
 
 
 def test_refusals_are_counted_by_reason_whenever_they_come() -> None:

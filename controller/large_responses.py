@@ -1,0 +1,83 @@
+"""Responses larger than a gRPC client takes unless it is told to: such a client fails, and says nothing.
+
+Listeners and clusters in state of the world are one message each, however many there are. An Envoy takes any
+size, but not where it uses Google's gRPC; gRPC's own clients take LARGE bytes.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from admin.labels import short_type
+from xds.access import LARGE
+from xds.cache import NodeKey
+from xds.resource import TypeUrl
+from xds.wire import Nonce, Response
+
+REMEMBERED: Final = 10_000
+"""Proxies' types remembered; beyond that the oldest are forgotten, and said again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """The last large response of one type to one proxy: to what program, and whether it was answered."""
+
+    type_url: TypeUrl
+    size: int
+    user_agent: str
+    nonce: Nonce
+    answered: bool = False
+
+    @property
+    def hint(self) -> str:
+        """Return what may help; empty for a client that takes any size."""
+        if not self.user_agent.startswith("gRPC"):
+            return ""
+        return (
+            f"gRPC's clients take {LARGE} bytes unless grpc.max_receive_message_length says otherwise;"
+            " where that cannot be set for xDS, as in gRPC for Go, have the client need less"
+        )
+
+    @property
+    def is_suspect(self) -> bool:
+        """Say whether the client may never have taken it: an Envoy that is there has, or is at it."""
+        return not self.answered and not self.user_agent.startswith("envoy")
+
+    def __str__(self) -> str:
+        said = f"{short_type(self.type_url)} response of {self.size} bytes not answered"
+        return f"{said} ({self.hint})" if self.hint else said
+
+
+class LargeResponses:
+    """What is known of large responses, by proxy and type."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[NodeKey, TypeUrl], Large] = {}
+
+    def sending(self, node: NodeKey, response: Response, size: int, user_agent: str) -> Large | None:
+        """Note one that goes out; return it if it is the first of its type to this proxy."""
+        key = node, response.type_url
+        first = key not in self._found
+        if first and len(self._found) >= REMEMBERED:
+            del self._found[next(iter(self._found))]
+        found = self._found[key] = Large(response.type_url, size, user_agent, response.nonce)
+        return found if first else None
+
+    def sent(self, node: NodeKey, response: Response, size: int) -> None:
+        """Note any response that went out: a smaller one takes the place of the large one."""
+        if size <= LARGE and self._found:
+            self._settle(node, response.type_url)
+
+    def answered(self, node: NodeKey, response: Response) -> None:
+        """Note an answer: who accepts or rejects a response has taken it."""
+        found = self._found.get((node, response.type_url)) if self._found else None
+        if found is not None and found.nonce == response.nonce:
+            self._settle(node, response.type_url)
+
+    def of(self, node: NodeKey) -> tuple[Large, ...]:
+        """Return the last large responses to a proxy that it has not answered, by type."""
+        found = (each for (key, _), each in self._found.items() if key == node and not each.answered)
+        return tuple(sorted(found, key=lambda each: each.type_url))
+
+    def _settle(self, node: NodeKey, type_url: TypeUrl) -> None:
+        if (found := self._found.get((node, type_url))) is not None:
+            self._found[node, type_url] = replace(found, answered=True)

@@ -1,0 +1,108 @@
+"""A proxy that asks for as much as it can, on the real program: what it costs, and those who are honest.
+
+The short form is what `make test` runs; MESHWRIGHT_SOAK=long is the whole (`make soak-budgets`). The bounds
+on connections (test_floods.py) are lifted, which would keep most of it away. Memory and delays are printed;
+what is asserted is memory afterwards, that nobody honest loses a stream, and that bounds are said.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.soak.program import Honest, program
+from tests.soak.requesters import Attacks
+
+LONG: Final = os.environ.get("MESHWRIGHT_SOAK") == "long"
+SECONDS: Final = 20.0 if LONG else 3.0
+MB: Final = 1024 * 1024
+GROWTH: Final = 50 * MB
+"""What whatever one proxy sends may leave behind."""
+STREAMS: Final = {"health": 100}
+"""Streams at once, where it is not 8."""
+REQUESTERS: Final = Path(__file__).with_name("requesters.py")
+OPEN: Final = {
+    "received_bytes_per_second": 2**30,
+    "calls_at_once": 1_000_000,
+    "calls_per_second": 1_000_000,
+}
+"""Settings without bounds on connections."""
+UNBOUNDED: Final = {
+    **OPEN,
+    "streams_per_certificate": 1000,
+    "types_per_certificate": 10_000,
+    "names_per_certificate": 10_000_000,
+    "bytes_per_certificate": 2**34,
+    "loop_share": 1,
+    "loop_burst_seconds": 60,
+}
+"""Settings without a budget either."""
+KINDS: Final = sorted(Attacks("").kinds)
+SHORT: Final = ("churn", "client-status", "health", "large", "large-sotw", "names")
+
+
+@pytest.fixture
+async def ends() -> AsyncIterator[AsyncExitStack]:
+    """End what a test started."""
+    async with AsyncExitStack() as stack:
+        yield stack
+
+
+async def attacked(
+    folder: Path, ends: AsyncExitStack, kind: str, settings: Mapping[str, object], seconds: float = SECONDS
+) -> tuple[int, set[str]]:
+    """Attack a program; return by how much it has grown, and which bounds it says were met."""
+    served = await ends.enter_async_context(program(folder, (1024, 4096), **settings))
+    honest = await Honest.begin(served, ends)
+    before, highest = served.resident, 0
+    sys.stderr.write(f"\n{kind}: before: {before / MB:.0f} MB, {honest.take()}")
+    work = served.attack(kind, STREAMS.get(kind, 8), seconds, "bad", program=REQUESTERS)
+    attacking = asyncio.create_task(work, name=kind)
+    while not attacking.done():
+        assert await served.get("/healthz/live") == (200, "alive\n")
+        honest.check()
+        highest = max(highest, served.resident)
+        await asyncio.sleep(0.05)
+    did = await attacking
+    delays = honest.take()
+    await honest.served()
+    grown = served.resident - before
+    sys.stderr.write(
+        f"\n{kind}: at most {(highest - before) / MB:+.0f} MB, then {grown / MB:+.0f} MB, {delays}; {did}"
+    )
+    return grown, {each["bound"] for each in served.said("client over its budget")}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("kind", KINDS if LONG else SHORT)
+async def test_one_proxy_costs_little_whatever_it_sends(
+    tmp_path: Path, ends: AsyncExitStack, kind: str
+) -> None:
+    """Memory stays, everybody else is served, and what was too much is said by its bound."""
+    grown, bounds = await attacked(tmp_path, ends, kind, OPEN)
+
+    assert grown < GROWTH
+    expected = {
+        "too-large": set(),
+        "small": set(),
+        "health": {"streams"},
+        "tiny": {"names", "bytes"},
+        "types": {"field-bytes", "bytes"},
+        "client-status": set(),
+    }
+    assert bounds <= expected.get(kind, {"bytes", "names", "types"})
+    assert bool(bounds) == bool(expected.get(kind, {"bytes"}))
+
+
+@pytest.mark.timeout(120)
+async def test_without_a_budget_it_is_seen(tmp_path: Path, ends: AsyncExitStack) -> None:
+    """The negative control: what a client says that it holds grows a program with large bounds far beyond."""
+    grown, bounds = await attacked(tmp_path, ends, "held", UNBOUNDED, 10.0)
+
+    assert grown > 2 * GROWTH
+    assert bounds == set()
