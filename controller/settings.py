@@ -150,11 +150,11 @@ class Settings(BaseSettings):
     """Calls of every kind at once: discovery, client status, health."""
     types_per_certificate: Annotated[int, Field(ge=5, le=10_000)] = 64
     names_per_certificate: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
-    bytes_per_certificate: Annotated[int, Field(ge=2**20, le=2**34)] = 16 * 1024 * 1024
+    bytes_per_certificate: Annotated[int, Field(ge=2**20, le=2**34)] = 20 * 1024 * 1024
     """What is kept of what a proxy sends, on all its streams: names, versions, its node."""
     loop_share: Annotated[float, Field(gt=0, le=1)] = 0.2
     """The part of the event loop's time that one proxy's requests may take in the long run."""
-    loop_burst_seconds: Annotated[float, Field(gt=0, le=60)] = 0.1
+    loop_burst_seconds: Annotated[float, Field(gt=0, le=60)] = 0.05
     """How much of it may be taken at once, after a rest."""
     max_streams: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
     streams_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 1000.0

@@ -104,13 +104,13 @@ class Conversation:
                 self._call.bill.charge(bytes, Cost(bytes=len(message)))
             await self._call.rest()
             long = await self._read_in_pieces(message) if len(message) > WHOLE else None
+            self._call.bill.release(bytes)
             began = time.thread_time()
             if responses := self._take(long or self._decoder.read(self._variant, message)):
                 self._outbox.extend(responses)
                 self._work.set()
             self._watch_gate()
             self._call.spent(began)
-            self._call.bill.release(bytes)
             del message, long, responses  # they may be megabytes, and the next may be far off
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room = asyncio.Event()

@@ -32,9 +32,9 @@ class Limits:
     streams_per_certificate: int | None = 8
     types_per_certificate: int | None = 64
     names_per_certificate: int | None = 100_000
-    bytes_per_certificate: int | None = 16 * 1024 * 1024
+    bytes_per_certificate: int | None = 20 * 1024 * 1024
     loop_share: float | None = 0.2
-    loop_burst_seconds: float = 0.1
+    loop_burst_seconds: float = 0.05
     streams_per_second: float | None = 1000.0
     admission_seconds: float = 10.0
     unsent_responses: int = 8

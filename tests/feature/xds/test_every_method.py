@@ -149,7 +149,7 @@ async def test_s9_every_call_counts(
     await eventually(lambda: served.server.calls == 3)
 
     for other in METHODS:
-        assert await code(await begin(channel, other)) is grpc.StatusCode.RESOURCE_EXHAUSTED, other
+        assert await code(channel.stream_stream(other)()) is grpc.StatusCode.RESOURCE_EXHAUSTED, other
     assert served.seen.excesses == [(Bound.STREAMS, 4, 3)] * len(METHODS)
     assert served.seen.refusals == [Ending.TOO_MANY] * len(METHODS)
     calls[0].cancel()

@@ -40,7 +40,7 @@ def test_the_collector_is_as_it_was_in_the_end() -> None:
 
 
 def test_glibc_gives_back_what_is_free_again() -> None:
-    """Large blocks freed beside small ones that stay: who was told is smaller than who was not."""
+    """Large blocks freed beside small ones that stay: told, a process is smaller than one that was not."""
     program = """
 import sys
 from controller.memory import returning
