@@ -28,7 +28,7 @@ from controller.driving import Running, driving
 from controller.errors import StartupError
 from controller.gauges import Gauging, withheld_counts
 from controller.listening import Sockets, bound
-from controller.memory import built_to_stay, estimated, tended, tending
+from controller.memory import built_to_stay, estimated, tended, tending, trimming
 from controller.parts import Parts, join
 from controller.probing import probing
 from controller.proxies import LEDGER_FILE
@@ -212,6 +212,7 @@ class _Server:
         yield "state directory", parts.room.watching()
         yield "measurements", self._measure()
         yield "memory", tending(self._held)
+        yield "free memory", trimming()
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
         yield "driver probes", probing(asked, self._are_unwell, parts.observer.own_connection)
 

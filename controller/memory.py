@@ -42,6 +42,9 @@ STAYED_SECONDS: Final = 0.003
 THOROUGH_SECONDS: Final = 600.0
 """How often it is looked whether so much is frozen that all must be looked through."""
 
+TRIM_SECONDS: Final = 15.0
+"""How often what is free in the midst of the heaps is given back."""
+
 _ARENA_MAX: Final = (-8, 2)
 _MMAP_THRESHOLD: Final = (-3, 1024 * 1024)
 """glibc's mallopt(3): which setting, and its value."""
@@ -85,6 +88,18 @@ def returning() -> bool:
     if mallopt is None:
         return False
     return all(mallopt(*each) for each in (_ARENA_MAX, _MMAP_THRESHOLD))
+
+
+async def trimming() -> None:
+    """Have glibc give back the free pages in the midst of its heaps from time to time, until cancelled.
+
+    It does so by itself only at their ends. It takes a millisecond or two, and not the event loop's.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    while True:
+        await asyncio.sleep(TRIM_SECONDS)
+        if trim is not None:
+            await asyncio.to_thread(trim, 0)
 
 
 @contextlib.contextmanager

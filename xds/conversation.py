@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Final
 
 from xds.access import LARGE, Authenticator, Ending, Observer
 from xds.budget import Bound, Cost, check, cost
@@ -26,6 +27,9 @@ from xds.status import StreamStatus, Variant, type_status
 from xds.stream import AdsStream, DeltaStream
 from xds.waking import Waking
 from xds.wire import DeltaRequest, Node, Request, Response, WireError
+
+IN_HAND: Final = 2
+"""A request in hand is in memory twice: gRPC has had it, and Python has it."""
 
 
 class Conversation:
@@ -101,34 +105,41 @@ class Conversation:
     async def _read(self, transport: Transport) -> Result:
         while (message := await transport.read()) is not None:
             if len(message) > WHOLE:
-                self._call.bill.charge(bytes, Cost(bytes=len(message)))
-            await self._call.rest()
-            long = await self._read_in_pieces(message) if len(message) > WHOLE else None
-            self._call.bill.release(bytes)
-            began = time.thread_time()
-            if responses := self._take(long or self._decoder.read(self._variant, message)):
-                self._outbox.extend(responses)
-                self._work.set()
-            self._watch_gate()
-            self._call.spent(began)
-            del message, long, responses  # they may be megabytes, and the next may be far off
+                await self._answer_long(message)
+            else:
+                await self._call.rest()
+                began = time.thread_time()
+                self._answer(self._decoder.read(self._variant, message), began)
+            del message  # it may be megabytes, and the next may be far off
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room = asyncio.Event()
                 await self._room.wait()
         return Ending.CLIENT, ""
 
-    async def _read_in_pieces(self, message: bytes) -> AnyRequest:
-        """Read a long request, and let others have their turn meanwhile."""
-        found: list[AnyRequest] = []
-        began = time.thread_time()
-        for piece in pieces(message, self._variant, self._limits):
-            found.append(READ[self._variant](piece))
-            self._call.spent(began)
-            await self._call.pause()
+    async def _answer_long(self, message: bytes) -> None:
+        """Take a long request, one of the client's at a time; it costs as long as it is in hand."""
+        bill = self._call.bill
+        bill.charge(bytes, Cost(bytes=IN_HAND * len(message)))
+        async with bill.account.long:
+            await self._call.rest()
+            found: list[AnyRequest] = []
             began = time.thread_time()
-        request = joined(found)
+            for piece in pieces(message, self._variant, self._limits):
+                found.append(READ[self._variant](piece))
+                self._call.spent(began)
+                await self._call.pause()
+                began = time.thread_time()
+            request = joined(found)
+            bill.release(bytes)
+            self._answer(request, began)
+
+    def _answer(self, request: AnyRequest, began: float) -> None:
+        """Take a request, and charge for the time since `began` (time.thread_time)."""
+        if responses := self._take(request):
+            self._outbox.extend(responses)
+            self._work.set()
+        self._watch_gate()
         self._call.spent(began)
-        return request
 
     def _take(self, request: AnyRequest) -> list[Response]:
         request = self._looked_at(request)
