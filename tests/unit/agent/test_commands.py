@@ -47,6 +47,7 @@ def test_a_run_directory_that_others_can_write_to_ends_the_agent(tmp_path: Path)
     """They could put another bootstrap there."""
     run = tmp_path / "run"
     run.mkdir()
+    (run / "bootstrap.json").write_text("{}")
     run.chmod(0o775)
     arguments = ("--run", str(run), "--status", "127.0.0.1:0", "--log-level", "error")
     done = CliRunner().invoke(
