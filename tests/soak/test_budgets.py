@@ -26,6 +26,8 @@ SECONDS: Final = 20.0 if LONG else 3.0
 MB: Final = 1024 * 1024
 GROWTH: Final = 50 * MB
 """What whatever one proxy sends may leave behind."""
+SLACK: Final = 0 if LONG else 25 * MB
+"""In the short form, beside other tests, for what the allocator has not given back yet."""
 STREAMS: Final = {"health": 100}
 """Streams at once, where it is not 8."""
 REQUESTERS: Final = Path(__file__).with_name("requesters.py")
@@ -91,7 +93,7 @@ async def test_one_proxy_costs_little_whatever_it_sends(
     """Memory stays, everybody else is served, and what was too much is said by its bound."""
     _, grown, bounds = await attacked(tmp_path, ends, kind, OPEN)
 
-    assert grown < GROWTH
+    assert grown < GROWTH + SLACK
     expected = {
         "too-large": set(),
         "small": set(),
