@@ -174,7 +174,7 @@ class Settings(BaseSettings):
     calls_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 10.0
     """How fast calls that were begun are forgotten."""
     received_bytes_per_second: Annotated[float, Field(ge=1024, le=2**30)] = 1024 * 1024
-    """What a connection may send for long; beyond it, and twice `request_bytes` at once, it ends."""
+    """What a connection may send for long; beyond it, and eight `request_bytes` at once, it ends."""
     stream_age_seconds: Seconds = 1800.0
     """A stream ends in order after so long, ten percent more or less; its proxy comes back."""
     write_seconds: Seconds = 20.0

@@ -12,6 +12,8 @@ from typing import Final
 from xds.access import Cause, Peer
 from xds.limits import Limits
 
+BURST: Final = 8
+"""So many of the largest requests may come at once: a sidecar answers each push with all its names."""
 SILENT_PART: Final = 4
 """Of the idle connections one in so many may be one on which nothing was ever received."""
 
@@ -132,8 +134,8 @@ class Connections:
         use = self._uses.get(socket.address)
         known = self._known.get(socket.number)
         if known is None:
-            rate = self._limits.received_bytes_per_second
-            known = _Known(socket, Bucket(rate, 2 * self._limits.request_bytes, at=now), now - socket.quiet)
+            rate, size = self._limits.received_bytes_per_second, BURST * self._limits.request_bytes
+            known = _Known(socket, Bucket(rate, size, at=now), now - socket.quiet)
             new = socket.received
         else:
             new = socket.received - known.socket.received

@@ -15,7 +15,7 @@ class Limits:
     `connections` is never more than the process has descriptors for. A connection that carries no call is
     idle: the oldest end beyond `idle_connections`, those in their handshake included, and beyond a fourth of
     that of those that never sent a byte. The calls of one certificate may come to `calls_at_once`, less what
-    leaks away at `calls_per_second`; the bytes that a connection receives to twice `request_bytes`, less what
+    leaks away at `calls_per_second`; the bytes that a connection receives to eight `request_bytes`, less what
     leaks away at `received_bytes_per_second`, and to `idle_bytes` while it is idle.
 
     What is *per certificate* is one budget for all its calls, of every service. `bytes_per_certificate` is

@@ -90,12 +90,12 @@ def test_what_an_idle_one_sends_is_bounded() -> None:
 
 
 def test_what_any_one_sends_is_bounded_in_time() -> None:
-    """Twice the largest request at once, and so much a second."""
+    """Eight of the largest requests at once, and so much a second."""
     connections = Connections(LIMITS, 9)
     connections.begun(0.0, ONE, _peer(1))
-    assert _ended(connections, 10.0, _socket(1, 2000)) == {}
-    assert _ended(connections, 11.0, _socket(1, 2100)) == {}
-    assert _ended(connections, 12.0, _socket(1, 2201)) == {1: Cause.BYTES}
+    assert _ended(connections, 10.0, _socket(1, 8000)) == {}
+    assert _ended(connections, 11.0, _socket(1, 8100)) == {}
+    assert _ended(connections, 12.0, _socket(1, 8201)) == {1: Cause.BYTES}
 
 
 def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
