@@ -1,6 +1,7 @@
 """A shop and its customer in a live mesh, and agents for their workloads."""
 
 import asyncio
+import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -70,10 +71,12 @@ class Agent:
 
     @property
     def events(self) -> list[dict[str, object]]:
-        """Return the agent's own log lines, as far as they are complete; Envoy's stand among them."""
-        lines = (self.folder / "agent.log").read_text().splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-        return [each for each in found if "event" in each]
+        """Return the agent's own log lines, as far as they are whole; Envoy's stand among or within them."""
+        found = []
+        for line in (self.folder / "agent.log").read_text().splitlines():
+            with contextlib.suppress(json.JSONDecodeError):
+                found.append(json.loads(line))
+        return [each for each in found if isinstance(each, dict) and "event" in each]
 
     def started(self) -> list[int]:
         """Return the process ids of all Envoys so far."""
