@@ -71,16 +71,16 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 self._observed(ended.peer, ended.cause)
 
     def _counted(self, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
-        """Return the same as a handler of streams: one request is read only after the call was counted."""
+        """Return the same, counted; every method is served as a stream of bytes (see AdsServer)."""
 
         async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
             async with self._call(context):
                 if handler is None:
                     await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
-                await _run(handler, requests, context)
+                else:
+                    await handler.stream_stream(requests, context)
 
-        codec = (handler.request_deserializer, handler.response_serializer) if handler else (None, None)
-        return grpc.stream_stream_rpc_method_handler(handle, *codec)
+        return grpc.stream_stream_rpc_method_handler(handle)
 
     @contextlib.asynccontextmanager
     async def _call(self, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
@@ -94,19 +94,6 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
             yield
         finally:
             self._connections.finished(time.monotonic(), client)
-
-
-async def _run(handler: grpc.RpcMethodHandler, requests: object, context: grpc.aio.ServicerContext) -> None:
-    if handler.request_streaming:
-        await handler.stream_stream(requests, context)
-        return
-    request = await context.read()
-    if request is grpc.aio.EOF:
-        await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "there is no request")
-    if handler.response_streaming:
-        await handler.unary_stream(request, context)
-    else:
-        await context.write(await handler.unary_unary(request, context))
 
 
 def _ended(sockets: AcceptedSockets, verdicts: Sequence[Verdict]) -> list[Verdict]:
