@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from catalog.index import VIRTUAL
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.names import IpAddress
 from mesh.service import ServiceKey
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from catalog.settings import EndpointAdmission
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ProxyName
 from mesh.workload import Endpoint
 

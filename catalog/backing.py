@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from catalog.index import sliced_services, telling_label
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress
 from mesh.service import Service, ServiceKey

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from catalog.proxy import OutboundService, SocketAddress
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.service import ServiceKey
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from catalog.ports import served
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.names import IpAddress, Port
 from mesh.service import Service
 from mesh.workload import Explicit, Workload, WorkloadKey

@@ -11,7 +11,7 @@ from catalog.admission import takes_traffic
 from catalog.outbound import allowed_endpoints, answering
 from catalog.proxy import Destination, DestinationEndpoint, OutboundService
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.service import ServiceKey, ServicePort
 

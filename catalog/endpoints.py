@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from catalog.ports import target_number
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ProxyName
 from mesh.names import IpAddress, Namespace, Port
 from mesh.objects import EndpointSlice

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 
 

@@ -15,7 +15,7 @@ from catalog.proxy import (
     SocketAddress,
 )
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port
 from mesh.service import EscapedSlashes, Protocol, Service

@@ -8,9 +8,9 @@ from catalog.endpoints import endpoints
 from catalog.lookups import Grouped
 from catalog.proxy import SocketAddress
 from catalog.view import View
-from incremental.derived import derived
-from incremental.firewall import Firewall
-from incremental.index import DerivedIndex, Index
+from engine.derived import derived
+from engine.firewall import Firewall
+from engine.index import DerivedIndex, Index
 from mesh.identity import ServiceIdentity
 from mesh.names import ServiceAccountName, ServiceName
 from mesh.objects import ObjectKey

@@ -11,7 +11,7 @@ from catalog.lint_templates import ports_to_come
 from catalog.ports import served
 from catalog.saying import say
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.objects import ObjectKey, Problem, Severity

@@ -6,7 +6,7 @@ from typing import Final
 from catalog.codes import Code
 from catalog.lint import Lint
 from catalog.saying import say
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.service import Egress, ServiceKey, ServicePattern
 

@@ -14,7 +14,7 @@ from catalog.lint_effect import ports_called
 from catalog.lint_templates import ports_to_come
 from catalog.saying import say
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.objects import ObjectKey, Problem, Severity

@@ -7,7 +7,7 @@ from catalog.endpoints import endpoints
 from catalog.index import telling_label
 from catalog.lint import Lint
 from catalog.ports import served, target_number
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.service import Protocol, Service, ServiceKey, ServicePort

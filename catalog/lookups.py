@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from incremental.index import Entries
-from incremental.table import Table
+from engine.index import Entries
+from engine.table import Table
 
 E = TypeVar("E", bound=Hashable)
 K = TypeVar("K")

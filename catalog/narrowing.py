@@ -7,7 +7,7 @@ among it, comes along.
 
 from catalog.groups import GroupKey
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.names import Namespace
 from mesh.service import Egress, ServiceKey
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.names import Namespace
 from mesh.service import ServiceKey
 

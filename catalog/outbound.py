@@ -18,7 +18,7 @@ from catalog.openness import open_services
 from catalog.ports import spoken
 from catalog.proxy import OutboundRoute, OutboundService, SocketAddress, WeightedBackend
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.policy import TrafficSplit

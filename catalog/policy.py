@@ -9,7 +9,7 @@ from catalog.inbound import inbound_ports
 from catalog.outbound import outbound_services
 from catalog.proxy import InterceptionKind, ProxyPolicy, TlsRange
 from catalog.view import View
-from incremental.derived import derived
+from engine.derived import derived
 from mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]

@@ -19,8 +19,8 @@ from catalog.codes import Code
 from catalog.lint import Lint
 from catalog.saying import say, workload_object
 from catalog.view import View
-from incremental.derived import Kept, Pins, derived
-from incremental.graph import Graph
+from engine.derived import Kept, Pins, derived
+from engine.graph import Graph
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.policy import PolicyKey

@@ -19,8 +19,8 @@ from catalog.outbound import outbound_services, protocol_of, routes
 from catalog.policy import proxy_policy
 from catalog.saying import ELSEWHERE, workload_object
 from catalog.view import View
-from incremental.graph import sources
-from incremental.node import Derivation, Source
+from engine.graph import sources
+from engine.node import Derivation, Source
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, TrustDomain
 from mesh.objects import EndpointSlice, ObjectKey, Origin

@@ -11,11 +11,11 @@ from catalog import addresses, backing, closed, conflicts, groups, index, openne
 from catalog.edits import Edits, Known, difference
 from catalog.lookups import First, Found, Grouped
 from catalog.settings import DEFAULT_TRUST_DOMAIN, MeshSettings
-from incremental.derived import derived
-from incremental.firewall import Firewall
-from incremental.graph import Edit, Graph
-from incremental.index import DerivedIndex, Index
-from incremental.table import Table
+from engine.derived import derived
+from engine.firewall import Firewall
+from engine.graph import Edit, Graph
+from engine.index import DerivedIndex, Index
+from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory, slice_key
 from mesh.identity import ProxyName

@@ -15,8 +15,8 @@ from certs.material import ServiceCertificate
 from controller.snapshots.consistency import consistent
 from controller.snapshots.fitting import Fitting, Refused, fitting, joined
 from controller.snapshots.published import Published, Result, Step
-from incremental.derived import Pins, derived
-from incremental.table import Table
+from engine.derived import Pins, derived
+from engine.table import Table
 from mesh.config import SidecarSettings
 from mesh.identity import ProxyName, ServiceIdentity
 from sidecars.driver import Piece

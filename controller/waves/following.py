@@ -15,7 +15,7 @@ from controller.snapshots.serving import Serving, Translate
 from controller.waves.inputs import Inputs
 from controller.waves.issuing import Update
 from controller.waves.wave import Causes, causes, certificate_causes, trust_bundle_cause
-from incremental.derived import Pins
+from engine.derived import Pins
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import Problem, Severity
 from providers.merge import Merged, merge
@@ -29,7 +29,7 @@ FORGOTTEN: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What was done so far: see incremental.graph.Graph; `encoded` counts pieces."""
+    """What was done so far: see engine.graph.Graph; `encoded` counts pieces."""
 
     computed: int
     reused: int

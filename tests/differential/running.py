@@ -13,7 +13,7 @@ from catalog.edits import Known
 from catalog.groups import groups
 from catalog.policy import proxy_policy
 from catalog.view import View
-from incremental.derived import Pin
+from engine.derived import Pin
 from mesh.identity import ServiceIdentity
 from providers.manifests import Manifests
 from tests.differential.topology import (

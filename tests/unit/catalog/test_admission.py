@@ -13,7 +13,7 @@ from catalog.policy import proxy_policy
 from catalog.proxy import ProxyPolicy
 from catalog.settings import EndpointAdmission
 from catalog.view import MeshSettings, View
-from incremental.derived import Pin
+from engine.derived import Pin
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice

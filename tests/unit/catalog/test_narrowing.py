@@ -9,7 +9,7 @@ from catalog.inbound import access
 from catalog.policy import proxy_policy
 from catalog.proxy import ProxyPolicy
 from catalog.view import View
-from incremental.derived import Pin
+from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.service import Egress

@@ -15,7 +15,7 @@ from catalog.policy import proxy_policy
 from catalog.problems import problems
 from catalog.proxy import EveryoneInTheMesh, OnlyRules
 from catalog.view import View
-from incremental.derived import Pin
+from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey

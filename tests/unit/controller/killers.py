@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import pytest
 
-from incremental.graph import Graph
-from incremental.index import Entries
-from incremental.node import Node
-from incremental.table import Table
+from engine.graph import Graph
+from engine.index import Entries
+from engine.node import Node
+from engine.table import Table
 from tests.unit.controller.histories import Mesh, Replica, mismatch
 
 STEPS: Final = 10

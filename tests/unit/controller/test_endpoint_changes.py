@@ -15,8 +15,8 @@ from controller.snapshots import serving
 from controller.snapshots.published import Published, Step
 from controller.snapshots.serving import Need, Serving
 from controller.snapshots.translation import translation
-from incremental.graph import Graph
-from incremental.node import Derivation
+from engine.graph import Graph
+from engine.node import Derivation
 from mesh.names import IpAddress
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME

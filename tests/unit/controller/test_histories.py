@@ -12,9 +12,9 @@ from catalog.problems import Problems
 from catalog.problems import problems as found_from_nothing
 from controller.rejection.withholding import Withholding
 from controller.snapshots.published import Step
-from incremental.derived import Pin
-from incremental.graph import Graph
-from incremental.node import Derivation
+from engine.derived import Pin
+from engine.graph import Graph
+from engine.node import Derivation
 from tests.unit.catalog import build
 from tests.unit.controller.histories import Mesh, Replica, mismatch, random_mesh
 from tests.unit.controller.killers import STEPS, forgetful, names

@@ -19,7 +19,7 @@ from controller.snapshots.translation import translation
 from controller.waves.debounce import Pace
 from controller.waves.issuing import CertificateKeeper
 from controller.waves.mesh import MeshLoop, MeshState
-from incremental.graph import Graph
+from engine.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory import DirectorySource
 from sidecars.driver import Piece

@@ -11,7 +11,7 @@ from certs.material import ServiceCertificate
 from controller.snapshots.published import Published
 from controller.snapshots.serving import Need, Serving, resources
 from controller.snapshots.translation import translation
-from incremental.table import Table
+from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import ObjectKey, Origin

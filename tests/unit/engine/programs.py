@@ -5,11 +5,11 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from incremental.derived import Pin, derived
-from incremental.firewall import Firewall
-from incremental.graph import Graph
-from incremental.index import DerivedIndex, Index
-from incremental.table import Table
+from engine.derived import Pin, derived
+from engine.firewall import Firewall
+from engine.graph import Graph
+from engine.index import DerivedIndex, Index
+from engine.table import Table
 
 KEYS = range(5)
 VALUES: tuple[Any, ...] = (0, 1, True, 2, 3, None)

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
-from incremental.errors import BusyError, CycleError, OrderError
-from incremental.node import Derivation, Node, Source
+from engine.errors import BusyError, CycleError, OrderError
+from engine.node import Derivation, Node, Source
 
 
 class Edit(Protocol):

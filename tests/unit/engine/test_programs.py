@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incremental.graph import Graph
-from incremental.index import Entries
-from incremental.node import Derivation, Node
-from incremental.table import Table
-from tests.unit.incremental.programs import mismatch
+from engine.graph import Graph
+from engine.index import Entries
+from engine.node import Derivation, Node
+from engine.table import Table
+from tests.unit.engine.programs import mismatch
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

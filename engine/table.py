@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
-from incremental.graph import Edit, Graph
-from incremental.node import ABSENT, Absent, Source, same
+from engine.graph import Edit, Graph
+from engine.node import ABSENT, Absent, Source, same
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from incremental.derived import Pin, derived
-from incremental.errors import BusyError, CycleError, OrderError
-from incremental.firewall import Firewall
-from incremental.graph import Graph
-from incremental.index import DerivedIndex, Index
-from incremental.table import Table
+from engine.derived import Pin, derived
+from engine.errors import BusyError, CycleError, OrderError
+from engine.firewall import Firewall
+from engine.graph import Graph
+from engine.index import DerivedIndex, Index
+from engine.table import Table
 
 
 class Sheet:

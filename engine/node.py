@@ -26,7 +26,7 @@ class Node:
     """Something that can be read: an input, a set of keys, an index's entry, a derived value.
 
     `home` is where it is found under `key`; a node that nobody reads is taken out of there, unless `kept`.
-    `level` is the number of the latest stage (see incremental.graph) that it depends on.
+    `level` is the number of the latest stage (see engine.graph) that it depends on.
     """
 
     __slots__ = ("changed_at", "home", "kept", "key", "level", "readers", "reads", "stale")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from incremental.graph import Graph
-from incremental.node import ABSENT, Absent, Derivation, Source
-from incremental.table import Table
+from engine.graph import Graph
+from engine.node import ABSENT, Absent, Derivation, Source
+from engine.table import Table
 
 E = TypeVar("E", bound=Hashable)
 K = TypeVar("K")

@@ -2,9 +2,9 @@
 
 from typing import Generic, TypeVar, cast
 
-from incremental.derived import Computed, Derived
-from incremental.graph import Graph
-from incremental.node import Derivation, Source
+from engine.derived import Computed, Derived
+from engine.graph import Graph
+from engine.node import Derivation, Source
 
 V = TypeVar("V")
 S = TypeVar("S", bound=Computed)

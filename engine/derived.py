@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from incremental.graph import Graph, sources
-from incremental.node import ABSENT, Derivation, Source
-from incremental.table import Table
+from engine.graph import Graph, sources
+from engine.node import ABSENT, Derivation, Source
+from engine.table import Table
 
 
 class Computed(Protocol):
