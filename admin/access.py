@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from admin.jsonable import Json
-from catalog.access import Everything, Matching, Nothing, admission
-from catalog.endpoints import endpoints
-from catalog.outbound import protocol_of, routes, visible
-from catalog.view import View
+from catalog.policy.access import Everything, Matching, Nothing, admission
+from catalog.policy.outbound import protocol_of, routes, visible
+from catalog.relations.endpoints import endpoints
+from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.policy import HTTPMatch

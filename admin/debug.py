@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from admin.access import access_pairs
 from admin.jsonable import Document, jsonable
 from admin.reading import LoopReading, MeshReading
-from catalog.hosts import hosts
-from catalog.view import View
+from catalog.relations.hosts import hosts
+from catalog.store.view import View
 from mesh.names import Namespace
 from mesh.objects import Problem, Severity, Sourced
 

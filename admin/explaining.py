@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from admin.jsonable import Json, jsonable
-from catalog.decide import Request
 from catalog.explain import Explanation, Standing, concerned, explain, not_asked, standing
 from catalog.explain.in_force import Sidecar, headline
-from catalog.view import View
+from catalog.oracle.decide import Request
+from catalog.store.view import View
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.service import ServiceKey

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from admin.reading import MeshReading, ProxyStanding
-from catalog.view import View
+from catalog.store.view import View
 from mesh.workload import Workload
 
 CANDIDATES: Final = 8

@@ -10,8 +10,8 @@ from admin.naming import workload_of
 from admin.reading import MeshReading, ProxyStanding, ProxyState
 from admin.standing import Known, duration, newest, pending, why
 from admin.streams import NACKED, plain_address, sync
-from catalog.admission import WAITS_FOR, is_admitted
-from catalog.view import View
+from catalog.relations.readiness import WAITS_FOR, is_admitted
+from catalog.store.view import View
 from certs.ledger import LedgerEntry
 from mesh.identity import ProxyName
 from xds.resource import ResourceName, TypeUrl

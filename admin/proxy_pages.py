@@ -16,9 +16,9 @@ from admin.proxies import one, proxies
 from admin.pushes import push
 from admin.reading import MeshReading, ProxyStanding
 from admin.streams import stream
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.proxy import ProxyPolicy
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
 from certs.leaf import roots
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey

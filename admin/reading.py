@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Protocol
 
 from admin.pushes import Push
-from catalog.provenance import MadeFrom
-from catalog.view import View
+from catalog.policy.provenance import MadeFrom
+from catalog.store.view import View
 from certs.ledger import LedgerEntry
 from certs.material import ServiceCertificate
 from mesh.identity import ProxyName, ServiceIdentity

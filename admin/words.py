@@ -8,7 +8,7 @@ from typing import Final
 
 from admin.access import requests_of
 from admin.jsonable import Document
-from catalog.proxy import (
+from catalog.policy.proxy import (
     Destination,
     EveryoneInTheMesh,
     InboundPort,

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.view import MeshSettings, View
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import MeshSettings, View
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName

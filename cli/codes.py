@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from catalog.codes import Code as CatalogCode
+from catalog.lint.codes import Code as CatalogCode
 from sidecars.codes import Code as DriverCode
 from smi.codes import Code as ReaderCode
 

@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from catalog.problems import problems
-from catalog.view import MeshSettings, View
+from catalog.lint.problems import problems
+from catalog.store.view import MeshSettings, View
 from mesh.objects import Origin, Problem, Severity
 from providers.files import DirectoryError, list_directory, read_content
 from providers.manifests import Manifests

@@ -7,12 +7,12 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
-from catalog.codes import Code as CatalogCode
-from catalog.edits import Edits
-from catalog.groups import groups
-from catalog.policy import proxy_policy
-from catalog.settings import EndpointAdmission, HeaderLimits
-from catalog.view import MeshSettings
+from catalog.lint.codes import Code as CatalogCode
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.edits import Edits
+from catalog.store.settings import EndpointAdmission, HeaderLimits
+from catalog.store.view import MeshSettings
 from cli.offline import read
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain

@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from catalog.settings import EndpointAdmission
+from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
 from certs.ledger import Ledger, LedgerEntry
 from certs.ledger_standing import Standing, standing

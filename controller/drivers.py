@@ -7,8 +7,8 @@ from aiohttp import web
 
 from admin.jsonable import Document, jsonable
 from admin.pages import Page
-from catalog.groups import namespace_driver
-from catalog.view import View
+from catalog.relations.groups import namespace_driver
+from catalog.store.view import View
 from controller.settings import Address, Settings
 from mesh.config import SidecarSettings
 from mesh.identity import ProxyName

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import structlog
 
-from catalog.view import View
+from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
 from certs.ledger import Ledger, LedgerEntry, LedgerState
 from certs.peer import authorize, read_peer

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from admin.heartbeat import Heartbeat
 from admin.metrics import Metrics
-from catalog.settings import HeaderLimits
-from catalog.view import MeshSettings
+from catalog.store.settings import HeaderLimits
+from catalog.store.view import MeshSettings
 from certs.issuer import Issuer
 from certs.ledger import Ledger
 from certs.opening import Opened

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from admin.pushes import Push
 from admin.reading import LateMoment, LeftOut, ProxyStanding
-from catalog.groups import group_of
-from catalog.provenance import MadeFrom
-from catalog.view import View
+from catalog.policy.provenance import MadeFrom
+from catalog.relations.groups import group_of
+from catalog.store.view import View
 from certs.issuer import Issuer
 from certs.ledger import Ledger, LedgerEntry
 from certs.material import ServiceCertificate

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from admin.reading import ProxyStanding, ProxyState
-from catalog.view import View
+from catalog.store.view import View
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 

@@ -17,7 +17,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from catalog.settings import EndpointAdmission, HeaderLimits
+from catalog.store.settings import EndpointAdmission, HeaderLimits
 from controller.errors import SettingsError
 from controller.logs import LogFormat, LogLevel
 from mesh.names import is_dns_subdomain

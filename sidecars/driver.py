@@ -11,10 +11,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
-from catalog import left_out
-from catalog.left_out import Unit
-from catalog.provenance import Part, Whole
-from catalog.proxy import Destination, ProxyPolicy
+from catalog.policy import left_out
+from catalog.policy.left_out import Unit
+from catalog.policy.provenance import Part, Whole
+from catalog.policy.proxy import Destination, ProxyPolicy
 from certs.material import ServiceCertificate
 from mesh.names import TrustDomain
 from sidecars.contexts import ControllerContext

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.groups import GroupKey, namespace_driver
-from catalog.index import config_order
-from catalog.policy import proxy_policy
-from catalog.saying import say, workload_object
-from catalog.view import View
+from catalog.lint.told import say, workload_object
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import GroupKey, namespace_driver
+from catalog.store.index import config_order
+from catalog.store.view import View
 from mesh.config import SidecarSettings
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Problem, Severity

@@ -1,9 +1,9 @@
 """Which driver a workload's sidecar is of, and with which images and port. Pure.
 
-The nearest word wins: the workload's or else its namespace's (catalog.groups knows which), MeshConfig's
-`sidecarClass`, the environment's. Of an image, MeshConfig's mesh-wide one wins over the driver's own entry,
-and that over the environment's; but the mesh-wide images are those of the mesh's driver, and no other
-driver's sidecar is made of them.
+The nearest word wins: the workload's or else its namespace's (catalog.relations.groups knows which),
+MeshConfig's `sidecarClass`, the environment's. Of an image, MeshConfig's mesh-wide one wins over the driver's
+own entry, and that over the environment's; but the mesh-wide images are those of the mesh's driver, and no
+other driver's sidecar is made of them.
 """
 
 from collections.abc import Mapping

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from catalog import decide as oracle
-from catalog.decide import Place
-from catalog.requests import Request
-from catalog.view import View
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Place
+from catalog.oracle.requests import Request
+from catalog.store.view import View
 from mesh.service import ServiceKey
 
 

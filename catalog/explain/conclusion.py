@@ -1,10 +1,10 @@
 """The last step of an explanation: what the caller sees, and whether policy is what is missing."""
 
-from catalog.decide import Answer, Decision
 from catalog.explain.steps import Step
-from catalog.ports import spoken
-from catalog.requests import Request
-from catalog.view import View
+from catalog.oracle.decide import Answer, Decision
+from catalog.oracle.requests import Request
+from catalog.relations.ports import spoken
+from catalog.store.view import View
 
 
 def conclusion(

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog import decide as oracle
-from catalog.decide import Decision, TurnedDown
-from catalog.explain import names, ports, standing
+from catalog.explain import names, ports, preconditions
 from catalog.explain.conclusion import conclusion
 from catalog.explain.passing import of_client, of_server
 from catalog.explain.remedy import Manifest, remedy
 from catalog.explain.splits import of_splits
 from catalog.explain.steps import Step, origin_of
 from catalog.explain.targets import of_place
-from catalog.requests import Request
-from catalog.view import View
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Decision, TurnedDown
+from catalog.oracle.requests import Request
+from catalog.store.view import View
 from mesh.policy import TrafficSplit
 from mesh.service import ServiceKey, ServicePort
 
@@ -37,7 +37,7 @@ def explain(view: View, request: Request) -> Explanation:
     """Explain one request; pure."""
     decision = oracle.decide(view, request)
     missing = remedy(view, request)
-    besides = () if decision.allowed else tuple(standing.besides(view, request))
+    besides = () if decision.allowed else tuple(preconditions.besides(view, request))
     last = conclusion(view, request, decision, besides, missing=bool(missing))
     return Explanation(request, decision, (*_steps(view, request), last), missing, besides)
 
@@ -57,9 +57,11 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         yield Step("the caller has no certificate of the mesh: nobody answers, not even in permissive mode")
         return
     yield from names.client(view, request.client)
-    yield from standing.upstreams(view, request, request.client)
-    yield from standing.narrowing(view, request.service, oracle.told(view, request.client, request.service))
-    yield from standing.openness(view, request.service.namespace)
+    yield from preconditions.upstreams(view, request, request.client)
+    yield from preconditions.narrowing(
+        view, request.service, oracle.told(view, request.client, request.service)
+    )
+    yield from preconditions.openness(view, request.service.namespace)
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
     if not isinstance(arrived, TurnedDown):
@@ -71,7 +73,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
 def _backends(view: View, request: Request, port: ServicePort, split: TrafficSplit | None) -> Iterator[Step]:
     for key, their_port, weight in oracle.backends(view, request, port, split):
         share = f" (weight {weight})" if split is not None else ""
-        yield from standing.waiting(view, request, key, their_port, split)
+        yield from preconditions.waiting(view, request, key, their_port, split)
         yield from _answering(view, request, key, their_port, share)
 
 

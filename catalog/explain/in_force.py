@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from catalog import decide as oracle
-from catalog.decide import Answer, Decision, Place, TurnedDown, Verdict
-from catalog.ports import served
-from catalog.requests import Request, fits
-from catalog.verdicts import matches_of
-from catalog.view import View
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Answer, Decision, Place, TurnedDown, Verdict
+from catalog.oracle.requests import Request, fits
+from catalog.oracle.targets import matches_of
+from catalog.relations.ports import served
+from catalog.store.view import View
 from mesh.identity import ProxyName
 from mesh.names import Port
 from mesh.objects import ObjectKey

@@ -5,9 +5,9 @@ from difflib import get_close_matches
 from typing import Final
 
 from catalog.explain.steps import Step, origin_of, origin_of_object
-from catalog.requests import Request
-from catalog.saying import workload_object
-from catalog.view import View
+from catalog.lint.told import workload_object
+from catalog.oracle.requests import Request
+from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.service import Service
 from mesh.workload import WorkloadKey

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from catalog.decide import TurnedDown
 from catalog.explain.steps import Step
-from catalog.requests import Request, path_of
+from catalog.oracle.decide import TurnedDown
+from catalog.oracle.requests import Request, path_of
 
 
 def of_client(request: Request, arrived: Request | TurnedDown) -> Iterator[Step]:

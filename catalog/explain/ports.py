@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.explain.steps import Step, origin_of_object
-from catalog.ports import declared_protocol, served, spoken, target_number
-from catalog.saying import workload_object
-from catalog.view import View
+from catalog.lint.told import workload_object
+from catalog.relations.ports import declared_protocol, served, spoken, target_number
+from catalog.store.view import View
 from mesh.service import Service, ServiceKey, ServicePort
 
 _BY: Final = {"appProtocol": "by its appProtocol", "name": "by its name", "port": "by its number"}

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
-from catalog import decide as oracle
-from catalog.decide import Place, TurnedDown
 from catalog.explain.answering import answering
-from catalog.expressions import literal
-from catalog.requests import Request, path_of
-from catalog.view import View
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Place, TurnedDown
+from catalog.oracle.expressions import literal
+from catalog.oracle.requests import Request, path_of
+from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port
 

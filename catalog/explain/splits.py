@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from catalog import decide as oracle
-from catalog.decide import SplitVerdict
 from catalog.explain.steps import Step, origin_of
-from catalog.requests import Request
-from catalog.split_verdicts import backend_key
-from catalog.view import View
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import SplitVerdict
+from catalog.oracle.requests import Request
+from catalog.oracle.splits import backend_key
+from catalog.store.view import View
 from mesh.policy import TrafficSplit
 from mesh.service import ServicePort
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from catalog.view import View
+from catalog.store.view import View
 from mesh.objects import ObjectKey, Origin
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey

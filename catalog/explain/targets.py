@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from catalog import decide as oracle
-from catalog.decide import Place, Verdict
 from catalog.explain.steps import Step, origin_of
-from catalog.requests import Request, headers_missed, method_fits, path_fits
-from catalog.view import View
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Place, Verdict
+from catalog.oracle.requests import Request, headers_missed, method_fits, path_fits
+from catalog.store.view import View
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
 
 _WITHOUT_RULES = frozenset({Verdict.OTHER_CLIENTS, Verdict.NO_RULES, Verdict.NOT_IN_FORCE})

@@ -8,7 +8,7 @@ as nothing else about it has changed.
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
-from catalog.left_out import Unit, UnitId, unit_id
+from catalog.policy.left_out import Unit, UnitId, unit_id
 from sidecars.driver import Piece
 from xds.resource import Reference, Resource
 from xds.snapshot import Snapshot

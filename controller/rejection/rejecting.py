@@ -6,7 +6,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from catalog.left_out import UnitId
+from catalog.policy.left_out import UnitId
 from controller.rejection.backoff import pause
 from controller.rejection.withheld import Refusal
 from controller.trials import Trials

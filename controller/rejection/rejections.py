@@ -5,11 +5,11 @@ from typing import Final
 
 from admin.labels import short_type
 from admin.reading import LeftOut
-from catalog.left_out import Unit
-from catalog.provenance import MadeFrom
-from catalog.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
-from catalog.saying import workload_object
-from catalog.view import View
+from catalog.lint.told import workload_object
+from catalog.policy.left_out import Unit
+from catalog.policy.provenance import MadeFrom
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
+from catalog.store.view import View
 from controller.rejection.withholding import Rejected, UnitOut
 from controller.snapshots.fitting import Refused
 from controller.snapshots.serving import Serving

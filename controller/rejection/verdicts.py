@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from catalog.left_out import UnitId
+from catalog.policy.left_out import UnitId
 from xds.cache import NodeKey
 from xds.resource import ResourceName, TypeUrl
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from catalog.left_out import UnitId
+from catalog.policy.left_out import UnitId
 from controller.rejection.lessened import admitted_by_both, lessened
 from xds.cache import NodeKey
 from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from catalog.left_out import Unit, UnitId, describe
+from catalog.policy.left_out import Unit, UnitId, describe
 from controller.rejection import blame
 from controller.rejection.accepted import Accepted
 from controller.rejection.backoff import pause

@@ -8,7 +8,7 @@ cluster and listener takes half as long as to make it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from catalog.left_out import Unit
+from catalog.policy.left_out import Unit
 from controller.trials import guilty
 from sidecars.driver import Piece
 from xds.resource import Reference, Resource

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import catalog.groups
-from catalog.destinations import with_endpoints
-from catalog.policy import outline
-from catalog.provenance import MadeFrom, Whole, made_from
-from catalog.proxy import ProxyPolicy
-from catalog.view import View
+import catalog.relations.groups
+from catalog.policy.destinations import with_endpoints
+from catalog.policy.provenance import MadeFrom, Whole, made_from
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import outline
+from catalog.store.view import View
 from certs.material import ServiceCertificate
 from controller.snapshots.consistency import consistent
 from controller.snapshots.fitting import Fitting, Refused, fitting, joined
@@ -44,7 +44,7 @@ class Need:
 Translate = Callable[[Need], Iterable[Piece]]
 
 
-def group_name(group: catalog.groups.GroupKey) -> GroupKey:
+def group_name(group: catalog.relations.groups.GroupKey) -> GroupKey:
     """Return a short name of a group for caches and pages: equal for equal keys, in every process."""
     digest = hashlib.sha256(repr(group).encode()).hexdigest()[:8]
     where = f"|{group.workload.name}" if group.workload is not None else ""
@@ -65,10 +65,10 @@ class Serving:
         self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
         self.encoded = 0
         self._fresh = True
-        self.refused: dict[catalog.groups.GroupKey, tuple[Refused, ...]] = {}
-        self._pins: Pins[catalog.groups.GroupKey, Fitting] = Pins(resources, self)
-        self._nodes: Pins[catalog.groups.GroupKey, tuple[NodeKey, ...]] = Pins(nodes_of, self)
-        self._groups: dict[catalog.groups.GroupKey, _Group] = {}
+        self.refused: dict[catalog.relations.groups.GroupKey, tuple[Refused, ...]] = {}
+        self._pins: Pins[catalog.relations.groups.GroupKey, Fitting] = Pins(resources, self)
+        self._nodes: Pins[catalog.relations.groups.GroupKey, tuple[NodeKey, ...]] = Pins(nodes_of, self)
+        self._groups: dict[catalog.relations.groups.GroupKey, _Group] = {}
         view.members.watch()
 
     def certify(
@@ -81,9 +81,9 @@ class Serving:
         ]
         self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
 
-    def touched(self) -> Iterator[catalog.groups.GroupKey]:
+    def touched(self) -> Iterator[catalog.relations.groups.GroupKey]:
         """Yield the groups that changes may concern since the last time, and those that come or go."""
-        seen: set[catalog.groups.GroupKey] = set()
+        seen: set[catalog.relations.groups.GroupKey] = set()
         for key in self.view.members.take_changed():
             if key in self.view.members and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
@@ -96,18 +96,18 @@ class Serving:
                 seen.add(key)
                 yield key
 
-    def group(self, node: NodeKey) -> catalog.groups.GroupKey | None:
+    def group(self, node: NodeKey) -> catalog.relations.groups.GroupKey | None:
         """Return the group of a proxy, None where its workload is not known."""
         workload = self.view.workloads_by_uuid.get(ProxyName.parse(node).uuid)
-        return None if workload is None else catalog.groups.group_of(self.view, workload)
+        return None if workload is None else catalog.relations.groups.group_of(self.view, workload)
 
-    def nodes(self, group: catalog.groups.GroupKey) -> tuple[NodeKey, ...]:
+    def nodes(self, group: catalog.relations.groups.GroupKey) -> tuple[NodeKey, ...]:
         """Return the proxies of a group as they were when it was last computed."""
         found = self._groups.get(group)
         return () if found is None else found.nodes
 
     def objects_behind(
-        self, group: catalog.groups.GroupKey, type_url: TypeUrl, name: ResourceName
+        self, group: catalog.relations.groups.GroupKey, type_url: TypeUrl, name: ResourceName
     ) -> tuple[MadeFrom, ...]:
         """Return the inputs that a resource of a group was made from, sorted; none if there is no such.
 
@@ -128,7 +128,9 @@ class Serving:
             part = Whole()
         return made_from(self.view, group, part)
 
-    def steps(self, before: Published, touched: Iterable[catalog.groups.GroupKey]) -> Iterator[Step | None]:
+    def steps(
+        self, before: Published, touched: Iterable[catalog.relations.groups.GroupKey]
+    ) -> Iterator[Step | None]:
         """Compute the touched groups; yield None after each of them, and in the end the step.
 
         A proxy in no group is not in it: the cache leaves its streams with what they have.
@@ -142,7 +144,7 @@ class Serving:
             yield None
         yield result.step()
 
-    def _compute(self, key: catalog.groups.GroupKey, result: Result) -> None:
+    def _compute(self, key: catalog.relations.groups.GroupKey, result: Result) -> None:
         group = self._groups.get(key)
         if group is None:
             return
@@ -171,7 +173,7 @@ class Serving:
 
 
 @derived
-def nodes_of(serving: Serving, group: catalog.groups.GroupKey) -> tuple[NodeKey, ...]:
+def nodes_of(serving: Serving, group: catalog.relations.groups.GroupKey) -> tuple[NodeKey, ...]:
     """Return the proxies of a group by their certificates' common names."""
     view = serving.view
     names = (view.workloads[each].proxy_name for each in view.members.get(group, ()))
@@ -179,7 +181,7 @@ def nodes_of(serving: Serving, group: catalog.groups.GroupKey) -> tuple[NodeKey,
 
 
 @derived
-def resources(serving: Serving, group: catalog.groups.GroupKey) -> Fitting:
+def resources(serving: Serving, group: catalog.relations.groups.GroupKey) -> Fitting:
     """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
     lasting, wanting = translated(serving, group)
     found = (made(serving, complete(serving, group, piece)) for piece in wanting)
@@ -187,7 +189,9 @@ def resources(serving: Serving, group: catalog.groups.GroupKey) -> Fitting:
 
 
 @derived
-def translated(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Fitting, tuple[Piece, ...]]:
+def translated(
+    serving: Serving, group: catalog.relations.groups.GroupKey
+) -> tuple[Fitting, tuple[Piece, ...]]:
     """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
 
     It reads none, so that a group where nothing but endpoints changed is not translated again.
@@ -197,7 +201,7 @@ def translated(serving: Serving, group: catalog.groups.GroupKey) -> tuple[Fittin
     return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
 
 
-def complete(serving: Serving, group: catalog.groups.GroupKey, piece: Piece) -> Piece:
+def complete(serving: Serving, group: catalog.relations.groups.GroupKey, piece: Piece) -> Piece:
     """Return a piece with the endpoints of its destinations, as the proxies of a group may call them."""
     if not piece.destinations:
         return piece
@@ -205,7 +209,7 @@ def complete(serving: Serving, group: catalog.groups.GroupKey, piece: Piece) -> 
     return replace(piece, destinations=tuple(found))
 
 
-def need(serving: Serving, group: catalog.groups.GroupKey) -> Need:
+def need(serving: Serving, group: catalog.relations.groups.GroupKey) -> Need:
     """Return all that a group's resources are made from, but for endpoints."""
     return Need(
         outline(serving.view, group),

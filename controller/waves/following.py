@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.edits import Known, difference
-from catalog.identities import dns_names
-from catalog.problems import Problems, nothing
-from catalog.saying import ELSEWHERE, workload_object
-from catalog.view import MeshSettings, View
+from catalog.lint.problems import Problems, nothing
+from catalog.lint.told import ELSEWHERE, workload_object
+from catalog.relations.identities import dns_names
+from catalog.store.edits import Known, difference
+from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from controller.snapshots.serving import Serving, Translate
 from controller.waves.inputs import Inputs

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from catalog.view import MeshSettings
+from catalog.store.view import MeshSettings
 from controller.waves.events import Specification
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName

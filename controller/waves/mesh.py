@@ -12,9 +12,9 @@ import structlog
 
 from admin.metrics import Metrics
 from admin.reading import LeftOut
-from catalog.problems import nothing
-from catalog.provenance import MadeFrom
-from catalog.view import MeshSettings, View
+from catalog.lint.problems import nothing
+from catalog.policy.provenance import MadeFrom
+from catalog.store.view import MeshSettings, View
 from controller.rejection.rejecting import Moment
 from controller.rejection.rejections import Rejections, parts_left_out
 from controller.rejection.verdicts import Verdict
@@ -73,8 +73,8 @@ class MeshLoop:
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
     (see controller.waves.slices); certificates are made in a thread. With `verify` each wave is compared
     with one from nothing. `lint` finds problems that the catalog knows nothing of (see
-    catalog.problems.Problems); `withholding` decides about rejections, and `keep` writes down what it found
-    for certain, in a thread.
+    catalog.lint.problems.Problems); `withholding` decides about rejections, and `keep` writes down what it
+    found for certain, in a thread.
 
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
     `endpoint_pace`, at the general one without.

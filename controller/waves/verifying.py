@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from catalog.edits import Known
-from catalog.view import MeshSettings, View
+from catalog.store.edits import Known
+from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from controller.rejection.withheld import Refusals
 from controller.snapshots.published import Published

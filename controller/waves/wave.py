@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from catalog.edits import Edits
-from catalog.view import View
+from catalog.store.edits import Edits
+from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice, ObjectKey, Sourced

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from catalog.provenance import Certified
-from catalog.proxy import ProxyPolicy
+from catalog.policy.provenance import Certified
+from catalog.policy.proxy import ProxyPolicy
 from sidecars.contexts import ControllerContext
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document, document_of
 from sidecars.driver import Capability, Credentials, Piece

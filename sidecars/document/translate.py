@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
-from catalog.proxy import (
+from catalog.policy.proxy import (
     AccessRule,
     Destination,
     EveryoneInTheMesh,

@@ -22,7 +22,7 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from catalog.proxy import EveryoneInTheMesh, InboundPort, OutboundService, ProxyPolicy, WeightedBackend
+from catalog.policy.proxy import EveryoneInTheMesh, InboundPort, OutboundService, ProxyPolicy, WeightedBackend
 from mesh.identity import ServiceIdentity
 from mesh.service import EscapedSlashes, ServiceKey
 from protos.envoy.config.core.v3 import protocol_pb2

@@ -4,7 +4,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.proxy import Destination, InboundPort, ProxyPolicy
+from catalog.policy.proxy import Destination, InboundPort, ProxyPolicy
 from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from catalog.provenance import Certified, Roots
-from catalog.proxy import ProxyPolicy
+from catalog.policy.provenance import Certified, Roots
+from catalog.policy.proxy import ProxyPolicy
 from sidecars.contexts import ControllerContext
 from sidecars.driver import Capability, Credentials, Piece
 from sidecars.envoy.empty import empty

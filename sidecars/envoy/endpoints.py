@@ -2,7 +2,7 @@
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.proxy import Destination, DestinationEndpoint, SocketAddress
+from catalog.policy.proxy import Destination, DestinationEndpoint, SocketAddress
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from sidecars.envoy import names

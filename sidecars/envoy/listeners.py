@@ -24,7 +24,7 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
-from catalog.proxy import (
+from catalog.policy.proxy import (
     InboundPort,
     InterceptionKind,
     OnlyRules,

@@ -3,7 +3,7 @@
 import hashlib
 from typing import Final
 
-from catalog.proxy import Destination, OutboundService, SocketAddress, WeightedBackend
+from catalog.policy.proxy import Destination, OutboundService, SocketAddress, WeightedBackend
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, TrustDomain
 from mesh.service import ServiceKey

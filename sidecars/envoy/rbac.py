@@ -6,7 +6,7 @@ would not do: Envoy takes the first route that matches, and its rule alone would
 
 import re
 
-from catalog.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
 from mesh.policy import HTTPMatch

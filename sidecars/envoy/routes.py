@@ -13,7 +13,7 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy
+from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy
 from mesh.policy import HTTPMatch
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2

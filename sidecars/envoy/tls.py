@@ -9,7 +9,7 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.proxy import Destination, EveryoneInTheMesh, InboundPort, ProxyPolicy, TlsRange
+from catalog.policy.proxy import Destination, EveryoneInTheMesh, InboundPort, ProxyPolicy, TlsRange
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain

@@ -9,8 +9,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from catalog.provenance import Admitting, AllInbound, AllOutbound, Application, Calls, MeshWide, Reached
-from catalog.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
+from catalog.policy.provenance import (
+    Admitting,
+    AllInbound,
+    AllOutbound,
+    Application,
+    Calls,
+    MeshWide,
+    Reached,
+)
+from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
 from mesh.service import EscapedSlashes
 from mesh.workload import Transparent
 from sidecars.driver import Piece

@@ -5,7 +5,7 @@ from typing import Final
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
-from catalog.proxy import SocketAddress
+from catalog.policy.proxy import SocketAddress
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
 from xds.resource import ResourceName, TypeUrl
 

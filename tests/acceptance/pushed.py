@@ -9,11 +9,11 @@ from typing import Final
 
 from google.protobuf import any_pb2
 
-from catalog.groups import GroupKey, groups
-from catalog.identities import service_identities
-from catalog.policy import proxy_policy
-from catalog.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules, ProxyPolicy
-from catalog.view import MeshSettings, View
+from catalog.policy.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules, ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import GroupKey, groups
+from catalog.relations.identities import service_identities
+from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from providers.manifests import Manifests
 from sidecars.envoy.secrets import secrets

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from catalog.view import View
+from catalog.store.view import View
 from mesh.objects import ObjectKey, Sourced
 from mesh.policy import HTTPMatch, HTTPRouteGroup
 from providers.manifests import Manifests

@@ -12,9 +12,9 @@ import pytest_asyncio
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
-from catalog.groups import groups
-from catalog.policy import proxy_policy
-from catalog.view import View
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,

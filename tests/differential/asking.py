@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from catalog.decide import Request
+from catalog.oracle.decide import Request
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName
 from tests.differential.targets import target, written

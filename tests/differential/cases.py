@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from catalog.decide import Request
+from catalog.oracle.decide import Request
 from smi.regexes import regex_fault
 from tests.differential.asking import SERVERS, asked
 from tests.differential.topology import GRPC, SERVICES, TCP, Document, Runs

@@ -7,7 +7,7 @@ from typing import Final
 
 import yaml
 
-from catalog.decide import (
+from catalog.oracle.decide import (
     Answer,
     Decision,
     Place,
@@ -19,8 +19,8 @@ from catalog.decide import (
     decide,
     places,
 )
-from catalog.requests import path_of
-from catalog.view import View
+from catalog.oracle.requests import path_of
+from catalog.store.view import View
 from mesh.names import Port
 from tests.differential.asking import SERVERS
 from tests.differential.cases import RE2_PATTERNS, Case, case

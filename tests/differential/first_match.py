@@ -3,7 +3,7 @@
 That was Open Service Mesh's: equal matches share their principals, overlapping ones do not.
 """
 
-from catalog.proxy import InboundPort, OnlyRules, ProxyPolicy
+from catalog.policy.proxy import InboundPort, OnlyRules, ProxyPolicy
 from mesh.policy import HTTPMatch
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2

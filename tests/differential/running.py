@@ -8,11 +8,11 @@ from typing import Self
 
 import yaml
 
-from catalog.decide import Request
-from catalog.edits import Known
-from catalog.groups import groups
-from catalog.policy import proxy_policy
-from catalog.view import View
+from catalog.oracle.decide import Request
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.edits import Known
+from catalog.store.view import View
 from engine.derived import Pin
 from mesh.identity import ServiceIdentity
 from providers.manifests import Manifests

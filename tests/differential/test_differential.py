@@ -13,11 +13,11 @@ import pytest
 import pytest_asyncio
 import yaml
 
-import catalog.requests
-from catalog import passing
-from catalog.decide import Answer, Request
-from catalog.expressions import fits_in_full
-from catalog.headers import SINGLE, UNSEEN
+import catalog.oracle.requests
+from catalog.oracle import passing
+from catalog.oracle.decide import Answer, Request
+from catalog.oracle.expressions import fits_in_full
+from catalog.oracle.headers import SINGLE, UNSEEN
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
@@ -120,7 +120,7 @@ async def test_random_policies_find_it_too(mistaken: DifferentialMesh) -> None:
     [
         (passing, "passed", lambda request, _: request, "dressed_paths"),
         (
-            catalog.requests,
+            catalog.oracle.requests,
             "fits_in_full",
             lambda regex, value: fits_in_full(regex.replace("{,", "{0,"), value),
             "repetitions",

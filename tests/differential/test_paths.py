@@ -1,4 +1,4 @@
-"""What sidecars make of request targets: real Envoys against `catalog.paths`, target by target.
+"""What sidecars make of request targets: real Envoys against `catalog.oracle.paths`, target by target.
 
 Each target is sent raw, in HTTP/1.1 and in HTTP/2, through both sidecars and past the client's: what reaches
 the application, or which answer comes instead, is what the function says; and the rules of the server judge
@@ -15,10 +15,10 @@ from random import Random
 import pytest
 import pytest_asyncio
 
-from catalog.decide import Place, Request, TurnedDown, arriving, at_server
-from catalog.expressions import literal
-from catalog.requests import path_of
-from catalog.view import View
+from catalog.oracle.decide import Place, Request, TurnedDown, arriving, at_server
+from catalog.oracle.expressions import literal
+from catalog.oracle.requests import path_of
+from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey

@@ -17,7 +17,7 @@ from h2.events import (
     StreamReset,
 )
 
-from catalog.decide import Request
+from catalog.oracle.decide import Request
 from tests.differential.topology import is_http
 from tests.golden.live import Serve
 

@@ -3,7 +3,7 @@
 The number stands in a route configuration, the last kind of resource that Envoy is sent.
 """
 
-from catalog.proxy import SocketAddress
+from catalog.policy.proxy import SocketAddress
 from mesh.names import IpAddress, Port
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2

@@ -17,11 +17,11 @@ import yaml
 from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 
-from catalog.groups import GroupKey, groups
-from catalog.policy import proxy_policy
-from catalog.problems import problems
-from catalog.proxy import ProxyPolicy
-from catalog.view import MeshSettings, View
+from catalog.lint.problems import problems
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import GroupKey, groups
+from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2

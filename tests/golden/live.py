@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Self
 
 from agent.lifecycle import Ending
-from catalog.groups import groups
-from catalog.identities import service_identities
-from catalog.inbound import LOOPBACK
-from catalog.policy import proxy_policy
-from catalog.proxy import ProxyPolicy
-from catalog.view import MeshSettings, View
+from catalog.policy.inbound import LOOPBACK
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.relations.identities import service_identities
+from catalog.store.view import MeshSettings, View
 from certs.authority import CertificateAuthority
 from certs.ledger import Ledger
 from certs.manager import CertificateManager

@@ -6,7 +6,7 @@ It admits and refuses the same; what differs is when a change is obeyed.
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
-from catalog.proxy import InboundPort, ProxyPolicy
+from catalog.policy.proxy import InboundPort, ProxyPolicy
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2

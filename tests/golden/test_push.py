@@ -13,7 +13,7 @@ import pytest_asyncio
 from google.protobuf import json_format
 from google.protobuf.duration_pb2 import Duration
 
-from catalog.identities import service_identities
+from catalog.relations.identities import service_identities
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from catalog.decide import Place, Request, Verdict, accepts_everyone, judge
-from catalog.proxy import InboundPort
-from catalog.view import View
+from catalog.oracle.decide import Place, Request, Verdict, accepts_everyone, judge
+from catalog.policy.proxy import InboundPort
+from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.service import ServiceKey
 from sidecars.envoy import names

@@ -16,8 +16,8 @@ from typing import Self
 
 import yaml
 
-from catalog.hosts import hosts
-from catalog.inbound import LOOPBACK
+from catalog.policy.inbound import LOOPBACK
+from catalog.relations.hosts import hosts
 from demo.transparent import as_user
 from mesh.names import Namespace
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, machine

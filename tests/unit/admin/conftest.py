@@ -9,8 +9,8 @@ import pytest
 
 from admin.pushes import Answer, Push, Trigger
 from admin.reading import LateMoment, LeftOut, ProxyStanding, ProxyState
-from catalog.provenance import MadeFrom
-from catalog.view import MeshSettings, View
+from catalog.policy.provenance import MadeFrom
+from catalog.store.view import MeshSettings, View
 from certs.ledger import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
 from mesh.identity import ProxyName, ServiceIdentity

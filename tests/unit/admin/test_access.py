@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from admin.access import access_pairs
-from catalog.decide import Request, decide
-from catalog.view import MeshSettings, View
+from catalog.oracle.decide import Request, decide
+from catalog.store.view import MeshSettings, View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey

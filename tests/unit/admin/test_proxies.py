@@ -6,8 +6,8 @@ from typing import Any
 from admin.proxies import NAMED, proxies, proxy
 from admin.reading import ProxyStanding, ProxyState
 from admin.standing import Known
-from catalog.settings import EndpointAdmission
-from catalog.view import MeshSettings, View
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
 from tests.unit.admin.conftest import NAME
 from xds.resource import LISTENER, ResourceName
 from xds.status import StreamStatus

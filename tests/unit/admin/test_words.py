@@ -7,7 +7,7 @@ import pytest
 
 from admin import words
 from admin.proxy_pages import policy_of, told
-from catalog.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, WeightedBackend
+from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, WeightedBackend
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.policy import PolicyKey

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from catalog.view import MeshSettings, View
+from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity

@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from catalog.access import Admission, Everything, Matching, Nothing, admission
-from catalog.decide import Answer, Request, Share, decide, fits
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
-from catalog.view import View
+from catalog.oracle.decide import Answer, Request, Share, decide, fits
+from catalog.policy.access import Admission, Everything, Matching, Nothing, admission
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.policy import HTTPMatch, TrafficTarget

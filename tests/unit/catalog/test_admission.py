@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.admission import is_admitted
-from catalog.decide import Answer, Request, decide
-from catalog.edits import Edits
 from catalog.explain import explain
 from catalog.explain.remedy import remedy
-from catalog.policy import proxy_policy
-from catalog.proxy import ProxyPolicy
-from catalog.settings import EndpointAdmission
-from catalog.view import MeshSettings, View
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.readiness import is_admitted
+from catalog.store.edits import Edits
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
 from engine.derived import Pin
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName

@@ -1,10 +1,10 @@
 """With egress, where a proxy lets nobody go out to: the services of the mesh that it may not call."""
 
-from catalog.edits import Known
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.proxy import SocketAddress
-from catalog.view import View
+from catalog.policy.proxy import SocketAddress
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.edits import Known
+from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
 from tests.unit.catalog.build import (

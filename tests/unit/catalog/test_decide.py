@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.decide import Answer, Request, Share, Verdict, decide, fits, judge
+from catalog.oracle.decide import Answer, Request, Share, Verdict, decide, fits, judge
 from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.policy import TrafficTarget

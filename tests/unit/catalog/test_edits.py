@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.edits import Known, difference
+from catalog.store.edits import Known, difference
 from mesh.endpoints import Inventory
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice

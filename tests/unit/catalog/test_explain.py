@@ -8,7 +8,9 @@ from random import Random
 import pytest
 import yaml
 
-from catalog.decide import (
+from catalog.explain import Explanation, explain
+from catalog.explain.remedy import remedy
+from catalog.oracle.decide import (
     Answer,
     Place,
     Request,
@@ -22,11 +24,9 @@ from catalog.decide import (
     places,
     split_for,
 )
-from catalog.edits import Edits
-from catalog.explain import Explanation, explain
-from catalog.explain.remedy import remedy
-from catalog.settings import EndpointAdmission
-from catalog.view import MeshSettings, View
+from catalog.store.edits import Edits
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.objects import ObjectKey, Origin

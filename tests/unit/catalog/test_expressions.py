@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.expressions import fits_in_full, fits_no_path, literal, text_of
+from catalog.oracle.expressions import fits_in_full, fits_no_path, literal, text_of
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.decide import Answer, Request
 from catalog.explain import explain, standing
 from catalog.explain.in_force import InForce, Sidecar, Standing, Without, concerned, headline, not_asked
+from catalog.oracle.decide import Answer, Request
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey

@@ -3,8 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.left_out import narrowed, unit_id, units, without
-from catalog.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, OutboundRoute, ProxyPolicy
+from catalog.policy.left_out import narrowed, unit_id, units, without
+from catalog.policy.proxy import (
+    AccessRule,
+    EveryoneInTheMesh,
+    InboundPort,
+    OnlyRules,
+    OutboundRoute,
+    ProxyPolicy,
+)
 from mesh.policy import HeaderMatch, HTTPMatch
 from mesh.service import Protocol
 from tests.unit.controller.guilty import (

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.codes import Code
-from catalog.lint_matches import covers
-from catalog.problems import problems
+from catalog.lint.codes import Code
+from catalog.lint.matches import covers
+from catalog.lint.problems import problems
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey

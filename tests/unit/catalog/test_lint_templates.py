@@ -2,11 +2,11 @@
 
 import pytest
 
-from catalog.access import may_call
-from catalog.edits import Known
-from catalog.endpoints import endpoints
-from catalog.problems import Problems, problems
-from catalog.view import View
+from catalog.lint.problems import Problems, problems
+from catalog.policy.access import may_call
+from catalog.relations.endpoints import endpoints
+from catalog.store.edits import Known
+from catalog.store.view import View
 from mesh.endpoints import Inventory
 from mesh.names import Port
 from mesh.objects import ObjectKey, Origin, Sourced

@@ -2,13 +2,13 @@
 
 import pytest
 
-from catalog.decide import Answer, Request, decide
 from catalog.explain import explain
 from catalog.explain.remedy import remedy
-from catalog.inbound import access
-from catalog.policy import proxy_policy
-from catalog.proxy import ProxyPolicy
-from catalog.view import View
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.inbound import access
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.store.view import View
 from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Port

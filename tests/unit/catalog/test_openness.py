@@ -5,16 +5,16 @@ from itertools import product
 import pytest
 
 from admin.access import access_pairs
-from catalog.codes import Code
-from catalog.decide import Answer, Request, decide
 from catalog.explain import explain
-from catalog.inbound import access
-from catalog.openness import is_permissive
-from catalog.outbound import visible
-from catalog.policy import proxy_policy
-from catalog.problems import problems
-from catalog.proxy import EveryoneInTheMesh, OnlyRules
-from catalog.view import View
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.inbound import access
+from catalog.policy.outbound import visible
+from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules
+from catalog.policy.whole import proxy_policy
+from catalog.relations.permissive import is_permissive
+from catalog.store.view import View
 from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port

@@ -1,8 +1,6 @@
 """What a client's proxy is told: services, splits, destinations, listeners in dispute."""
 
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.proxy import (
+from catalog.policy.proxy import (
     Destination,
     DestinationEndpoint,
     OutboundRoute,
@@ -11,7 +9,9 @@ from catalog.proxy import (
     SocketAddress,
     WeightedBackend,
 )
-from catalog.view import View
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
 from mesh.workload import Transparent, WorkloadPort

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from admin.explaining import read_request
-from catalog.decide import Decision, Request, decide
-from catalog.view import MeshSettings, View
+from catalog.oracle.decide import Decision, Request, decide
+from catalog.store.view import MeshSettings, View
 from providers.manifests import Manifests
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()

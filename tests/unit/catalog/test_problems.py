@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.codes import Code
-from catalog.problems import problems
-from catalog.view import MeshSettings, View
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory
 from mesh.names import Namespace, Port, ProxyUuid

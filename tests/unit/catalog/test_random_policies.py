@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from catalog.decide import (
+from catalog.oracle.decide import (
     Answer,
     Request,
     Verdict,
@@ -18,7 +18,7 @@ from catalog.decide import (
     split_for,
     verdicts,
 )
-from catalog.view import MeshSettings, View
+from catalog.store.view import MeshSettings, View
 from providers.manifests import Manifests
 from tests.differential.cases import case
 from tests.differential.comparing import FLOORS, Counts

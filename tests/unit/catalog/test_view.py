@@ -4,13 +4,13 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from catalog.addresses import allocate
-from catalog.endpoints import endpoints
-from catalog.groups import groups
-from catalog.hosts import hosts
-from catalog.identities import service_identities
-from catalog.policy import proxy_policy
-from catalog.view import MeshSettings
+from catalog.policy.whole import proxy_policy
+from catalog.relations.addresses import allocate
+from catalog.relations.endpoints import endpoints
+from catalog.relations.groups import groups
+from catalog.relations.hosts import hosts
+from catalog.relations.identities import service_identities
+from catalog.store.view import MeshSettings
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
 from mesh.objects import EndpointSlice

@@ -13,9 +13,9 @@ from aiohttp import web
 from admin.pages import add_pages, pages
 from admin.reading import ProxyStanding, ProxyState
 from admin.serving import SOCKET_NAME, serving, unix_socket
-from catalog.groups import groups
-from catalog.policy import proxy_policy
-from catalog.view import View
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
 from cli.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline import read
 from mesh.identity import ProxyName

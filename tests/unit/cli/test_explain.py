@@ -14,7 +14,7 @@ from aiohttp import web
 
 from admin.pages import add_pages, pages
 from admin.serving import SOCKET_NAME, serving, unix_socket
-from catalog.view import View
+from catalog.store.view import View
 from cli.offline import read
 from tests.unit.cli.typed import ROOT, Done
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.view import MeshSettings, View
+from catalog.store.view import MeshSettings, View
 from providers.directory import DirectorySource
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from catalog.left_out import Unit, UnitId, unit_id
-from catalog.proxy import (
+from catalog.policy.left_out import Unit, UnitId, unit_id
+from catalog.policy.proxy import (
     Access,
     AccessRule,
     EveryoneInTheMesh,

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
-from catalog.edits import Known
-from catalog.problems import Problems, problems
-from catalog.settings import EndpointAdmission
-from catalog.view import MeshSettings, View
+from catalog.lint.problems import Problems, problems
+from catalog.store.edits import Known
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from controller.rejection.rejecting import Moment
 from controller.rejection.withholding import Withholding

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from catalog.settings import EndpointAdmission
+from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
 from certs.ledger import Ledger, LedgerEntry
 from certs.ledger_standing import Standing

@@ -126,8 +126,8 @@ def test_each_group_is_translated_by_its_driver(make_need: Callable[..., Need]) 
 @pytest.fixture
 def make_need() -> Callable[..., Need]:
     """Return a maker of needs of one workload."""
-    from catalog.groups import group_of
-    from catalog.policy import proxy_policy
+    from catalog.policy.whole import proxy_policy
+    from catalog.relations.groups import group_of
     from tests.unit.controller.histories import certificate
 
     of = view(workload("one"))

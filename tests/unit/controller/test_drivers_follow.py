@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-import catalog.groups
-from catalog.problems import Problems, problems
-from catalog.view import MeshSettings, View
+import catalog.relations.groups
+from catalog.lint.problems import Problems, problems
+from catalog.store.view import MeshSettings, View
 from controller.rejection.withheld import Refusals
 from controller.rejection.withholding import Withholding
 from controller.snapshots.published import Published
@@ -172,7 +172,7 @@ def test_histories_notice_a_namespace_that_is_not_followed(monkeypatch: pytest.M
             return ""
         return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
 
-    monkeypatch.setattr(catalog.groups, "namespace_driver", unrecorded)
+    monkeypatch.setattr(catalog.relations.groups, "namespace_driver", unrecorded)
     with pytest.raises(AssertionError):
         for seed in range(12):
             test_random_histories_of_drivers(seed)

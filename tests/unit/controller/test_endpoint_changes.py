@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.edits import Edits
-from catalog.policy import proxy_policy
-from catalog.problems import Problems
-from catalog.settings import EndpointAdmission
-from catalog.view import MeshSettings, View
+from catalog.lint.problems import Problems
+from catalog.policy.whole import proxy_policy
+from catalog.store.edits import Edits
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
 from controller.snapshots import serving
 from controller.snapshots.published import Published, Step
 from controller.snapshots.serving import Need, Serving
@@ -31,16 +31,16 @@ MOVED = replace(
     build.workload("shop-1", "10.1.0.1", app="shop", account="shop"), address=IpAddress("10.1.0.9")
 )
 ONCE = (
-    "catalog.backing.backing",
-    "catalog.backing.services_of",
-    "catalog.conflicts.claims_of",
-    "catalog.endpoints.endpoints",
-    "catalog.outbound._behind",
-    "catalog.outbound.protocol_of",
+    "catalog.relations.backing.backing",
+    "catalog.relations.backing.services_of",
+    "catalog.relations.conflicts.claims_of",
+    "catalog.relations.endpoints.endpoints",
+    "catalog.policy.outbound._behind",
+    "catalog.policy.outbound.protocol_of",
     "controller.snapshots.serving.made",
     "controller.snapshots.serving.nodes_of",
 )
-PER_CALLER = ("catalog.destinations.destination_endpoints", "controller.snapshots.serving.resources")
+PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "controller.snapshots.serving.resources")
 
 
 class Server:
@@ -160,7 +160,7 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     step = server.wave(Edits(admitted={proxy: proxy}))
     assert server.translated == []
     assert _derived(computed) == {
-        "catalog.admission.is_admitted": 1,
+        "catalog.relations.readiness.is_admitted": 1,
         "controller.snapshots.serving.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }
@@ -207,4 +207,4 @@ def test_an_endpoint_that_moves_is_looked_at_for_problems_by_those_that_name_it(
     for _ in problems.steps():
         pass
     asked = {name: count for name, count in _derived(computed).items() if ".problems." in name}
-    assert asked == {"catalog.problems.of_service": 1, "catalog.problems.of_workload": 1}
+    assert asked == {"catalog.lint.problems.of_service": 1, "catalog.lint.problems.of_workload": 1}

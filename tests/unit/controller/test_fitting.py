@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from catalog.left_out import Unit, unit_id, units
-from catalog.proxy import OnlyRules, ProxyPolicy
+from catalog.policy.left_out import Unit, unit_id, units
+from catalog.policy.proxy import OnlyRules, ProxyPolicy
 from controller.rejection.rejections import Rejections, parts_left_out
 from controller.snapshots.fitting import Refused, fitting
 from controller.snapshots.published import Published

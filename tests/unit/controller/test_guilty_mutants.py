@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from catalog.proxy import OnlyRules, ProxyPolicy
+from catalog.policy.proxy import OnlyRules, ProxyPolicy
 from controller.rejection import lessened, rejecting, withheld
 from controller.trials import Trials
 from mesh.service import Protocol

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.left_out import Unit, unit_id, units
-from catalog.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
+from catalog.policy.left_out import Unit, unit_id, units
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
 from mesh.policy import HTTPMatch
 from mesh.service import Protocol
 from tests.unit.controller.guilty import (

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.outbound import visible
-from catalog.problems import Problems
-from catalog.problems import problems as found_from_nothing
+from catalog.lint.problems import Problems
+from catalog.lint.problems import problems as found_from_nothing
+from catalog.policy.outbound import visible
 from controller.rejection.withholding import Withholding
 from controller.snapshots.published import Step
 from engine.derived import Pin

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.view import View
+from catalog.store.view import View
 from certs.authority import CertificateAuthority
 from certs.issuer import Names, Usage
 from certs.ledger import Ledger, LedgerState

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import structlog
 
-import catalog.groups
+import catalog.relations.groups
 from admin.metrics import Metrics
-from catalog.view import MeshSettings
+from catalog.store.view import MeshSettings
 from certs.authority import CertificateAuthority
 from controller.snapshots.serving import Need, Translate
 from controller.snapshots.translation import translation
@@ -276,7 +276,7 @@ async def test_a_workload_whose_group_cannot_be_told_is_a_problem(
     def fails(*_: object) -> None:
         raise ValueError("who is it?")
 
-    monkeypatch.setattr(catalog.groups, "groups_of", fails)
+    monkeypatch.setattr(catalog.relations.groups, "groups_of", fails)
     loop = plane.loop()
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "workload-not-placed"]

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from admin.metrics import Metrics
-from catalog.settings import EndpointAdmission
+from catalog.store.settings import EndpointAdmission
 from controller.admission import Admissions
 from controller.observer import MeshObserver
 from controller.pushes.history import PushHistory

@@ -5,10 +5,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from catalog.groups import groups
-from catalog.policy import outline, proxy_policy
-from catalog.proxy import InterceptionKind, ProxyPolicy
-from catalog.view import View
+from catalog.policy.proxy import InterceptionKind, ProxyPolicy
+from catalog.policy.whole import outline, proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from sidecars.envoy.translate import pieces
 from tests.unit.controller.histories import random_mesh

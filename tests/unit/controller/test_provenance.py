@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from catalog import groups
-from catalog.provenance import ISSUER, KINDS, MadeFrom
-from catalog.view import MeshSettings, View
+from catalog.policy.provenance import ISSUER, KINDS, MadeFrom
+from catalog.relations import groups
+from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from controller.snapshots.published import Published
 from controller.snapshots.serving import Need, Serving, resources

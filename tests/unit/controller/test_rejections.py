@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from catalog.provenance import MadeFrom
+from catalog.policy.provenance import MadeFrom
 from controller.rejection.rejections import PROBLEMS, Rejections, problem
 from controller.rejection.withholding import Rejected
 from controller.snapshots.published import Published

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.left_out import UnitId
+from catalog.policy.left_out import UnitId
 from controller.rejection import verdicts
 from controller.rejection.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
 from controller.rejection.verdicts import LIMIT, Verdict, VerdictsError

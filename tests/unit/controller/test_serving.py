@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from catalog.groups import groups
-from catalog.view import View
+from catalog.relations.groups import groups
+from catalog.store.view import View
 from controller.snapshots.consistency import InconsistentSnapshot, consistent
 from controller.snapshots.published import Failure, Published
 from controller.snapshots.serving import Need, Serving, Translate, group_name

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from catalog.edits import Edits, difference
-from catalog.view import View
+from catalog.store.edits import Edits, difference
+from catalog.store.view import View
 from controller.waves.wave import NAMED, Cause, Causes, Change, causes
 from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace

@@ -1,6 +1,6 @@
 """Views from manifests, for what is asked of a whole mesh."""
 
-from catalog.view import MeshSettings, View
+from catalog.store.view import MeshSettings, View
 from providers.manifests import Manifests
 
 POLICY = """

@@ -1,6 +1,6 @@
 """A driver that does nothing, and keeps the contract."""
 
-from catalog.proxy import ProxyPolicy
+from catalog.policy.proxy import ProxyPolicy
 from sidecars.contexts import ControllerContext
 from sidecars.driver import Capability, Credentials, Piece
 from sidecars.health import HealthProbe, HealthProbes

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.proxy import ProxyPolicy
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
 from certs.authority import CertificateAuthority
 from certs.issuer import Names, Usage
 from certs.pair import issue_pair

@@ -12,12 +12,12 @@ from google.protobuf.any_pb2 import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog import outbound
-from catalog.groups import GroupKey, groups
-from catalog.outbound import called_at, protocol_of, routes, visible
-from catalog.policy import proxy_policy
-from catalog.proxy import OutboundService
-from catalog.view import View
+from catalog.policy import outbound
+from catalog.policy.outbound import called_at, protocol_of, routes, visible
+from catalog.policy.proxy import OutboundService
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import GroupKey, groups
+from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.service import Service

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.groups import group_of
-from catalog.policy import proxy_policy
-from catalog.view import View
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
 from mesh.names import Namespace, ServiceName
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey

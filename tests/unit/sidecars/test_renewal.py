@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, ServiceAccountName
 from mesh.policy import HTTPMatch, PolicyKey

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 
-from catalog.proxy import (
+from catalog.policy.proxy import (
     Access,
     AccessRule,
     Destination,

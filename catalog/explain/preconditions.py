@@ -1,0 +1,91 @@
+"""The steps not about TrafficTargets and splits (`catalog.oracle.preconditions`), and what is in the way."""
+
+from collections.abc import Iterable, Iterator
+
+from catalog.explain.answering import answering
+from catalog.explain.steps import Step, origin_of_object
+from catalog.lint.told import workload_object
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import TurnedDown
+from catalog.oracle.preconditions import Told
+from catalog.oracle.requests import Request
+from catalog.relations.endpoints import endpoints
+from catalog.relations.readiness import WAITS_FOR, takes_traffic
+from catalog.store.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from mesh.policy import TrafficSplit
+from mesh.service import ServiceKey, ServicePort
+from mesh.workload import Explicit
+
+
+def narrowing(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
+    """Yield who narrows what the client's sidecars are told of, and whether the service is among it."""
+    for each in told:
+        if each.by is not None:
+            services = ", ".join(map(str, each.egress or ())) or "none"
+            outcome = "is among them" if each.yes else "is not: its sidecar does not know the service"
+            text = f"{each.by} narrows the services it is told of to {services}; {key} {outcome}"
+            yield Step(text, origin_of_object(view, each.by))
+
+
+def openness(view: View, namespace: Namespace) -> Iterator[Step]:
+    """Yield whether the server's namespace is permissive, and who says so; nothing where nobody does."""
+    own = ObjectKey("Namespace", Namespace(""), namespace)
+    permissive = oracle.accepts_everyone(view, namespace)
+    if permissive != view.config.permissive:
+        said = (
+            f"namespace {namespace} is permissive: whoever has a certificate of the mesh is admitted"
+            if permissive
+            else f"the mesh is permissive, and namespace {namespace} is not: policy decides"
+        )
+        yield Step(said, origin_of_object(view, own))
+    elif permissive:
+        configs = sorted(key for key in view.sourced if key.kind == "MeshConfig")
+        where = tuple(each for key in configs for each in origin_of_object(view, key))
+        yield Step("the mesh is permissive: whoever has a certificate of the mesh is admitted", where)
+
+
+def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:
+    """Yield the client's workloads that have nowhere to call the service: explicit ones without upstream."""
+    wanted = (request.service, request.port)
+    for each in view.workloads_by_identity.get(client, ()):
+        if each.uuid is None or not isinstance(each.interception, Explicit):
+            continue
+        if wanted not in {(known.service, known.service_port) for known in each.interception.upstreams}:
+            key = workload_object(view, each.key)
+            text = (
+                f"{key} has no upstream for {request.service}:{request.port}: its sidecar offers it nowhere"
+            )
+            yield Step(text, origin_of_object(view, key))
+
+
+def waiting(
+    view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
+) -> Iterator[Step]:
+    """Yield the endpoints behind a service's port that get no traffic yet, and what each waits for."""
+    if split is None and oracle.chooses_endpoint(view, request):
+        return
+    reason = WAITS_FOR[view.settings.endpoint_admission]
+    for each in endpoints(view, key, port):
+        if not takes_traffic(view, each):
+            named = ", ".join(map(str, each.proxies))
+            yield Step(f"{each.address}:{each.port} ({named}) is not admitted yet: {reason}")
+
+
+def besides(view: View, request: Request) -> Iterator[str]:
+    """Yield in clauses what keeps a request from passing, whatever policy says; nothing without a service."""
+    arrived = oracle.arriving(view, request)
+    if request.client is None or isinstance(arrived, TurnedDown) or not (found := answering(view, arrived)):
+        return
+    for each in oracle.told(view, request.client, request.service):
+        if not each.yes:
+            yield f"{each.by} does not have {request.service} among the services that its sidecar is told of"
+    for backend in found:
+        if backend.waits:
+            yield f"nobody behind Service {backend.service} is admitted yet"
+        for place in backend.places:
+            down = oracle.at_server(view, arrived, place)
+            if isinstance(down, TurnedDown):
+                yield f"the sidecar of {place[0].identity} turns it down: {down.why}"

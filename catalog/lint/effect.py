@@ -1,0 +1,102 @@
+"""TrafficTargets without effect: no port fits their rules, or another target admits the same."""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.indexes import Lint
+from catalog.lint.templates import ports_to_come
+from catalog.lint.told import say
+from catalog.policy.access import Nothing, admission, in_force, unknown_matches
+from catalog.relations.ports import served
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from mesh.service import Protocol
+
+_COMPARED: Final = 64
+"""TrafficTargets with equal rules that are compared with each other; with more it would take too long."""
+
+
+def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield what is wrong with the effect of a TrafficTarget whose rules are all there."""
+    view = lint.view
+    in_order = target.rules and all(_is_known(view, target, rule) for rule in target.rules)
+    if not in_order or not in_force(target):
+        return
+    yield from _no_port(lint, target)
+    yield from _duplicate(view, target)
+
+
+def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
+    route = PolicyKey(target.key.namespace, rule.name)
+    if rule.kind is RouteKind.HTTP:
+        return route in view.http_groups and not unknown_matches(view, target.key.namespace, rule)
+    return route in view.tcp_routes
+
+
+def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
+    view = lint.view
+    called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
+    if called and all(admission(view, target, *each) == Nothing() for each in called):
+        ports = ", ".join(f"{number} ({protocol.value})" for number, protocol in called)
+        where = f"a target port at which {target.destination} is called: {ports}"
+        wanted = f"rules that fit {where}; nothing is admitted"
+        yield _said(view, target, Code.NO_PORT, "spec.rules", "", wanted)
+
+
+@derived
+def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
+    """Return the ports at which workloads of an identity are called, and what they speak; sorted."""
+    found: set[tuple[Port, Protocol]] = set()
+    for workload in view.workloads_by_identity.get(identity, ()):
+        services = [view.services[key] for key in view.services_of.get(workload.key, ())]
+        found.update((number, protocol) for number, protocol, _ in served(services, workload.ports))
+    return tuple(sorted(found))
+
+
+def _duplicate(view: View, target: TrafficTarget) -> Iterator[Problem]:
+    other = duplicate_of(view, target.key, target.destination)
+    if other is not None:
+        wanted = f"TrafficTarget {other} has the same rules, and admits all of these; keep one"
+        named = ", ".join(map(str, target.sources))
+        yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
+
+
+@derived
+def duplicate_of(view: View, key: PolicyKey, destination: ServiceIdentity) -> PolicyKey | None:
+    """Return the target that makes this one superfluous."""
+    return duplicates(view, destination).get(key)
+
+
+@derived
+def duplicates(view: View, destination: ServiceIdentity) -> Mapping[PolicyKey, PolicyKey]:
+    """Return which targets of a destination are superfluous, each with one that has its rules and sources."""
+    alike: dict[object, list[TrafficTarget]] = {}
+    for target in view.targets_by_destination.get(destination, ()):
+        if in_force(target):
+            alike.setdefault((target.port, frozenset(target.rules)), []).append(target)
+    return MappingProxyType(
+        {
+            target.key: other.key
+            for targets in alike.values()
+            if 1 < len(targets) <= _COMPARED
+            for target in targets
+            if (other := next((each for each in targets if _takes_in(each, target)), None)) is not None
+        }
+    )
+
+
+def _takes_in(one: TrafficTarget, other: TrafficTarget) -> bool:
+    """Say whether one target has all sources of another, and is to be kept of the two."""
+    wide, narrow = set(one.sources), set(other.sources)
+    return one.key != other.key and (narrow < wide or (narrow == wide and one.key < other.key))
+
+
+def _said(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:
+    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    return say(view, key, code, Severity.WARNING, field, value, expected)

@@ -1,0 +1,78 @@
+"""Problems of HTTP matches: said twice, without effect, or on headers that no rule sees as they were sent."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from catalog.lint.codes import Code
+from catalog.lint.told import say
+from catalog.oracle.expressions import fits_no_path, text_of
+from catalog.oracle.headers import SET, UNSEEN
+from catalog.oracle.paths import TurnedDown, passed_on
+from catalog.policy.access import in_force, rule_matches
+from catalog.store.view import View
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
+from mesh.service import EscapedSlashes
+
+
+def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
+    """Say whether whatever fits `other` surely fits `one`; expressions are compared as they are written."""
+    return (
+        one.path_regex in (None, ".*", other.path_regex)
+        and (not one.methods or (bool(other.methods) and set(other.methods) <= set(one.methods)))
+        and set(one.headers) <= set(other.headers)
+    )
+
+
+def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
+    """Yield the problems of an HTTPRouteGroup's matches."""
+    key = ObjectKey("HTTPRouteGroup", group.key.namespace, group.key.name)
+    for number, match in enumerate(group.matches):
+        if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
+            field = f"spec.matches[{number}].pathRegex"
+            yield say(view, key, Code.UNFIT_PATH, Severity.WARNING, field, match.path_regex, wanted)
+        for header in match.headers:
+            if header.name in UNSEEN | SET:
+                ends = "ends at the client's sidecar, so this match never fits"
+                wanted = ends if header.name in UNSEEN else "is set by sidecars where nobody sent it"
+                field = f"spec.matches[{number}].headers"
+                yield say(view, key, Code.UNSEEN_HEADER, Severity.WARNING, field, header.name, wanted)
+    for (_, first), (number, second) in combinations(enumerate(group.matches), 2):
+        if covers(first, second) and covers(second, first):
+            field, wanted = f"spec.matches[{number}]", f"match {first.name} says the same; keep one of them"
+            yield say(view, key, Code.DUPLICATE_MATCH, Severity.WARNING, field, second.name, wanted)
+
+
+def _never_fits(regex: str) -> str:
+    """Say why an expression surely fits no path, empty if it may: none begins so, or none arrives so."""
+    if fits_no_path(regex):
+        return "paths begin with /; this match never fits"
+    text = text_of(regex)
+    if text is None:
+        return ""
+    written = passed_on(text.encode(), EscapedSlashes.KEEP, http2=True)
+    if isinstance(written, TurnedDown):
+        return "no sidecar passes on a path with this; this match never fits"
+    path = written.path.decode()
+    return "" if path == text else f"such a path arrives as {path}; this match never fits"
+
+
+def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield the matches that add nothing to the others of one target, where they are not plainly equal."""
+    if not in_force(target):
+        return
+    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    named: list[tuple[int, str, HTTPMatch]] = [
+        (number, f"{rule.name}/{match.name}", match)
+        for number, rule in enumerate(target.rules)
+        if rule.kind is RouteKind.HTTP
+        for match in rule_matches(view, target.key.namespace, rule)
+    ]
+    for number, name, match in named:
+        wider = next(
+            (other for _, other, each in named if covers(each, match) and not covers(match, each)), ""
+        )
+        if wider:
+            wanted = f"match {wider} admits all that this one does; it has no effect here"
+            field = f"spec.rules[{number}]"
+            yield say(view, key, Code.SHADOWED_MATCH, Severity.INFO, field, name, wanted)

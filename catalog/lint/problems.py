@@ -1,0 +1,197 @@
+"""What is wrong between objects: each function looks at one object and says what is not in force, and why."""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from catalog.lint import effect, matches, opening, reach, scope, services, splits, targets
+from catalog.lint.codes import Code
+from catalog.lint.indexes import Lint
+from catalog.lint.told import say, workload_object
+from catalog.store import index
+from catalog.store.view import View
+from engine.derived import Kept, Pins, derived
+from engine.graph import Graph
+from mesh.names import Namespace
+from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+from mesh.workload import WorkloadKey
+
+Said = tuple[Problem, ...]
+_REST: Final = "rest"
+
+
+def nothing(_: View) -> Said:
+    """Find no further problem."""
+    return ()
+
+
+def problems(view: View) -> Said:
+    """Return all problems of a view, sorted, each once."""
+    kept = Problems(view)
+    for _ in kept.steps():
+        pass
+    return kept.said()
+
+
+class Problems:
+    """The problems of a view, kept current: after a change, what it concerns is looked at again.
+
+    `further` finds problems that the catalog knows nothing of. It is asked again when what it read of the
+    view has changed; whatever else it looks at must stay the same until `renew`.
+    """
+
+    def __init__(self, view: View, further: Callable[[View], Said] = nothing) -> None:
+        lint = Lint(view)
+        self._view, self._further = view, further
+        self._rest: Pins[str, Said] = Pins(of_rest, _Rest(view, further))
+        self._rest.add(_REST)
+        self._kinds: tuple[Pins[Any, Said], ...] = (
+            Kept(of_target, lint, view.targets_by_key),
+            Kept(of_group, lint, view.http_groups),
+            Kept(of_split, lint, view.splits_by_key),
+            Kept(of_service, lint, view.services),
+            Kept(of_workload, lint, view.workloads),
+            Kept(of_config, lint, view.configs_by_key),
+            Kept(of_namespace, lint, view.namespaces),
+        )
+        self._found: dict[tuple[int, Hashable], Said] = {}
+        self._said: Said | None = ()
+
+    def renew(self) -> None:
+        """Ask `further` again."""
+        self._rest.discard(_REST)
+        self._rest = Pins(of_rest, _Rest(self._view, self._further))
+        self._rest.add(_REST)
+
+    def steps(self) -> Iterator[None]:
+        """Come up to date, a pause after each object."""
+        for kind, pins in enumerate((*self._kinds, self._rest)):
+            for key in pins.take_touched():
+                self._take((kind, key), _outcome(pins, key) if key in pins else ())
+                yield None
+
+    def said(self) -> Said:
+        """Return all problems as of the last time, sorted, each once; the very same if nothing is other."""
+        if self._said is None:
+            self._said = tuple(sorted({each for said in self._found.values() for each in said}, key=_order))
+        return self._said
+
+    def _take(self, key: tuple[int, Hashable], said: Said) -> None:
+        if said == self._found.get(key, ()):
+            return
+        self._said = None
+        if said:
+            self._found[key] = said
+        else:
+            del self._found[key]
+
+
+def _outcome(pins: Pins[Any, Said], key: object) -> Said:
+    """Return what is wrong with an object; that this cannot be said is a problem like others."""
+    try:
+        return pins.value(key)
+    except Exception as error:  # noqa: BLE001 - whatever it is, what is served stands
+        return (Problem("not-checked", Severity.ERROR, Origin("catalog"), None, "", "", f"{error}"),)
+
+
+def _order(problem: Problem) -> tuple[str, Origin, str, str, str]:
+    return (problem.code, problem.origin, str(problem.key), problem.field, problem.value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rest:
+    """A view, and who finds problems in it that the catalog knows nothing of."""
+
+    view: View
+    further: Callable[[View], Said]
+
+    @property
+    def graph(self) -> Graph:
+        return self.view.graph
+
+
+@derived
+def of_rest(rest: _Rest, _: str) -> Said:
+    """Return the problems that the catalog knows nothing of."""
+    return rest.further(rest.view)
+
+
+@derived
+def of_target(lint: Lint, key: PolicyKey) -> Said:
+    """Return the problems of a TrafficTarget."""
+    target = lint.view.targets_by_key[key]
+    return (
+        *targets.problems(lint.view, target),
+        *reach.problems(lint, target),
+        *effect.problems(lint, target),
+        *opening.problems(lint, target),
+        *matches.of_target(lint.view, target),
+    )
+
+
+@derived
+def of_group(lint: Lint, key: PolicyKey) -> Said:
+    """Return the problems of an HTTPRouteGroup."""
+    return tuple(matches.of_group(lint.view, lint.view.http_groups[key]))
+
+
+@derived
+def of_split(lint: Lint, key: PolicyKey) -> Said:
+    """Return the problems of a TrafficSplit."""
+    return tuple(splits.problems(lint, lint.view.splits_by_key[key]))
+
+
+@derived
+def of_service(lint: Lint, key: ServiceKey) -> Said:
+    """Return the problems of a Service."""
+    return tuple(services.of_service(lint, lint.view.services[key]))
+
+
+@derived
+def of_workload(lint: Lint, key: WorkloadKey) -> Said:
+    """Return the problems of a workload."""
+    workload = lint.view.workloads[key]
+    named = workload_object(lint.view, key)
+    return (
+        *services.of_workload(lint.view, workload),
+        *scope.problems(lint, named, workload.egress),
+        *_claims(lint.view, key),
+    )
+
+
+@derived
+def of_namespace(lint: Lint, name: Namespace) -> Said:
+    """Return the problems of a Namespace."""
+    key = ObjectKey("Namespace", Namespace(""), name)
+    return tuple(scope.problems(lint, key, lint.view.namespaces[name].egress))
+
+
+@derived
+def of_config(lint: Lint, key: ObjectKey) -> Said:
+    """Return the problems of a MeshConfig."""
+    first = min(lint.view.configs, key=index.config_order)
+    if first == key:
+        return ()
+    wanted = f"{first} counts and this one does not; keep one of them"
+    return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
+
+
+def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
+    """Yield what a workload claims and another one has: listeners, and its UUID."""
+    key = workload_object(view, own)
+    for each in view.conflicts.get(own, ()):
+        yield say(
+            view,
+            key,
+            Code.LISTENER_CONFLICT,
+            Severity.ERROR,
+            "spec.upstreams" if each.refused.index >= 0 else "spec.ports",
+            str(each.refused),
+            f"the address and port are held by {each.holder}; this listener is left out, choose another",
+        )
+    uuid = view.workloads[own].uuid
+    if uuid is not None and (holder := view.workloads_by_uuid[uuid]).key != own:
+        wanted = f"workload {holder.key} has this UUID; each sidecar needs one of its own"
+        yield say(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(uuid), wanted)

@@ -1,0 +1,42 @@
+"""Problems of narrowing: services are named that are not there, so that less is told than was meant."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.indexes import Lint
+from catalog.lint.told import say
+from engine.derived import derived
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.service import Egress, ServiceKey, ServicePattern
+
+_FIELD: Final = "metadata.annotations.meshwright.dev/egress-services"
+
+
+def problems(lint: Lint, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+    """Yield what an object's narrowing names in vain; `none` and `*/*` name nobody."""
+    for pattern in egress or ():
+        if not fits_any(lint, pattern):
+            wanted = f"no Service is called so{_elsewhere(lint, pattern)}; this adds nothing until one is"
+            yield say(lint.view, key, Code.UNKNOWN_EGRESS, Severity.WARNING, _FIELD, str(pattern), wanted)
+
+
+@derived
+def fits_any(lint: Lint, pattern: ServicePattern) -> bool:
+    """Say whether there is a Service that a pattern fits."""
+    match pattern:
+        case ServicePattern(namespace=None, name=None):
+            return True
+        case ServicePattern(namespace=None, name=name) if name is not None:
+            return bool(lint.services_called(name))
+        case ServicePattern(namespace=namespace, name=None) if namespace is not None:
+            return bool(lint.view.services_in.get(namespace, ()))
+        case ServicePattern(namespace=namespace, name=name) if namespace is not None and name is not None:
+            return ServiceKey(namespace, name) in lint.view.services
+    return False
+
+
+def _elsewhere(lint: Lint, pattern: ServicePattern) -> str:
+    """Say where there is a Service of that name, if not there."""
+    found = () if pattern.name is None else lint.services_called(pattern.name)
+    return f", but {', '.join(map(str, found))} is" if found else ""

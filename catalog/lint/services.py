@@ -1,0 +1,134 @@
+"""Problems of Services: nobody behind them, endpoints outside the mesh, addresses and ports in dispute."""
+
+from collections.abc import Iterator
+
+from catalog.lint.codes import Code
+from catalog.lint.indexes import Lint, called_at
+from catalog.lint.templates import behind, named_in_vain
+from catalog.lint.told import say, workload_object
+from catalog.policy.outbound import protocol_of
+from catalog.relations.endpoints import endpoints
+from catalog.relations.ports import declared_protocol, target_number
+from catalog.store.view import View
+from mesh.names import Port
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.service import Protocol, Service, ServiceKey
+from mesh.workload import Endpoint, Explicit, Workload
+
+
+def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
+    """Yield the problems of a Service."""
+    yield from _behind(lint, service)
+    yield from _guessed(lint.view, service)
+    yield from _shared_addresses(lint, service)
+
+
+def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
+    """Yield the problems of the services that a workload names."""
+    yield from _names(view, workload)
+    yield from _protocols(view, workload)
+
+
+def _object(key: ServiceKey) -> ObjectKey:
+    return ObjectKey("Service", key.namespace, key.name)
+
+
+def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
+    view, key = lint.view, _object(service.key)
+    found = [each for port in service.ports for each in endpoints(view, service.key, port)]
+    # A Service without a TCP port is not called; the apex of a split need not have anyone behind it.
+    if service.ports and not found and service.key not in view.splits_by_apex:
+        yield from _to_come(lint, service)
+    outside = sorted({_place(each) for each in found if each.identity is None})
+    if outside:
+        wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
+        yield say(view, key, Code.OUTSIDE_MESH, Severity.WARNING, "endpoints", ", ".join(outside), wanted)
+
+
+def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
+    """Yield that nobody is behind a Service, or who is going to be."""
+    view, key, selector = lint.view, _object(service.key), _selector(service)
+    templates = behind(lint, service.key)
+    if not templates:
+        wanted = "a workload or EndpointSlice behind it; until then calls to it get no answer"
+        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
+        return
+    named = ", ".join(map(str, templates))
+    for port in named_in_vain(templates, service):
+        wanted = f"the name of a port of {named}; calls to port {port.port} get no answer"
+        value = str(port.target_port)
+        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted)
+    where = "until a Pod, EndpointSlice or Workload says where they are"
+    wanted = f"selects the pods of {named}; calls to it get no answer {where}"
+    yield say(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
+
+
+def _guessed(view: View, service: Service) -> Iterator[Problem]:
+    """Yield the ports of which neither the Service nor a workload says what they speak."""
+    for port in service.ports:
+        said = (
+            declared_protocol(target, workload.ports)
+            for workload in view.backing.get(service.key, ())
+            if (target := target_number(port, workload.ports)) is not None
+        )
+        if port.protocol_source == "default" and not any(said):
+            key, wanted = _object(service.key), f"taken for {port.protocol.value}; set appProtocol"
+            yield say(view, key, Code.PROTOCOL_GUESSED, Severity.INFO, "spec.ports", str(port.port), wanted)
+
+
+def _place(endpoint: Endpoint) -> str:
+    return f"{endpoint.address}:{endpoint.port}"
+
+
+def _selector(service: Service) -> str:
+    return ", ".join(f"{name}={value}" for name, value in service.selector)
+
+
+def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
+    for port in service.ports:
+        for where in called_at(lint.view, service, port):
+            holder = lint.called_at[where][0]
+            if holder != service.key:
+                wanted = f"Service {holder} is called at the same address and port, and gets the calls"
+                yield say(
+                    lint.view,
+                    _object(service.key),
+                    Code.SHARED_ADDRESS,
+                    Severity.WARNING,
+                    "spec.clusterIP",
+                    str(where),
+                    wanted,
+                )
+
+
+def _names(view: View, workload: Workload) -> Iterator[Problem]:
+    if workload.uuid is None:
+        return
+    key = workload_object(view, workload.key)
+    primary = ServiceKey(workload.key.namespace, workload.service)
+    if primary not in view.services and view.services_of.get(workload.key) is None and workload.ports:
+        wanted = f"Service {primary} does not exist and no other has this workload; nobody can call it"
+        yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
+    if not isinstance(workload.interception, Explicit):
+        return
+    for upstream in workload.interception.upstreams:
+        service = view.services.get(upstream.service)
+        if service is None or service.port(upstream.service_port) is None:
+            named = f"{upstream.service}:{upstream.service_port}"
+            wanted = "a Service and one of its ports; until then nothing is offered here"
+            yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted)
+
+
+def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
+    said: dict[Port, dict[Protocol, ServiceKey]] = {}
+    for key in view.services_of.get(workload.key, ()):
+        for port in view.services[key].ports:
+            number = target_number(port, workload.ports)
+            if number is not None:
+                said.setdefault(number, {}).setdefault(protocol_of(view, key, port), key)
+    for number, protocols in sorted(said.items()):
+        if len({protocol.is_http for protocol in protocols}) > 1:
+            named = ", ".join(f"{protocol.value} by {key}" for protocol, key in sorted(protocols.items()))
+            wanted = f"one protocol for port {number}: set appProtocol alike, or the workload's own protocol"
+            named_by = workload_object(view, workload.key)
+            yield say(view, named_by, Code.PROTOCOLS_DIFFER, Severity.WARNING, "spec.ports", named, wanted)

@@ -1,0 +1,161 @@
+"""Problems of TrafficSplits: what refuses one, who gets no share, and who takes precedence."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.lint.codes import Code
+from catalog.lint.indexes import Lint
+from catalog.lint.matches import covers
+from catalog.lint.templates import answering
+from catalog.lint.told import say
+from catalog.policy import splits
+from catalog.policy.access import may_call
+from catalog.policy.outbound import protocol_of
+from catalog.store.view import View
+from mesh.identity import ServiceIdentity
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.policy import PolicyKey, TrafficSplit
+from mesh.service import Protocol, ServiceKey
+
+_NAMED: Final = 5
+"""Clients that a problem names; of more it gives the number."""
+
+
+def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
+    """Yield the problems of a TrafficSplit."""
+    place = _Place(lint.view, ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
+    yield from _backends(place, split)
+    refusals = list(_refusals(place, split))
+    yield from refusals
+    if not refusals:
+        yield from _ports(place, split)
+        yield from _overruled(place, split)
+        yield from _shadowed(place, split)
+        yield from _not_allowed(lint, place, split)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    view: View
+    key: ObjectKey
+
+    def error(self, code: Code, field: str, value: str, expected: str) -> Problem:
+        return say(self.view, self.key, code, Severity.ERROR, field, value, expected)
+
+    def warning(self, code: Code, field: str, value: str, expected: str) -> Problem:
+        return say(self.view, self.key, code, Severity.WARNING, field, value, expected)
+
+
+def _backends(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    for number, backend in enumerate(split.backends):
+        key = ServiceKey(split.key.namespace, backend.service)
+        if key not in place.view.services:
+            field = f"spec.backends[{number}].service"
+            wanted = f"Service {key} does not exist; it gets no share until it does"
+            yield place.error(Code.UNKNOWN_BACKEND, field, backend.service, wanted)
+
+
+def _refusals(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    view = place.view
+    if split.apex not in view.services or split.apex.namespace != split.key.namespace:
+        wanted = f"a Service of namespace {split.key.namespace}; the split is not in force"
+        yield place.error(Code.UNKNOWN_APEX, "spec.service", str(split.apex), wanted)
+    total = sum(splits.known_weights(view, split).values())
+    if total <= 0:
+        wanted = "an existing backend with a weight above 0; the split is not in force"
+        yield place.error(Code.ZERO_WEIGHTS, "spec.backends", "", wanted)
+    if total > splits.GREATEST_TOTAL_WEIGHT:
+        wanted = f"weights that add up to at most {splits.GREATEST_TOTAL_WEIGHT}; the split is not in force"
+        yield place.error(Code.EXCESSIVE_WEIGHTS, "spec.backends", str(total), wanted)
+    if splits.matches(view, split) == ():
+        known = [name for name in split.matches if PolicyKey(split.key.namespace, name) in view.http_groups]
+        named = ", ".join(sorted(set(split.matches) - set(known)) or sorted(known))
+        wanted = f"HTTPRouteGroups of namespace {split.key.namespace} with matches; the split is not in force"
+        yield place.error(Code.UNKNOWN_SPLIT_MATCH, "spec.matches", named, wanted)
+
+
+def _ports(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    apex = place.view.services[split.apex]
+    for key in splits.known_weights(place.view, split):
+        for port in apex.ports:
+            if splits.backend_port(port, place.view.services[key]) is None:
+                wanted = f"a port {port.port} as {apex.key} has; without it the backend gets no share there"
+                yield place.error(Code.BACKEND_PORT, "spec.backends", str(key), wanted)
+
+
+def _overruled(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    if split.matches:
+        return
+    rivals = [
+        each
+        for each in place.view.splits_by_apex[split.apex]
+        if not each.matches and not splits.refused(place.view, each)
+    ]
+    winner = min(rivals, key=splits.precedence)
+    if winner.key != split.key:
+        wanted = f"TrafficSplit {winner.key} has the same apex and is older or first by name; it counts"
+        yield place.error(Code.OVERRULED_SPLIT, "spec.service", str(split.apex), wanted)
+
+
+def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    mine = splits.matches(place.view, split)
+    earlier = [
+        match
+        for each in place.view.splits_by_apex[split.apex]
+        if splits.precedence(each) < splits.precedence(split) and not splits.refused(place.view, each)
+        for match in splits.matches(place.view, each) or ()
+    ]
+    if mine and all(any(covers(other, match) for other in earlier) for match in mine):
+        wanted = "splits on the same apex that are older or first by name take all of its requests"
+        yield place.warning(Code.SHADOWED_SPLIT, "spec.matches", ", ".join(split.matches), wanted)
+
+
+def _not_allowed(lint: Lint, place: _Place, split: TrafficSplit) -> Iterator[Problem]:
+    """Yield the backends that clients of the apex or of other backends may not call: no share of theirs.
+
+    A client that may call none of a split's backends has nobody left for the calls that the split decides.
+    """
+    view = place.view
+    if view.permissive(split.key.namespace):
+        return
+    callers = {key: _callers(lint, key) for key in _with_share(view, split)}
+    reached = frozenset().union(*callers.values())
+    in_force = splits.in_force(view, split.apex, Protocol.HTTP)
+    rivals = {key for each in in_force for key in _with_share(view, each)}
+    everyone = reached.union(*(_callers(lint, key) for key in {split.apex, *rivals} - callers.keys()))
+    lost = everyone - reached
+    fail = f", and the calls of {_named(lost)} that this split decides fail" if lost else ""
+    for key, allowed in callers.items():
+        if missing := everyone - allowed:
+            who = f"{_named(missing)} may call the apex or another backend of it, and not this one"
+            wanted = f"{who}; it gets no share of theirs{fail}"
+            yield place.warning(Code.BACKEND_NOT_ALLOWED, "spec.backends", str(key), wanted)
+
+
+def _named(clients: Collection[ServiceIdentity]) -> str:
+    first = sorted(clients)[:_NAMED]
+    more = f" and {len(clients) - len(first)} more" if len(clients) > len(first) else ""
+    return ", ".join(map(str, first)) + more
+
+
+def _with_share(view: View, split: TrafficSplit) -> tuple[ServiceKey, ...]:
+    """Return the backends that a split gives a share to."""
+    return tuple(key for key, weight in splits.known_weights(view, split).items() if weight > 0)
+
+
+def _callers(lint: Lint, key: ServiceKey) -> frozenset[ServiceIdentity]:
+    """Return who may call any port of a service at all; of whom answers, pods to come count as well."""
+    view = lint.view
+    places = {
+        (identity, number, protocol_of(view, key, port))
+        for port in view.services[key].ports
+        for identity, number in answering(lint, key, port)
+    }
+    return frozenset(
+        client
+        for identity, number, protocol in places
+        for target in view.targets_by_destination.get(identity, ())
+        for client in target.sources
+        if may_call(view, client, identity, number, protocol)
+    )

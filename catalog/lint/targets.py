@@ -1,0 +1,67 @@
+"""Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from catalog.lint.codes import Code
+from catalog.lint.told import say
+from catalog.policy.access import in_force, rule_matches, unknown_matches
+from catalog.store.view import View
+from mesh.objects import ObjectKey, Problem, Severity
+from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+
+
+def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
+    """Yield the problems of a TrafficTarget's parts."""
+    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    if not in_force(target):
+        yield say(
+            view,
+            key,
+            Code.FOREIGN_DESTINATION,
+            Severity.ERROR,
+            "spec.destination.namespace",
+            target.destination.namespace,
+            f"a TrafficTarget must stand in its destination's namespace, not in {target.key.namespace}; "
+            "it is not in force",
+        )
+    if not target.sources:
+        wanted = "at least one source; nobody is admitted"
+        yield say(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
+    if not target.rules:
+        wanted = "at least one rule; without one nothing is admitted"
+        yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
+        return
+    bad = [
+        (rule, each)
+        for number, rule in enumerate(target.rules)
+        if (each := _of_rule(view, key, number, rule)) is not None
+    ]
+    yield from (each for _, each in bad)
+    refused = [rule for rule, _ in bad if not rule_matches(view, key.namespace, rule)]
+    if len(refused) == len(target.rules):
+        wanted = "no rule of this target is in force, so it admits nothing"
+        yield say(view, key, Code.ALL_REFUSED, Severity.ERROR, "spec.rules", "", wanted)
+
+
+def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | None:
+    place = f"spec.rules[{number}]"
+    route = PolicyKey(key.namespace, rule.name)
+    known = view.http_groups if rule.kind is RouteKind.HTTP else view.tcp_routes
+    if route not in known:
+        wanted = f"{rule.kind.value} {route} does not exist or is refused; this rule admits nothing so long"
+        return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
+    unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
+    if not unknown:
+        return None
+    there = sorted(each.name for each in view.http_groups[route].matches)
+    wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}{_meant(unknown, there)}; "
+    kept = rule_matches(view, key.namespace, rule)
+    wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"
+    return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)
+
+
+def _meant(unknown: Sequence[str], there: Sequence[str]) -> str:
+    """Say which matches may be meant by names that are not there."""
+    near = [found[0] for each in unknown if (found := get_close_matches(each[:60], there, n=1))]
+    return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

@@ -1,0 +1,39 @@
+"""What the sidecars on a request's way make of it: the client's first, then that of whoever answers.
+
+A part of the oracle; see `catalog.oracle.decide`.
+"""
+
+from catalog.oracle.paths import TurnedDown, hidden_dots
+from catalog.oracle.requests import Request, passed, path_of
+from catalog.oracle.targets import Place
+from catalog.relations.ports import served, spoken
+from catalog.store.view import View
+from mesh.service import EscapedSlashes, ServicePort
+
+
+def at_client(view: View, request: Request, port: ServicePort) -> Request | TurnedDown:
+    """Return a request as the client's sidecar has it: what splits judge. On a TCP port nobody looks."""
+    if not spoken(port, view.backing.get(request.service, ())).is_http:
+        return request
+    return passed(request, view.services[request.service].escaped_slashes)
+
+
+def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Request | TurnedDown:
+    """Return a request as the sidecar of who answers has it: what rules judge."""
+    where, is_http = place
+    if not is_http:
+        return request
+    found = passed(request, _slashes_at(view, where))
+    if isinstance(found, TurnedDown):
+        return found
+    return hidden_dots(path_of(found).encode()) or found
+
+
+def _slashes_at(view: View, where: Place) -> EscapedSlashes:
+    """Return what becomes of escaped slashes at a workload's port: kept if a Service called there says so."""
+    for workload in view.workloads_by_identity.get(where.identity, ()):
+        services = [view.services[key] for key in view.services_of.get(workload.key, ())]
+        for number, _, called in served(services, workload.ports):
+            if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):
+                return EscapedSlashes.KEEP
+    return EscapedSlashes.REJECT

@@ -1,0 +1,93 @@
+"""What counts besides TrafficTargets: whom a namespace accepts, who is told of what, and who is ready.
+
+A part of the oracle; see `catalog.oracle.decide`.
+"""
+
+from dataclasses import dataclass
+
+from catalog.lint.told import workload_object
+from catalog.oracle.requests import Request
+from catalog.oracle.targets import Place
+from catalog.relations.endpoints import endpoints
+from catalog.relations.readiness import takes_traffic
+from catalog.store.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject, ObjectKey
+from mesh.policy import TrafficSplit
+from mesh.service import Egress, ServiceKey, ServicePort
+from mesh.workload import Explicit
+
+_PERMISSIVE = "meshwright.dev/permissive"
+
+
+def accepts_everyone(view: View, namespace: Namespace) -> bool:
+    """Say whether a namespace is permissive: its annotation says so, or says nothing and the mesh is."""
+    held = view.sourced.get(ObjectKey("Namespace", Namespace(""), namespace))
+    if held is None or not isinstance(held.value, NamespaceObject):
+        return view.config.permissive
+    said = dict(held.value.annotations).get(_PERMISSIVE)
+    return view.config.permissive if said is None else said == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Whether a client's sidecar is told of a service, and what narrows it: whose word, if anybody's."""
+
+    yes: bool
+    egress: Egress
+    by: ObjectKey | None
+
+
+def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ...]:
+    """Return for each of a client's sidecars whether it is told of a service, each answer once.
+
+    A workload's own word holds, else its namespace's. Where there is no sidecar, it is the namespace's.
+    """
+    name = ObjectKey("Namespace", Namespace(""), client.namespace)
+    held = view.sourced.get(name)
+    of_namespace = held.value.egress if held and isinstance(held.value, NamespaceObject) else None
+    found: list[tuple[Egress, ObjectKey]] = []
+    for each in view.workloads_by_identity.get(client, ()):
+        if each.uuid is not None and each.egress is not None:
+            found.append((each.egress, workload_object(view, each.key)))
+        elif each.uuid is not None:
+            found.append((of_namespace, name))
+    return tuple(
+        dict.fromkeys(
+            Told(_names(egress, key), egress, None if egress is None else by)
+            for egress, by in found or [(of_namespace, name)]
+        )
+    )
+
+
+def ready_places(
+    view: View, request: Request, key: ServiceKey, port: ServicePort, split: TrafficSplit | None
+) -> frozenset[Place]:
+    """Return where a service's port takes calls now: at whom an endpoint is admitted.
+
+    Where the client chooses the endpoint itself nobody is waited for (`chooses_endpoint`).
+    """
+    at_once = split is None and chooses_endpoint(view, request)
+    found = (each for each in endpoints(view, key, port) if at_once or takes_traffic(view, each))
+    return frozenset(Place(each.identity, each.port) for each in found if each.identity)
+
+
+def chooses_endpoint(view: View, request: Request) -> bool:
+    """Say whether a client calls a headless service at the addresses of its endpoints.
+
+    With explicit interception it does not: it calls its sidecar, which takes any endpoint that is ready. A
+    client of which only some workloads are so is taken for one that does not.
+    """
+    service = view.services.get(request.service)
+    if service is None or not service.headless or request.client is None:
+        return False
+    running = view.workloads_by_identity.get(request.client, ())
+    return not any(isinstance(each.interception, Explicit) for each in running)
+
+
+def _names(egress: Egress, key: ServiceKey) -> bool:
+    if egress is None:
+        return True
+    wanted = (key.namespace, key.name)
+    return any((each.namespace or key.namespace, each.name or key.name) == wanted for each in egress)

@@ -1,0 +1,104 @@
+"""A request, what sidecars make of it, and whether it fits a match: in full, as a server sees it."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from catalog.oracle.expressions import fits_in_full
+from catalog.oracle.headers import SINGLE, UNSEEN
+from catalog.oracle.paths import Passed, TurnedDown, passed_on
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.policy import HTTPMatch
+from mesh.service import EscapedSlashes, ServiceKey
+
+_HOST: Final = (":authority", "host")
+_HOST_BYTES: Final = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:@\[\]-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call: who, to which service and port, and for HTTP what is asked. Header names in any case.
+
+    The path is the request target as it is sent (`catalog.oracle.paths`), UTF-8 but for bytes that are none
+    (surrogates). `http2`: the client speaks HTTP/2 to its sidecar, which differs in what it takes.
+    """
+
+    client: ServiceIdentity | None
+    service: ServiceKey
+    port: Port
+    method: str = "GET"
+    path: str = "/"
+    headers: tuple[tuple[str, str], ...] = ()
+    http2: bool = False
+
+
+def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:
+    """Return a request as one sidecar passes it on; its path is in origin form then, and normalised."""
+    if request.method == "CONNECT":
+        return TurnedDown(404, "sidecars do not open tunnels (CONNECT)")
+    found = passed_on(_bytes(request.path), slashes, method=request.method, http2=request.http2)
+    if isinstance(found, TurnedDown):
+        return found
+    if any(_HOST_BYTES.fullmatch(_bytes(value)) is None for value in _hosts(request)):
+        return TurnedDown(400, "its host has characters that no host has")
+    return replace(request, path=_text(found.target), headers=_headers(request, found))
+
+
+def path_of(request: Request) -> str:
+    """Return the path of a request that was passed on: what splits and rules judge, without the query."""
+    return request.path.partition("?")[0]
+
+
+def fits(match: HTTPMatch, request: Request) -> bool:
+    """Say whether a request that was passed on fits a match."""
+    return path_fits(match, request) and method_fits(match, request) and not headers_missed(match, request)
+
+
+def path_fits(match: HTTPMatch, request: Request) -> bool:
+    """Say whether the path without query fits."""
+    return match.path_regex is None or fits_in_full(match.path_regex, _bytes(path_of(request)))
+
+
+def method_fits(match: HTTPMatch, request: Request) -> bool:
+    """Say whether the method fits."""
+    return not match.methods or request.method in match.methods
+
+
+def headers_missed(match: HTTPMatch, request: Request) -> tuple[str, ...]:
+    """Return the names of the match's headers of which the request has no value that fits."""
+    return tuple(
+        wanted.name
+        for wanted in match.headers
+        if not any(fits_in_full(wanted.regex, _bytes(value)) for value in _values(request, wanted.name))
+    )
+
+
+def _values(request: Request, name: str) -> Iterable[str]:
+    if name.lower() in UNSEEN:
+        return ()
+    if name.lower() in _HOST:
+        found = _hosts(request)
+        return (",".join(found),) if found else ()
+    found = [value.strip(" \t") for given, value in request.headers if given.lower() == name.lower()]
+    return (",".join(found),) if found and name.lower() in SINGLE else found
+
+
+def _hosts(request: Request) -> list[str]:
+    return [value.strip(" \t") for given, value in request.headers if given.lower() in _HOST]
+
+
+def _headers(request: Request, found: Passed) -> tuple[tuple[str, str], ...]:
+    if found.authority is None:
+        return request.headers
+    others = (each for each in request.headers if each[0].lower() not in _HOST)
+    return (("host", found.authority.decode()), *others)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _text(given: bytes) -> str:
+    return given.decode("utf-8", "surrogateescape")

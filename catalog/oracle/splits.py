@@ -1,0 +1,98 @@
+"""Which TrafficSplit decides a request, and who answers then: the part of the oracle that reads splits.
+
+See `catalog.oracle.decide`, of which this is a part, for the rules in words.
+"""
+
+import enum
+from collections.abc import Iterator
+
+from catalog.oracle.requests import Request, fits
+from catalog.relations.ports import spoken
+from catalog.store.view import View
+from mesh.policy import Backend, PolicyKey, TrafficSplit
+from mesh.service import ServiceKey, ServicePort
+
+
+class SplitVerdict(enum.StrEnum):
+    """What one TrafficSplit says of a request to its apex; only DECIDES may decide it.
+
+    Of those that may, the first by precedence does (`split_for`). Those up to UNKNOWN_GROUP are out of force.
+    """
+
+    FOREIGN_APEX = "is not in force: its apex is in another namespace"
+    NO_WEIGHT = "is not in force: no backend that exists has a weight above 0"
+    TOO_HEAVY = "is not in force: its weights add up to more than 32 bits hold"
+    UNKNOWN_GROUP = "is not in force: an HTTPRouteGroup that it names is not there, or none has a match"
+    HTTP_ONLY = "does not count: it is for some HTTP requests alone, and the port is TCP"
+    OTHER_REQUESTS = "does not count: it is for other requests"
+    DECIDES = "may decide"
+
+
+def judge_split(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> SplitVerdict:
+    """Return what a split on the service that is called says of a request."""
+    if split.apex.namespace != split.key.namespace:
+        return SplitVerdict.FOREIGN_APEX
+    total = sum(each.weight for each in split.backends if backend_key(split, each) in view.services)
+    if total <= 0:
+        return SplitVerdict.NO_WEIGHT
+    if total >= 2**32:
+        return SplitVerdict.TOO_HEAVY
+    groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+    if not groups:
+        return SplitVerdict.DECIDES
+    matches = [match for group in groups if group is not None for match in group.matches]
+    if None in groups or not matches:
+        return SplitVerdict.UNKNOWN_GROUP
+    if not spoken(port, view.backing.get(request.service, ())).is_http:
+        return SplitVerdict.HTTP_ONLY
+    found = any(fits(match, request) for match in matches)
+    return SplitVerdict.DECIDES if found else SplitVerdict.OTHER_REQUESTS
+
+
+def in_force(view: View, split: TrafficSplit, request: Request, port: ServicePort) -> bool:
+    """Say whether a split on the service that is called decides any requests to that port."""
+    return judge_split(view, split, request, port) in (SplitVerdict.DECIDES, SplitVerdict.OTHER_REQUESTS)
+
+
+def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit | None:
+    """Return the split that decides: with matches that fit before without, then the oldest, then by name.
+
+    Splits without a creation time come last.
+    """
+    rivals = view.splits_by_apex.get(request.service, ())
+    found = [each for each in rivals if judge_split(view, each, request, port) is SplitVerdict.DECIDES]
+    return min(found, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
+
+
+def backends(
+    view: View, request: Request, port: ServicePort, split: TrafficSplit | None
+) -> Iterator[tuple[ServiceKey, ServicePort, int]]:
+    """Yield the services that stand for the one called, their port that stands for its, and their weight.
+
+    Splits do not nest: a backend means the endpoints of that service, be it an apex itself.
+    """
+    if split is None:
+        yield request.service, port, 1
+        return
+    weights: dict[ServiceKey, int] = {}
+    for backend in split.backends:
+        key = backend_key(split, backend)
+        weights[key] = weights.get(key, 0) + backend.weight
+    for key, weight in sorted(weights.items()):
+        their_port = _same_port(view, key, port)
+        if their_port is not None:
+            yield key, their_port, weight
+
+
+def backend_key(split: TrafficSplit, backend: Backend) -> ServiceKey:
+    """Return the service that a backend names: one of the split's own namespace."""
+    return ServiceKey(split.key.namespace, backend.service)
+
+
+def _same_port(view: View, key: ServiceKey, port: ServicePort) -> ServicePort | None:
+    """Return a service's port with the same number as the one called, else with the same name."""
+    service = view.services.get(key)
+    if service is None:
+        return None
+    named = [each for each in service.ports if port.name and each.name == port.name]
+    return service.port(port.port) or (named[0] if named else None)

@@ -1,0 +1,89 @@
+"""What one TrafficTarget says of a request to one place: the part of the oracle that reads rules.
+
+See `catalog.oracle.decide`, of which this is a part, for the rules in words.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.oracle.requests import Request, fits
+from catalog.store.view import View
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
+
+
+class Verdict(enum.StrEnum):
+    """What one TrafficTarget says of a request to one place; only ADMITS is a yes.
+
+    OTHER_REQUESTS: it admits some requests there, and not this one.
+    """
+
+    ADMITS = "admits it"
+    OTHER_REQUESTS = "admits other requests there"
+    OTHER_CLIENTS = "names other sources"
+    OTHER_PORTS = "admits other ports"
+    HTTP_ONLY = "has HTTP rules only, and the port is TCP"
+    DANGLING = "has no rule that refers to anything"
+    NO_RULES = "has no rules"
+    NOT_IN_FORCE = "stands in another namespace than its destination"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Who answers for a service, and at which port of the workload."""
+
+    identity: ServiceIdentity
+    port: Port
+
+
+def verdicts(
+    view: View, request: Request, place: tuple[Place, bool]
+) -> Iterator[tuple[TrafficTarget, Verdict]]:
+    """Yield what every target for a place's identity says of the request, in the order of their keys."""
+    where, is_http = place
+    for target in view.targets_by_destination.get(where.identity, ()):
+        yield target, judge(view, request, target, where.port, is_http=is_http)
+
+
+def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is_http: bool) -> Verdict:
+    """Return what a target says of a request to its destination, called at a port: the table of rules."""
+    if target.key.namespace != target.destination.namespace:
+        return Verdict.NOT_IN_FORCE
+    if request.client not in target.sources:
+        return Verdict.OTHER_CLIENTS
+    kinds = {rule.kind for rule in target.rules}
+    if not kinds:
+        return Verdict.NO_RULES
+    if target.port not in (None, port):
+        return Verdict.OTHER_PORTS
+    if RouteKind.TCP in kinds:
+        routes = [view.tcp_routes.get(_key(target, rule.name)) for rule in _rules(target, RouteKind.TCP)]
+        known = [route for route in routes if route is not None]
+        if not any(not route.ports or port in route.ports for route in known):
+            return Verdict.OTHER_PORTS if known else Verdict.DANGLING
+    if not is_http:
+        return Verdict.ADMITS if RouteKind.TCP in kinds else Verdict.HTTP_ONLY
+    if RouteKind.HTTP not in kinds:
+        return Verdict.ADMITS
+    matches = tuple(matches_of(view, target))
+    if not matches:
+        return Verdict.DANGLING
+    return Verdict.ADMITS if any(fits(match, request) for match in matches) else Verdict.OTHER_REQUESTS
+
+
+def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
+    """Yield the matches that a target's rules name, as far as they are there."""
+    for rule in _rules(target, RouteKind.HTTP):
+        group = view.http_groups.get(_key(target, rule.name))
+        by_name = {match.name: match for match in group.matches} if group is not None else {}
+        yield from (by_name[name] for name in rule.matches or by_name if name in by_name)
+
+
+def _rules(target: TrafficTarget, kind: RouteKind) -> Iterator[Rule]:
+    return (rule for rule in target.rules if rule.kind is kind)
+
+
+def _key(target: TrafficTarget, name: str) -> PolicyKey:
+    return PolicyKey(target.key.namespace, name)

@@ -1,0 +1,110 @@
+"""What one TrafficTarget admits on one port: the table of rules and protocols.
+
+| rules of the target | HTTP port | TCP port |
+|---|---|---|
+| HTTPRouteGroup only | requests that match | nothing |
+| TCPRoute only | every request, on its ports | its ports |
+| both | requests that match, on the TCPRoute's ports | the TCPRoute's ports |
+| none | nothing | nothing |
+
+A TCPRoute that names no ports has all. Ports are those that the workload is called at (a service's target
+ports). A rule that refers to what does not exist is refused, but keeps its place in the table: a target
+with HTTP rules never becomes one of TCP rules only because its route group is missing. Of the matches that a
+rule names, those count that are there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port
+from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
+from mesh.service import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Nothing is admitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Every request, or every connection, is admitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Requests that fit any of `matches` are admitted; there is at least one."""
+
+    matches: tuple[HTTPMatch, ...]
+
+
+Admission = Nothing | Everything | Matching
+
+
+@derived
+def admission(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Admission:
+    """Return what a target admits on a port of its destination's workloads."""
+    if not in_force(target) or target.port not in (None, port):
+        return Nothing()
+    kinds = {rule.kind for rule in target.rules}
+    if RouteKind.TCP in kinds and not _tcp_ports_hold(view, target, port):
+        return Nothing()
+    if RouteKind.HTTP not in kinds:
+        return Everything() if kinds else Nothing()
+    if not protocol.is_http:
+        return Everything() if RouteKind.TCP in kinds else Nothing()
+    matches = tuple(dict.fromkeys(_http_matches(view, target)))
+    return Matching(matches) if matches else Nothing()
+
+
+def in_force(target: TrafficTarget) -> bool:
+    """Say whether a target may speak for its destination: only from the destination's own namespace."""
+    return target.key.namespace == target.destination.namespace
+
+
+@derived
+def may_call(
+    view: View, client: ServiceIdentity, server: ServiceIdentity | None, port: Port, protocol: Protocol
+) -> bool:
+    """Say whether a client may send anything at all to a port of a server identity's workloads."""
+    if server is None:
+        return False
+    if view.permissive(server.namespace):
+        return True
+    return any(
+        admission(view, target, port, protocol) != Nothing()
+        for target in view.targets_between.get((client, server), ())
+    )
+
+
+def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...]:
+    """Return the matches that an HTTPRouteGroup rule names and that are there."""
+    group = view.http_groups.get(PolicyKey(namespace, rule.name))
+    if group is None:
+        return ()
+    return tuple(each for each in group.matches if not rule.matches or each.name in rule.matches)
+
+
+def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, ...]:
+    """Return the matches that an HTTPRouteGroup rule names and that its group does not have, sorted."""
+    group = view.http_groups.get(PolicyKey(namespace, rule.name))
+    there = {each.name for each in group.matches} if group is not None else set()
+    return tuple(sorted(set(rule.matches) - there))
+
+
+def _http_matches(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
+    for rule in target.rules:
+        if rule.kind is RouteKind.HTTP:
+            yield from rule_matches(view, target.key.namespace, rule)
+
+
+def _tcp_ports_hold(view: View, target: TrafficTarget, port: Port) -> bool:
+    for rule in target.rules:
+        if rule.kind is RouteKind.TCP:
+            route = view.tcp_routes.get(PolicyKey(target.key.namespace, rule.name))
+            if route is not None and (not route.ports or port in route.ports):
+                return True
+    return False

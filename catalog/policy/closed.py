@@ -1,0 +1,46 @@
+"""Where nobody is called: addresses of the mesh's services at which a workload may not call anybody.
+
+With egress, what is unknown to a proxy goes to wherever it was going. To such an address there is no way:
+behind it are sidecars that take no plain text, or nobody at all, and the caller would wait in vain.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from catalog.policy.proxy import OutboundService, SocketAddress
+from engine.derived import derived
+from mesh.service import ServiceKey
+
+if TYPE_CHECKING:
+    from catalog.store.view import View
+
+
+def closed(view: "View", offered: Iterable[OutboundService]) -> tuple[SocketAddress, ...]:
+    """Return the addresses of the mesh's services that are not among those offered, sorted."""
+    opened = {SocketAddress(each, service.port) for service in offered for each in service.addresses}
+    return tuple(each for each in view.addresses.value() if each not in opened)
+
+
+@derived
+def addresses(view: "View") -> tuple[SocketAddress, ...]:
+    """Return the addresses of the mesh's services, sorted; none without egress, where nobody asks."""
+    if not view.config.egress:
+        return ()
+    return tuple(sorted({each for key in view.services for each in _addresses(view, key)}))
+
+
+@derived
+def _addresses(view: "View", key: ServiceKey) -> tuple[SocketAddress, ...]:
+    """Return where a service is called, if it is the mesh's.
+
+    That is one that has only the address which the mesh gave it, that has a sidecar in front of every
+    workload, or that a split stands for. Behind others may be who takes plain text; so it is behind the
+    endpoints of a headless service, which are called by their own addresses.
+    """
+    service = view.services[key]
+    address = service.cluster_ip or view.virtual_addresses.get(key)
+    backing = view.backing.get(key, ())
+    ours = service.cluster_ip is None or bool(view.splits_by_apex.get(key, ()))
+    if address is None or not (ours or (backing and all(each.uuid is not None for each in backing))):
+        return ()
+    return tuple(SocketAddress(address, port.port) for port in service.ports)

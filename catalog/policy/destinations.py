@@ -1,0 +1,75 @@
+"""Destinations: the places that routes lead to, who may answer there, and at which endpoints.
+
+Endpoints change far more often than anything else. They are apart from the rest of a destination, so that
+whoever looks at that alone is not concerned by them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from catalog.policy.outbound import allowed_endpoints, answering
+from catalog.policy.proxy import Destination, DestinationEndpoint, OutboundService
+from catalog.relations.readiness import takes_traffic
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+from mesh.service import ServiceKey, ServicePort
+
+
+def destinations(
+    view: View, client: ServiceIdentity, services: Iterable[OutboundService]
+) -> tuple[Destination, ...]:
+    """Return the destinations that the routes of these services name, sorted; without endpoints.
+
+    Identities are there before their endpoints are admitted, so that admission changes no cluster.
+    """
+    named: dict[tuple[ServiceKey, str, bool], bool] = {}
+    for service in services:
+        for route in service.routes:
+            for backend in route.backends:
+                place = (backend.service, backend.target_port, backend.as_called)
+                named[place] = named.get(place, False) or service.protocol.is_http
+    return tuple(
+        Destination(
+            service=key,
+            target_port=target_port,
+            is_http=is_http,
+            server_name=key.fqdn(view.settings.cluster_domain),
+            identities=_identities(view, client, key, target_port),
+            endpoints=(),
+            as_called=as_called,
+        )
+        for (key, target_port, as_called), is_http in sorted(named.items())
+    )
+
+
+@derived
+def destination_endpoints(
+    view: View, client: ServiceIdentity, key: ServiceKey, target_port: str
+) -> tuple[DestinationEndpoint, ...]:
+    """Return the admitted endpoints that a client may call at a service's target port, sorted."""
+    found = {
+        DestinationEndpoint(each.address, each.port, each.locality, each.weight)
+        for port in _ports(view, key, target_port)
+        for each in allowed_endpoints(view, client, key, port)
+        if takes_traffic(view, each)
+    }
+    return tuple(sorted(found))
+
+
+def with_endpoints(view: View, client: ServiceIdentity, found: Destination) -> Destination:
+    """Return a destination with its endpoints; there are none where the one that was called answers."""
+    if found.as_called:
+        return found
+    return replace(found, endpoints=destination_endpoints(view, client, found.service, found.target_port))
+
+
+def _identities(
+    view: View, client: ServiceIdentity, key: ServiceKey, target_port: str
+) -> tuple[ServiceIdentity, ...]:
+    ports = _ports(view, key, target_port)
+    return tuple(sorted({each for port in ports for each in answering(view, client, key, port)}))
+
+
+def _ports(view: View, key: ServiceKey, target_port: str) -> tuple[ServicePort, ...]:
+    return tuple(each for each in view.services[key].ports if str(each.target_port) == target_port)

@@ -1,0 +1,93 @@
+"""Inbound policy: at which ports a workload is called, and whom each port admits."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from catalog.policy.access import Everything, Matching, Nothing, admission
+from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, SocketAddress
+from catalog.relations.groups import GroupKey
+from catalog.relations.ports import served
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Port
+from mesh.service import EscapedSlashes, Protocol, Service
+from mesh.workload import Explicit
+
+LOOPBACK: Final = IpAddress("127.0.0.1")
+"""Where an application is reached behind transparent interception: it listens on it or on all addresses."""
+
+
+@derived
+def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
+    """Return the inbound ports of a group of proxies, sorted by number.
+
+    They are the target ports of the services it backs. A pure client in explicit interception has none, and
+    a port that another listener holds already is left out (`catalog.relations.conflicts`).
+    """
+    if isinstance(group.interception, Explicit) and group.interception.application_address is None:
+        return ()
+    refused = refused_ports(view, group)
+    services = [view.services[key] for key in group.services if key in view.services]
+    return tuple(
+        InboundPort(
+            port=number,
+            protocol=protocol,
+            services=tuple(each.key for each in behind),
+            application=_application(group, number),
+            access=access(view, group.identity, number, protocol),
+            listen=_listen(group, number),
+            escaped_slashes=_escaped_slashes(protocol, behind),
+        )
+        for number, protocol, behind in served(services, group.ports)
+        if number not in refused
+    )
+
+
+@derived
+def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Access:
+    """Return whom a port of an identity's workloads admits: the union of all TrafficTargets for it."""
+    if view.permissive(identity.namespace):
+        return EveryoneInTheMesh()
+    return OnlyRules(tuple(_rules(view, identity, port, protocol)))
+
+
+def refused_ports(view: View, group: GroupKey) -> frozenset[Port]:
+    """Return the inbound ports of an explicit workload that another listener holds."""
+    if group.workload is None:
+        return frozenset()
+    found = view.conflicts.get(group.workload, ())
+    return frozenset(each.refused.port for each in found if each.refused.index < 0)
+
+
+def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Iterator[AccessRule]:
+    for target in view.targets_by_destination.get(identity, ()):
+        principals = tuple(sorted(set(target.sources)))
+        if not principals:
+            continue
+        match admission(view, target, port, protocol):
+            case Nothing():
+                continue
+            case Everything():
+                yield AccessRule(target.key, principals)
+            case Matching(matches):
+                yield AccessRule(target.key, principals, matches)
+
+
+def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> EscapedSlashes:
+    """Return what becomes of escaped slashes at a port: kept if any of its services says so.
+
+    It is one application that answers for all of them, and its rules are the port's, not a service's.
+    """
+    kept = any(each.escaped_slashes is EscapedSlashes.KEEP for each in services)
+    return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
+
+
+def _application(group: GroupKey, port: Port) -> SocketAddress:
+    if isinstance(group.interception, Explicit) and group.interception.application_address is not None:
+        return SocketAddress(group.interception.application_address, port)
+    return SocketAddress(LOOPBACK, port)
+
+
+def _listen(group: GroupKey, port: Port) -> SocketAddress | None:
+    return None if group.address is None else SocketAddress(group.address, port)

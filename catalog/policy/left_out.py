@@ -1,0 +1,176 @@
+"""Policy without parts of it that may not be sent, and what two policies admit both.
+
+A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a rule or a split names it, what
+a TrafficTarget admits where it names no matches, a TrafficSplit for all requests, permissive mode. Equal
+parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is made from
+its content, and is the same in every process.
+
+To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
+without its match would have taken goes where it goes without the split.
+"""
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final, NewType, TypeVar
+
+from catalog.policy.proxy import (
+    Access,
+    AccessRule,
+    EveryoneInTheMesh,
+    InboundPort,
+    OnlyRules,
+    OutboundRoute,
+    OutboundService,
+    ProxyPolicy,
+)
+from mesh.policy import HTTPMatch
+
+Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh
+
+UnitId = NewType("UnitId", str)
+
+T = TypeVar("T")
+
+_IDS: Final = 4096
+
+
+@functools.lru_cache(_IDS)
+def unit_id(unit: Unit) -> UnitId:
+    """Return 32 hexadecimal digits that are the same for equal units, in every process."""
+    return UnitId(hashlib.sha256(repr(unit).encode()).hexdigest()[:32])
+
+
+def describe(unit: Unit) -> str:
+    """Return in a few words what a unit is."""
+    match unit:
+        case HTTPMatch(name):
+            return f"match {name}"
+        case AccessRule(target):
+            return f"TrafficTarget {target}"
+        case OutboundRoute():
+            return f"TrafficSplit {unit.split}"
+        case EveryoneInTheMesh():
+            return "permissive mode"
+
+
+def units(value: object) -> Iterator[Unit]:
+    """Yield the units of a policy or of a part of it, some more than once; none of anything else."""
+    match value:
+        case ProxyPolicy():
+            for each in (*value.inbound, *value.outbound):
+                yield from units(each)
+        case InboundPort(access=EveryoneInTheMesh() as everyone):
+            yield everyone
+        case InboundPort(access=OnlyRules(rules)):
+            for rule in rules:
+                yield from (rule,) if rule.matches is None else rule.matches
+        case OutboundService() if value.protocol.is_http:
+            for route in value.routes:
+                if route.split is not None:
+                    yield from (route,) if route.matches is None else route.matches
+        case _:
+            pass
+
+
+def admits(value: object) -> bool:
+    """Say whether a policy, or a part of it, decides who is admitted."""
+    return isinstance(value, InboundPort) or (isinstance(value, ProxyPolicy) and bool(value.inbound))
+
+
+def without(value: T, left_out: AbstractSet[Unit]) -> T:
+    """Return a policy, or a part of it, without these units; anything else as it is."""
+    match value:
+        case ProxyPolicy():
+            return replace(
+                value,
+                inbound=tuple(without(each, left_out) for each in value.inbound),
+                outbound=tuple(without(each, left_out) for each in value.outbound),
+            )
+        case InboundPort():
+            return replace(value, access=_access_without(value.access, left_out))
+        case OutboundService() if value.protocol.is_http:
+            return replace(value, routes=_routes_without(value.routes, left_out))
+        case _:
+            return value
+
+
+def narrowed(value: T, to: object) -> T:
+    """Return a policy, or an inbound port, that admits what it did and `to` admits as well.
+
+    Ports that `to` does not have admit nobody. All else of it stays.
+    """
+    match value, to:
+        case ProxyPolicy(), ProxyPolicy():
+            now = {(each.port, each.protocol): each for each in to.inbound}
+            inbound = (narrowed(each, now.get((each.port, each.protocol))) for each in value.inbound)
+            return replace(value, inbound=tuple(inbound))
+        case InboundPort(), InboundPort():
+            return replace(value, access=_both(value.access, to.access))
+        case InboundPort(), _:
+            return replace(value, access=OnlyRules())
+        case ProxyPolicy(), _:
+            return replace(value, inbound=tuple(narrowed(each, None) for each in value.inbound))
+        case _:
+            return value
+
+
+def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
+    match access:
+        case EveryoneInTheMesh():
+            return OnlyRules() if access in left_out else access
+        case OnlyRules(rules):
+            found = (_rule_without(each, left_out) for each in rules)
+            return OnlyRules(tuple(each for each in found if each is not None))
+
+
+def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule | None:
+    if rule.matches is None:
+        return None if rule in left_out else rule
+    matches = tuple(each for each in rule.matches if each not in left_out)
+    return replace(rule, matches=matches) if matches else None
+
+
+def _routes_without(
+    routes: tuple[OutboundRoute, ...], left_out: AbstractSet[Unit]
+) -> tuple[OutboundRoute, ...]:
+    found = [each for each in (_route_without(each, left_out) for each in routes) if each is not None]
+    if not found or found[-1].matches is not None:
+        found.append(OutboundRoute(None, ()))  # what a split for all requests took, nobody answers
+    return tuple(found)
+
+
+def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> OutboundRoute | None:
+    if route.split is None:
+        return route
+    if route.matches is None:
+        return None if route in left_out else route
+    matches = tuple(each for each in route.matches if each not in left_out)
+    return replace(route, matches=matches) if matches else None
+
+
+def _both(access: Access, now: Access) -> Access:
+    match access, now:
+        case _, EveryoneInTheMesh():
+            return access
+        case EveryoneInTheMesh(), _:
+            return now
+        case OnlyRules(rules), OnlyRules(allowed):
+            by_target = {each.target: each for each in allowed}
+            found = (_narrower(each, by_target.get(each.target)) for each in rules)
+            return OnlyRules(tuple(each for each in found if each is not None))
+
+
+def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
+    """Return what a target admitted and admits; what another one admits in its place is not looked for."""
+    if now is None:
+        return None
+    principals = tuple(each for each in rule.principals if each in now.principals)
+    matches = rule.matches
+    if rule.matches is None:
+        matches = now.matches
+    elif now.matches is not None:
+        matches = tuple(each for each in rule.matches if each in now.matches)
+    return replace(rule, principals=principals, matches=matches) if principals and matches != () else None

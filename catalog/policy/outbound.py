@@ -1,0 +1,207 @@
+"""Outbound policy: which services a workload may call, where, and who stands behind them.
+
+A client sees only what policy lets it reach: services that workloads of some TrafficTarget's destination
+back, at ports the target admits, the apex of a split with such a backend, and every service of a permissive
+namespace; a narrowing leaves out of that what it does not name. The server's sidecar decides again, request
+by request.
+"""
+
+from dataclasses import replace
+
+from catalog.policy import splits
+from catalog.policy.access import in_force, may_call
+from catalog.policy.proxy import OutboundRoute, OutboundService, SocketAddress, WeightedBackend
+from catalog.relations.backing import services_of_identity
+from catalog.relations.endpoints import endpoints
+from catalog.relations.groups import GroupKey
+from catalog.relations.permissive import open_services
+from catalog.relations.ports import spoken
+from catalog.relations.scope import in_sight, narrowing
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.policy import TrafficSplit
+from mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
+from mesh.workload import Endpoint, Explicit, Transparent
+
+
+@derived
+def outbound_services(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
+    """Return the service ports that a group of proxies may call, sorted by service and port."""
+    if isinstance(group.interception, Explicit):
+        return _explicit(view, group, group.interception)
+    return _transparent(view, group)
+
+
+@derived
+def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
+    """Return the services that a client may be able to reach by some port, sorted."""
+    direct = {
+        service
+        for target in view.targets_by_source.get(client, ())
+        if in_force(target)
+        for service in services_of_identity(view, target.destination)
+    }
+    apexes = {split.apex for service in direct for split in view.splits_by_backend.get(service, ())}
+    seen = direct.union((apex for apex in apexes if apex in view.services), open_services(view))
+    return tuple(sorted(seen))
+
+
+@derived
+def answering(
+    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+) -> tuple[ServiceIdentity, ...]:
+    """Return those behind a service's port that a client may call, sorted; at which addresses is not said."""
+    protocol = protocol_of(view, key, port)
+    found = {
+        identity
+        for identity, number in _behind(view, key, port)
+        if may_call(view, client, identity, number, protocol)
+    }
+    return tuple(sorted(found))
+
+
+@derived
+def _behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
+    """Return who is behind a service's port in the mesh, and at which port of the workload, sorted."""
+    found = {(each.identity, each.port) for each in endpoints(view, key, port) if each.identity is not None}
+    return tuple(sorted(found))
+
+
+def allowed_endpoints(
+    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+) -> tuple[Endpoint, ...]:
+    """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
+    protocol = protocol_of(view, key, port)
+    return tuple(
+        each
+        for each in endpoints(view, key, port)
+        if may_call(view, client, each.identity, each.port, protocol)
+    )
+
+
+@derived
+def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
+    """Return what is spoken on a service's port."""
+    return spoken(port, view.backing.get(key, ()))
+
+
+@derived
+def routes(
+    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+) -> tuple[OutboundRoute, ...]:
+    """Return where a client's calls to a service's port go; empty where it may reach nobody there."""
+    found: list[OutboundRoute] = []
+    for split in splits.in_force(view, key, protocol_of(view, key, port)):
+        matches = splits.matches(view, split)
+        found.append(OutboundRoute(matches, _shares(view, client, split, port), split.key))
+    if not found or found[-1].matches is not None:
+        found.append(OutboundRoute(None, _itself(view, client, key, port)))
+    return tuple(found) if any(route.backends for route in found) else ()
+
+
+def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
+    client, egress = group.identity, narrowing(view, group)
+    taken: set[SocketAddress] = set()
+    found: dict[tuple[ServiceKey, Port], OutboundService] = {}
+    for key in (each for each in visible(view, client) if in_sight(egress, each)):
+        for port in sorted(view.services[key].ports, key=lambda each: each.port):
+            ways = routes(view, client, key, port)
+            if view.services[key].headless:
+                ways = tuple(map(_as_called, ways))
+            # Two services at one address and port cannot be told apart: the first by name has it.
+            places = called_at(view, client, key, port)
+            free = [each for each in places if ways and each not in taken and _is_led(group, each)]
+            taken.update(free)
+            for number in sorted({each.port for each in free}):
+                addresses = tuple(each.address for each in free if each.port == number)
+                protocol = protocol_of(view, key, port)
+                slashes = _escaped_slashes(view, key, protocol)
+                offered = OutboundService(key, number, protocol, ways, addresses, escaped_slashes=slashes)
+                # Two ports of a headless service may have endpoints of one number: the first has them.
+                found.setdefault((key, number), offered)
+    return tuple(found[each] for each in sorted(found))
+
+
+def _is_led(group: GroupKey, where: SocketAddress) -> bool:
+    """Say whether calls to an address are led to a group's proxies: IPv6 only where they ask for it."""
+    return ":" not in where.address or (
+        isinstance(group.interception, Transparent) and group.interception.ipv6
+    )
+
+
+def called_at(
+    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+) -> tuple[SocketAddress, ...]:
+    """Return where a service is called: at its own address, or its virtual one; sorted.
+
+    A headless service is called at the endpoints that the client may call, with their port; at all of them
+    where a split says who answers.
+    """
+    service = view.services[key]
+    if not service.headless:
+        address = service.cluster_ip or view.virtual_addresses.get(key)
+        return () if address is None else (SocketAddress(address, port.port),)
+    if splits.in_force(view, key, protocol_of(view, key, port)):
+        found = endpoints(view, key, port)
+    else:
+        found = allowed_endpoints(view, client, key, port)
+    return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
+
+
+def _as_called(route: OutboundRoute) -> OutboundRoute:
+    """Let the endpoint that is called answer, but where a split says who does."""
+    if route.split is not None:
+        return route
+    return replace(route, backends=tuple(replace(each, as_called=True) for each in route.backends))
+
+
+def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[OutboundService, ...]:
+    conflicts = view.conflicts.get(group.workload, ()) if group.workload else ()
+    refused = {each.refused.index for each in conflicts}
+    egress = narrowing(view, group)
+    listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
+    for index, upstream in enumerate(sorted(interception.upstreams)):
+        if index not in refused and in_sight(egress, upstream.service):
+            where = SocketAddress(upstream.local_address, upstream.local_port)
+            listen.setdefault((upstream.service, upstream.service_port), []).append(where)
+    found: list[OutboundService] = []
+    for (key, number), where_listening in sorted(listen.items()):
+        service = view.services.get(key)
+        port = service.port(number) if service is not None else None
+        ways = routes(view, group.identity, key, port) if port is not None else ()
+        if port is not None and ways:
+            protocol = protocol_of(view, key, port)
+            slashes, places = _escaped_slashes(view, key, protocol), tuple(where_listening)
+            offered = OutboundService(key, number, protocol, ways, listen=places, escaped_slashes=slashes)
+            found.append(offered)
+    return tuple(found)
+
+
+def _escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:
+    return view.services[key].escaped_slashes if protocol.is_http else EscapedSlashes.REJECT
+
+
+def _itself(
+    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+) -> tuple[WeightedBackend, ...]:
+    # Where all is permitted a service that nobody is behind is there all the same, and answers 503.
+    shown = view.permissive(key.namespace) or _reaches(view, client, key, port)
+    return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
+
+
+def _shares(
+    view: View, client: ServiceIdentity, split: TrafficSplit, port: ServicePort
+) -> tuple[WeightedBackend, ...]:
+    """Return the shares of a split that a client may call; none where their weights are all zero."""
+    shares: list[WeightedBackend] = []
+    for key, weight in splits.known_weights(view, split).items():
+        backend_port = splits.backend_port(port, view.services[key])
+        if backend_port is not None and _reaches(view, client, key, backend_port):
+            shares.append(WeightedBackend(key, str(backend_port.target_port), weight))
+    return tuple(shares) if any(each.weight for each in shares) else ()
+
+
+def _reaches(view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort) -> bool:
+    return bool(answering(view, client, key, port))

@@ -1,0 +1,259 @@
+"""Provenance: the inputs that one part of a group's policy was made from.
+
+What a function of the catalog reads is recorded (see the package engine). A resource is about one part
+of its policy; that part is what a few of those functions come to, and what they had read is what the
+resource was made from. Nothing is kept for it: it is looked up when somebody asks.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.lint.told import ELSEWHERE, workload_object
+from catalog.policy.destinations import destination_endpoints
+from catalog.policy.inbound import access, inbound_ports
+from catalog.policy.outbound import outbound_services, protocol_of, routes
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import GroupKey
+from catalog.relations.identities import dns_names
+from catalog.store.index import config_order
+from catalog.store.view import View
+from engine.graph import sources
+from engine.node import Derivation, Source
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, TrustDomain
+from mesh.objects import EndpointSlice, ObjectKey, Origin
+from mesh.policy import PolicyKey
+from mesh.service import Protocol, ServiceKey, ServicePort
+from mesh.workload import WorkloadKey
+
+ISSUER: Final = Origin("certificates")
+"""The origin of certificates and roots."""
+
+KINDS: Final = {
+    "HTTPRouteGroups": "HTTPRouteGroup",
+    "MeshConfigs": "MeshConfig",
+    "TCPRoutes": "TCPRoute",
+    "TrafficSplits": "TrafficSplit",
+    "TrafficTargets": "TrafficTarget",
+    "namespaces": "Namespace",
+    "services": "Service",
+    "slices": "EndpointSlice",
+    "workloads": "Workload",
+}
+"""The kind of object in each of a view's tables; the rest is no object, or nothing is made of it."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MadeFrom:
+    """One input: an object, with the place where it was read.
+
+    Workloads and slices that no manifest holds come from an endpoint provider. Kinds that are no objects are
+    `certificate` (of the identity that is named) and `trust bundle`.
+    """
+
+    key: ObjectKey
+    origin: Origin
+
+    def __str__(self) -> str:
+        where = self.origin.source if self.origin in (ELSEWHERE, ISSUER) else self.origin
+        return f"{self.key} ({where})"
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All of a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllInbound:
+    """All inbound ports."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllOutbound:
+    """All services that may be called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitting:
+    """Whom an inbound port of these services admits."""
+
+    port: Port
+    protocol: Protocol
+    services: tuple[ServiceKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The application behind an inbound port of these services."""
+
+    services: tuple[ServiceKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Where calls to a service's port go."""
+
+    service: ServiceKey
+    port: Port
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A destination: where it is, and who may answer there."""
+
+    service: ServiceKey
+    target_port: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeshWide:
+    """What the mesh's configuration alone decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """The certificate of an identity."""
+
+    identity: ServiceIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """The roots of a trust domain."""
+
+    trust_domain: TrustDomain
+
+
+Part = (
+    Whole
+    | AllInbound
+    | AllOutbound
+    | Admitting
+    | Application
+    | Calls
+    | Reached
+    | MeshWide
+    | Certified
+    | Roots
+)
+"""What a resource is about, in mesh words; parts are cheap to make, for each resource has one."""
+
+
+def made_from(view: View, group: GroupKey, part: Part) -> tuple[MadeFrom, ...]:
+    """Return the inputs behind a part of a group's policy, sorted.
+
+    They are all that was read and is there: the objects that decided against something among them. Which
+    objects there are in all, and the server's settings, are left out.
+    """
+    keys = {key for node in _nodes(view, group, part) for key in _read(view, node)}
+    keys.update(_named(view, group, part))
+    found = [MadeFrom(key, _origin(view, key)) for key in keys]
+    match part:
+        case Certified(identity):
+            name = ObjectKey("certificate", identity.namespace, identity.service_account)
+            found.append(MadeFrom(name, ISSUER))
+        case Roots(trust_domain):
+            found.append(MadeFrom(ObjectKey("trust bundle", Namespace(""), trust_domain), ISSUER))
+        case _:
+            pass
+    return tuple(sorted(found))
+
+
+def _nodes(view: View, group: GroupKey, part: Part) -> Iterator[Derivation]:
+    """Yield the derived values that a part is."""
+    identity = group.identity
+    match part:
+        case Whole():
+            yield proxy_policy.node(view, group)
+        case AllInbound():
+            yield inbound_ports.node(view, group)
+        case AllOutbound():
+            yield outbound_services.node(view, group)
+        case Admitting(number, protocol):
+            yield access.node(view, identity, number, protocol)
+        case Calls(called, number):
+            for port in _ports(view, called, number):
+                yield routes.node(view, identity, called, port)
+                yield protocol_of.node(view, called, port)
+        case Reached(key, target_port):
+            yield destination_endpoints.node(view, identity, key, target_port)
+        case Certified(certified):
+            yield dns_names.node(view, certified)
+        case Application() | MeshWide() | Roots():
+            pass
+
+
+def _named(view: View, group: GroupKey, part: Part) -> Iterator[ObjectKey]:
+    """Yield the objects that a part is about by its very name."""
+    match part:
+        case Admitting(services=services) | Application(services):
+            yield from map(_service, services)
+            for workload in view.members.get(group, ()):
+                yield workload_object(view, workload)
+        case Calls(called):
+            yield _service(called)
+        case Reached() | MeshWide() | AllInbound() | AllOutbound():
+            if (config := min(view.configs, key=config_order, default=None)) is not None:
+                yield config
+        case Whole() | Certified() | Roots():
+            pass
+
+
+def _ports(view: View, called: ServiceKey, number: Port) -> Iterable[ServicePort]:
+    """Return the service's ports that are offered at a number; a headless one is called at its targets."""
+    service = view.services.get(called)
+    if service is None:
+        return ()
+    port = None if service.headless else service.port(number)
+    return service.ports if port is None else (port,)
+
+
+def _read(view: View, node: Derivation) -> Iterator[ObjectKey]:
+    with contextlib.suppress(Exception):  # what came to an error was made from what it had read as well
+        view.graph.answer(node)
+    for source in sources(node):
+        yield from _objects(view, source)
+
+
+def _objects(view: View, source: Source) -> Iterator[ObjectKey]:
+    kind = KINDS.get(source.origin)
+    match source.key:
+        case WorkloadKey() as key if kind and key in view.workloads:
+            yield workload_object(view, key)
+        case EndpointSlice() as found if kind:
+            yield _slice(view, found.namespace, found.name)
+        case ServiceKey() as key if kind and key in view.services:
+            yield _service(key)
+        case PolicyKey(namespace, name) if kind:
+            yield from _present(view, ObjectKey(kind, namespace, name))
+        case ObjectKey(_, namespace, name) if kind == "EndpointSlice":
+            yield _slice(view, namespace, name)
+        case ObjectKey() as named if kind:
+            yield from _present(view, named)
+        case str(name) if kind:
+            yield from _present(view, ObjectKey(kind, Namespace(""), name))
+        case _:
+            pass
+
+
+def _present(view: View, key: ObjectKey) -> Iterator[ObjectKey]:
+    """Yield what is there: an object that is looked for in vain has no part in it."""
+    if key in view.sourced:
+        yield key
+
+
+def _service(key: ServiceKey) -> ObjectKey:
+    return ObjectKey("Service", key.namespace, key.name)
+
+
+def _slice(view: View, namespace: Namespace, name: str) -> ObjectKey:
+    older = ObjectKey("Endpoints", namespace, name)
+    return older if older in view.sourced else ObjectKey("EndpointSlice", namespace, name)
+
+
+def _origin(view: View, key: ObjectKey) -> Origin:
+    sourced = view.sourced.get(key)
+    return ELSEWHERE if sourced is None else sourced.origin

@@ -1,0 +1,178 @@
+"""What one group of proxies needs, in mesh words: the value that every sidecar driver translates."""
+
+import enum
+from dataclasses import dataclass, field
+
+from catalog.store.settings import HeaderLimits
+from mesh.config import TlsVersion
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Port, TrustDomain
+from mesh.policy import HTTPMatch, PolicyKey
+from mesh.service import EscapedSlashes, Protocol, ServiceKey
+from mesh.workload import Transparent
+
+
+class InterceptionKind(enum.StrEnum):
+    """How traffic comes to the proxy: redirected by the kernel, or because the proxy binds the addresses."""
+
+    TRANSPARENT = "transparent"
+    EXPLICIT = "explicit"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SocketAddress:
+    """An address and a port."""
+
+    address: IpAddress
+    port: Port
+
+    def __str__(self) -> str:
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class TlsRange:
+    """The TLS versions, cipher suites and curves a proxy may speak inside the mesh; empty is its default."""
+
+    minimum: TlsVersion
+    maximum: TlsVersion
+    cipher_suites: tuple[str, ...] = ()
+    ecdh_curves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRule:
+    """What one TrafficTarget admits on one port: these principals, with any of these requests.
+
+    `matches` is None where every request, or every connection, is admitted; it is never empty.
+    """
+
+    target: PolicyKey
+    principals: tuple[ServiceIdentity, ...]
+    matches: tuple[HTTPMatch, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EveryoneInTheMesh:
+    """Permissive: any caller with a service certificate of the trust domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyRules:
+    """What some rule admits, and nothing else; without rules nobody is admitted."""
+
+    rules: tuple[AccessRule, ...] = ()
+
+    @property
+    def admitted(self) -> tuple[ServiceIdentity, ...]:
+        """Return who is admitted to anything, sorted."""
+        return tuple(sorted({each for rule in self.rules for each in rule.principals}))
+
+
+Access = EveryoneInTheMesh | OnlyRules
+
+
+@dataclass(frozen=True, slots=True)
+class InboundPort:
+    """A port at which the workload is called, and who may.
+
+    `listen` is where the proxy binds in explicit interception, None in transparent; `application` is where
+    the application listens.
+    """
+
+    port: Port
+    protocol: Protocol
+    services: tuple[ServiceKey, ...]
+    application: SocketAddress
+    access: Access
+    listen: SocketAddress | None = None
+    escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WeightedBackend:
+    """A share of the calls: a service's target port (a number, or a port's name) and a relative weight.
+
+    `as_called`: the endpoint that was called answers, and no other is chosen (headless services).
+    """
+
+    service: ServiceKey
+    target_port: str
+    weight: int
+    as_called: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundRoute:
+    """Where requests go that fit any of `matches` (None: all). Without backends nobody may answer them."""
+
+    matches: tuple[HTTPMatch, ...] | None
+    backends: tuple[WeightedBackend, ...]
+    split: PolicyKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundService:
+    """A service's port that the workload may call.
+
+    `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
+    explicit. `port` is the service's; of a headless service, whose endpoints are called without a
+    translation of ports, it is theirs. The first of `routes` that fits decides, and the last fits everything.
+    """
+
+    service: ServiceKey
+    port: Port
+    protocol: Protocol
+    routes: tuple[OutboundRoute, ...]
+    addresses: tuple[IpAddress, ...] = ()
+    listen: tuple[SocketAddress, ...] = ()
+    escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DestinationEndpoint:
+    """An address behind a destination; `weight` is relative, at least 1."""
+
+    address: IpAddress
+    port: Port
+    locality: str = ""
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A service's target port as a place that connections are opened to.
+
+    `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
+    the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then.
+    """
+
+    service: ServiceKey
+    target_port: str
+    is_http: bool
+    server_name: str
+    identities: tuple[ServiceIdentity, ...]
+    endpoints: tuple[DestinationEndpoint, ...]
+    as_called: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyPolicy:
+    """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
+
+    `egress`: calls to unknown destinations pass, but to those in `closed`; `transparent`: how connections are
+    led to the proxy (all three in transparent interception only).
+    """
+
+    identity: ServiceIdentity
+    primary: ServiceKey
+    trust_domain: TrustDomain
+    interception: InterceptionKind
+    tls: TlsRange
+    inbound: tuple[InboundPort, ...]
+    outbound: tuple[OutboundService, ...]
+    destinations: tuple[Destination, ...]
+    egress: bool = False
+    closed: tuple[SocketAddress, ...] = ()
+    transparent: Transparent = field(default_factory=Transparent)
+    headers: HeaderLimits = field(default_factory=HeaderLimits)

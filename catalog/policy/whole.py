@@ -1,0 +1,74 @@
+"""The policy of one group of proxies: inbound and outbound put together."""
+
+from dataclasses import replace
+
+from catalog.policy.closed import closed
+from catalog.policy.destinations import destinations, with_endpoints
+from catalog.policy.inbound import inbound_ports
+from catalog.policy.outbound import outbound_services
+from catalog.policy.proxy import InterceptionKind, ProxyPolicy, TlsRange
+from catalog.relations.groups import GroupKey
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.workload import Explicit, Transparent
+
+__all__ = ["ProxyPolicy", "outline", "proxy_policy"]
+
+
+@derived
+def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
+    """Return what a group of proxies needs."""
+    found = outline(view, group)
+    return replace(
+        found,
+        destinations=tuple(with_endpoints(view, group.identity, each) for each in found.destinations),
+    )
+
+
+@derived
+def outline(view: View, group: GroupKey) -> ProxyPolicy:
+    """Return what a group of proxies needs, but for the endpoints: destinations have none.
+
+    Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
+    """
+    outbound = outbound_services(view, group)
+    kind = interception_kind(group)
+    egress = view.config.egress and kind is InterceptionKind.TRANSPARENT
+    return ProxyPolicy(
+        identity=group.identity,
+        primary=group.primary,
+        trust_domain=view.settings.trust_domain,
+        interception=kind,
+        tls=tls_range(view),
+        inbound=inbound_ports(view, group),
+        outbound=outbound,
+        destinations=destinations(view, group.identity, outbound),
+        egress=egress,
+        closed=closed(view, outbound) if egress else (),
+        transparent=_transparent(group),
+        headers=view.settings.headers,
+    )
+
+
+def interception_kind(group: GroupKey) -> InterceptionKind:
+    """Return how traffic comes to the proxies of a group."""
+    match group.interception:
+        case Transparent():
+            return InterceptionKind.TRANSPARENT
+        case Explicit():
+            return InterceptionKind.EXPLICIT
+
+
+def _transparent(group: GroupKey) -> Transparent:
+    return group.interception if isinstance(group.interception, Transparent) else Transparent()
+
+
+def tls_range(view: View) -> TlsRange:
+    """Return the TLS settings of the mesh."""
+    sidecar = view.config.sidecar
+    return TlsRange(
+        minimum=sidecar.tls_min_version,
+        maximum=sidecar.tls_max_version,
+        cipher_suites=sidecar.cipher_suites,
+        ecdh_curves=sidecar.ecdh_curves,
+    )

@@ -1,0 +1,134 @@
+"""Listeners of explicit interception that would share an address and port: they would share connections.
+
+Every sidecar in explicit interception binds its workload's ports and its upstreams' local addresses. Two
+that are the same are said, and the later one, by workload, its inbound ports first, is left out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from catalog.relations.ports import served
+from engine.derived import derived
+from mesh.names import IpAddress, Port
+from mesh.service import Service
+from mesh.workload import Explicit, Workload, WorkloadKey
+
+if TYPE_CHECKING:
+    from catalog.store.view import View
+
+Place = tuple[str, str, Port]
+"""Where claims may meet: on a machine's port, at an address and port, on every address of a machine."""
+
+Rank = tuple[WorkloadKey, int]
+"""The order of claims: by workload, then as the workload has them."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Claim:
+    """An address and port that one sidecar binds; `host` is its workload's address: it tells machines apart.
+
+    `index` is the place among the workload's upstreams, -1 for an inbound port.
+    """
+
+    workload: WorkloadKey
+    index: int
+    address: IpAddress
+    port: Port
+    host: IpAddress
+
+    def __str__(self) -> str:
+        direction = "inbound" if self.index < 0 else "outbound"
+        return f"{direction} {self.address}:{self.port} of workload {self.workload}"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A claim that is left out, and the earlier one that has its address and port."""
+
+    refused: Claim
+    holder: Claim
+
+
+@derived
+def conflicts(view: "View", key: WorkloadKey) -> tuple[Conflict, ...]:
+    """Return the claims of a workload in explicit interception that others hold already, in its order."""
+    found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
+    return tuple(Conflict(claim, held) for claim, held in found if held is not None)
+
+
+@derived
+def claims_of(view: "View", key: WorkloadKey) -> tuple[Claim, ...]:
+    """Return what a workload's sidecar would bind, in its order."""
+    workload = view.workloads.get(key)
+    if workload is None or not isinstance(workload.interception, Explicit):
+        return ()
+    return claims(workload, [view.services[each] for each in view.services_of.get(key, ())])
+
+
+@derived
+def holder(view: "View", key: WorkloadKey, place: int) -> Claim | None:
+    """Return who keeps a workload from what it claims at a place; None where it has what it claims."""
+    claim = claims_of(view, key)[place]
+    for rival, there in _rivals(view, claim, (key, place)):
+        if _same_machine(rival, claim) and holder(view, *there) is None:
+            return rival
+    return None
+
+
+def places(claim: Claim) -> tuple[Place, ...]:
+    """Return where a claim is found by those that might meet it."""
+    found = [("on", _machine(claim), claim.port), ("at", claim.address, claim.port)]
+    if ip_address(claim.address).is_unspecified:
+        found.append(("everywhere", _machine(claim), claim.port))
+    return tuple(found)
+
+
+def _rivals(view: "View", claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+    """Yield the earlier claims that might be met: those at the address, then those on every address."""
+    machine, port = _machine(claim), claim.port
+    if ip_address(claim.address).is_unspecified:
+        yield from _earlier(view, ("on", machine, port), own)
+        return
+    yield from _earlier(view, ("at", claim.address, port), own)
+    yield from _earlier(view, ("everywhere", machine, port), own)
+
+
+def _earlier(view: "View", place: Place, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+    for key in view.claimants.get(place, ()):
+        for number, each in enumerate(claims_of(view, key)):
+            if (key, number) < own and place in places(each):
+                yield each, (key, number)
+
+
+def claims(workload: Workload, services: list[Service]) -> tuple[Claim, ...]:
+    """Return what a workload's sidecar binds: nothing without a sidecar or in transparent interception."""
+    if workload.uuid is None or not isinstance(workload.interception, Explicit):
+        return ()
+    key, host = workload.key, workload.address
+    inbound = (
+        [Claim(key, -1, host, port, host) for port, _, _ in served(services, workload.ports)]
+        if workload.interception.application_address is not None
+        else []
+    )
+    outbound = [
+        Claim(key, index, each.local_address, each.local_port, host)
+        for index, each in enumerate(sorted(workload.interception.upstreams))
+    ]
+    return (*inbound, *outbound)
+
+
+def _machine(claim: Claim) -> str:
+    """Name the machine: workloads on loopback addresses are on one."""
+    return "loopback" if ip_address(claim.host).is_loopback else claim.host
+
+
+def _same_machine(one: Claim, other: Claim) -> bool:
+    """Say whether two claims meet: a loopback or unspecified address is another one on each machine."""
+    if one.workload == other.workload or one.host == other.host:
+        return True
+    local = [ip_address(each) for each in (one.address, other.address)]
+    if not any(each.is_loopback or each.is_unspecified for each in local):
+        return True
+    return all(ip_address(each).is_loopback for each in (one.host, other.host))

@@ -1,0 +1,90 @@
+"""Groups of proxies that need the same configuration, so that it is computed and encoded once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, ProxyUuid
+from mesh.objects import NamespaceObject, ObjectKey
+from mesh.service import Egress, ServiceKey
+from mesh.workload import (
+    DRIVER_ANNOTATION,
+    Explicit,
+    Interception,
+    Workload,
+    WorkloadKey,
+    WorkloadPort,
+)
+
+if TYPE_CHECKING:
+    from catalog.store.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """What a proxy's configuration depends on, of the proxy itself.
+
+    `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
+    its own; `ports` are there because a service may name its target port, and a workload its protocol.
+    `egress` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
+    the sidecar driver that the workload or else its namespace names, empty where neither does.
+    """
+
+    identity: ServiceIdentity
+    primary: ServiceKey
+    services: tuple[ServiceKey, ...]
+    ports: tuple[WorkloadPort, ...]
+    interception: Interception
+    workload: WorkloadKey | None = None
+    address: IpAddress | None = None
+    egress: Egress = None
+    driver: str = ""
+
+
+def group_of(view: "View", workload: Workload) -> GroupKey:
+    """Return the group of a workload's proxy."""
+    explicit = isinstance(workload.interception, Explicit)
+    return GroupKey(
+        identity=workload.identity,
+        primary=ServiceKey(workload.key.namespace, workload.service),
+        services=view.services_of.get(workload.key, ()),
+        ports=tuple(sorted(workload.ports, key=_port_order)),
+        interception=workload.interception,
+        workload=workload.key if explicit else None,
+        address=workload.address if explicit else None,
+        egress=workload.egress,
+        driver=workload.driver or namespace_driver(view, workload.key.namespace),
+    )
+
+
+def namespace_driver(view: "View", namespace: Namespace) -> str:
+    """Return the sidecar driver that a namespace's annotation names; empty for none."""
+    found = view.sourced.get(ObjectKey("Namespace", Namespace(""), namespace))
+    if found is None or not isinstance(found.value, NamespaceObject):
+        return ""
+    return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
+
+
+def groups_of(view: "View", key: WorkloadKey) -> tuple[GroupKey, ...]:
+    """Return the group of a workload's proxy; nothing where it has none, or another has its UUID."""
+    workload = view.workloads[key]
+    if workload.uuid is None or view.workloads_by_uuid[workload.uuid].key != key:
+        return ()
+    return (group_of(view, workload),)
+
+
+def groups(view: "View") -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
+    """Return all groups with the UUIDs of their proxies, sorted; groups in the order of their first UUID."""
+    found = {group: proxies(view, group) for group in view.members}
+    return dict(sorted(found.items(), key=lambda each: each[1]))
+
+
+def proxies(view: "View", group: GroupKey) -> tuple[ProxyUuid, ...]:
+    """Return the UUIDs of a group's proxies, sorted."""
+    found = (view.workloads[key].uuid for key in view.members.get(group, ()))
+    return tuple(sorted(each for each in found if each is not None))
+
+
+def _port_order(port: WorkloadPort) -> tuple[int, str, str]:
+    return (port.number, port.name, port.protocol or "")

@@ -1,0 +1,41 @@
+"""Names for machines without mesh DNS: lines of a hosts file, as one namespace sees them."""
+
+from collections.abc import Iterator
+
+from catalog.relations.endpoints import endpoints
+from catalog.store.view import View
+from mesh.names import IpAddress, Namespace
+from mesh.service import Service
+
+
+def hosts(view: View, namespace: Namespace) -> tuple[tuple[IpAddress, tuple[str, ...]], ...]:
+    """Return address and names of every service, sorted by name.
+
+    Services of the namespace also have their bare name. A headless service has a line per endpoint, as its
+    DNS answer would, where the workload's own name comes first: `node-0.nodes.default` and so on.
+    """
+    return tuple(
+        line
+        for service in view.services.values()
+        for line in _lines(view, service, _names(view, service, namespace))
+    )
+
+
+def _lines(
+    view: View, service: Service, names: tuple[str, ...]
+) -> Iterator[tuple[IpAddress, tuple[str, ...]]]:
+    if service.headless:
+        workloads = {each.address: each.key.name for each in view.backing.get(service.key, ())}
+        found = {each.address for port in service.ports for each in endpoints(view, service.key, port)}
+        for address in sorted(found):
+            own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()
+            yield address, (*own, *names)
+        return
+    called_at = service.cluster_ip or view.virtual_addresses.get(service.key)
+    if called_at is not None:
+        yield called_at, names
+
+
+def _names(view: View, service: Service, namespace: Namespace) -> tuple[str, ...]:
+    names = service.key.host_names(view.settings.cluster_domain)
+    return (service.key.name, *names) if service.key.namespace == namespace else names

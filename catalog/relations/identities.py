@@ -1,0 +1,28 @@
+"""Which service certificates the mesh needs, and for which names."""
+
+from collections.abc import Mapping
+
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+
+
+def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
+    """Return each identity that has a workload with a sidecar, with the DNS names of its services, sorted."""
+    return {
+        identity: dns_names(view, identity)
+        for identity in sorted(view.workloads_by_identity)
+        if any(each.uuid is not None for each in view.workloads_by_identity[identity])
+    }
+
+
+@derived
+def dns_names(view: View, identity: ServiceIdentity) -> tuple[str, ...]:
+    """Return the full names of the services that an identity's workloads back, sorted."""
+    services = {
+        service
+        for workload in view.workloads_by_identity.get(identity, ())
+        if workload.uuid is not None
+        for service in view.services_of.get(workload.key, ())
+    }
+    return tuple(sorted(service.fqdn(view.settings.cluster_domain) for service in services))

@@ -1,0 +1,51 @@
+"""Which namespaces are permissive: their workloads accept every client that has a certificate of the mesh.
+
+The MeshConfig says so for all of them, a Namespace's annotation for its own workloads. The namespace of the
+server decides, whoever calls.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.derived import derived
+from mesh.names import Namespace
+from mesh.service import ServiceKey
+
+if TYPE_CHECKING:
+    from catalog.store.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Openness:
+    """Whether namespaces are permissive where they do not say, and those that say otherwise, sorted."""
+
+    mesh_wide: bool
+    exceptions: tuple[Namespace, ...]
+
+
+@derived
+def openness(view: "View") -> Openness:
+    """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
+    mesh_wide = view.config.permissive
+    said = ((name, found.permissive) for name, found in view.namespaces.items())
+    return Openness(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
+
+
+@derived
+def is_permissive(view: "View", namespace: Namespace) -> bool:
+    """Say whether a namespace's workloads accept every client of the mesh."""
+    found = view.namespaces.get(namespace)
+    if found is not None and found.permissive is not None:
+        return found.permissive
+    return view.config.permissive
+
+
+def open_services(view: "View") -> Iterator[ServiceKey]:
+    """Yield the services of permissive namespaces."""
+    found = view.open_namespaces
+    if found.mesh_wide:
+        yield from (key for key in view.services if key.namespace not in found.exceptions)
+    else:
+        for namespace in found.exceptions:
+            yield from view.services_in.get(namespace, ())

@@ -1,0 +1,31 @@
+"""Narrowing: a namespace or a workload says which services its proxies are to be configured with.
+
+It takes away from what policy shows, never adds to it, and guards nothing: whom a server lets in is decided
+at the server. It speaks of services that are called; what stands behind one, the backends of its splits
+among it, comes along.
+"""
+
+from catalog.relations.groups import GroupKey
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.names import Namespace
+from mesh.service import Egress, ServiceKey
+
+
+def narrowing(view: View, group: GroupKey) -> Egress:
+    """Return what a group of proxies is narrowed to: the workload's own word holds, else its namespace's."""
+    if group.egress is not None:
+        return group.egress
+    return of_namespace(view, group.identity.namespace)
+
+
+@derived
+def of_namespace(view: View, namespace: Namespace) -> Egress:
+    """Return what a namespace narrows its workloads' proxies to."""
+    found = view.namespaces.get(namespace)
+    return None if found is None else found.egress
+
+
+def in_sight(egress: Egress, key: ServiceKey) -> bool:
+    """Say whether a narrowing leaves a service in the configuration."""
+    return egress is None or any(pattern.fits(key) for pattern in egress)
