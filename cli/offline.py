@@ -7,7 +7,7 @@ from pathlib import Path
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from mesh.objects import Origin, Problem, Severity
-from providers.files import DirectoryError, list_directory, read_content
+from providers.directory.files import DirectoryError, list_directory, read_content
 from providers.manifests import Manifests
 from sidecars import lint
 from sidecars.errors import DriverError

@@ -35,7 +35,7 @@ from controller.proxies import LEDGER_FILE
 from controller.settings import Address, Settings
 from controller.tasks import TaskEnded, spawn
 from mesh.names import TrustDomain
-from providers.files import DirectoryError
+from providers.directory.files import DirectoryError
 from sidecars.errors import DriverError
 from sidecars.events import CertificateRevoked
 from sidecars.registry import DriverRegistry

@@ -7,8 +7,8 @@ import structlog
 
 from certs.errors import StateError
 from certs.files import read, write_private
-from providers import dns_kept
-from providers.dns_kept import Kept, KeptError
+from providers.dns import kept as dns_kept
+from providers.dns.kept import Kept, KeptError
 
 ANSWERS_FILE: Final = "dns-answers.json"
 

@@ -21,7 +21,7 @@ from catalog.store.settings import EndpointAdmission, HeaderLimits
 from controller.errors import SettingsError
 from controller.logs import LogFormat, LogLevel
 from mesh.names import is_dns_subdomain
-from providers.dns_asking import Nameserver
+from providers.dns.asking import Nameserver
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from controller.dns_answers import DnsAnswers
 from controller.settings import Settings
 from providers.contract import EndpointProvider
-from providers.directory import DirectorySource
-from providers.dns import DnsSource
-from providers.dns_asking import Resolver
-from providers.dns_schedule import Pacing
-from providers.dns_wanted import DnsWanted
+from providers.directory.source import DirectorySource
+from providers.dns.asking import Resolver
+from providers.dns.schedule import Pacing
+from providers.dns.source import DnsSource
+from providers.dns.wanted import DnsWanted
 
 
 class Sources:

@@ -15,7 +15,7 @@ from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Sourced
 from mesh.picture import Picture
 from mesh.workload import Workload, WorkloadKey
 from providers.claims import ALIASES, claim_of, duplicate, repeats
-from providers.file_form import Content, FileForm, read_file
+from providers.directory.file_form import Content, FileForm, read_file
 from smi.codes import Code
 
 _SOMEWHERE: Final = Origin("")

@@ -11,11 +11,11 @@ import pytest
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
-from providers.dns import DnsSource
-from providers.dns_asking import Nameserver, Resolver
-from providers.dns_kept import Kept
-from providers.dns_records import Failed, Found, Question, RecordType
-from providers.dns_schedule import Pacing
+from providers.dns.asking import Nameserver, Resolver
+from providers.dns.kept import Kept
+from providers.dns.records import Failed, Found, Question, RecordType
+from providers.dns.schedule import Pacing
+from providers.dns.source import DnsSource
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
 from tests.unit.providers import watched
 

@@ -10,8 +10,8 @@ import dns.rcode
 import dns.rrset
 
 from mesh.names import IpAddress
-from providers.dns_asking import Nameserver, Resolver
-from providers.dns_records import Failed, Found, Question, RecordType
+from providers.dns.asking import Nameserver, Resolver
+from providers.dns.records import Failed, Found, Question, RecordType
 
 NAME = Question("db.mesh.test", RecordType.A)
 

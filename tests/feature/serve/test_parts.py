@@ -10,8 +10,8 @@ from controller.app import run
 from controller.errors import StartupError
 from controller.settings import Settings, load
 from controller.tasks import TaskEnded
-from providers.directory import DirectorySource
-from providers.files import DirectoryError
+from providers.directory.files import DirectoryError
+from providers.directory.source import DirectorySource
 
 
 def _settings(tmp_path: Path) -> Settings:

@@ -17,7 +17,7 @@ from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ProxyUuid, ServiceAccountName
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.contract import Counts, Freshness
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 from xds.cache import NodeKey
 from xds.resource import CLUSTER, ROUTE, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot

@@ -10,7 +10,7 @@ from catalog.store.view import MeshSettings, View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 
 SPLIT = """
 apiVersion: v1

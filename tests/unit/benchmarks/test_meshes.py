@@ -8,7 +8,7 @@ import pytest
 from benchmarks import meshes
 from benchmarks.manifests import MeshFolder
 from mesh.policy import TrafficTarget
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 
 SERVICES = 60
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from catalog.store.view import MeshSettings, View
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SERVICE = """

@@ -8,8 +8,8 @@ from structlog.testing import capture_logs
 
 from controller.dns_answers import ANSWERS_FILE, DnsAnswers
 from mesh.names import IpAddress
-from providers.dns_kept import LONG_DUE, Kept
-from providers.dns_records import Question, RecordType, Standing
+from providers.dns.kept import LONG_DUE, Kept
+from providers.dns.records import Question, RecordType, Standing
 
 KEPT = Kept(
     {

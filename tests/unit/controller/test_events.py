@@ -10,7 +10,7 @@ from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 
 
 class _Dns:

@@ -21,7 +21,7 @@ from controller.waves.issuing import CertificateKeeper
 from controller.waves.mesh import MeshLoop, MeshState
 from engine.graph import Graph
 from mesh.names import TrustDomain
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 from sidecars.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache

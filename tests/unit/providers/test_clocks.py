@@ -10,11 +10,11 @@ import pytest
 
 from mesh.names import Namespace, Port, ServiceName
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
-from providers.directory import DirectorySource
-from providers.dns import DnsSource
-from providers.dns_asking import Resolver
-from providers.dns_records import Found, Question
-from providers.dns_schedule import Pacing
+from providers.directory.source import DirectorySource
+from providers.dns.asking import Resolver
+from providers.dns.records import Found, Question
+from providers.dns.schedule import Pacing
+from providers.dns.source import DnsSource
 from providers.moments import Moment, monotonic
 from tests.unit.providers.manifest_texts import account
 from tests.unit.providers.watched import WatchedSource, running

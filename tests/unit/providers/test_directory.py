@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from providers.contract import EndpointProvider
-from providers.directory import DirectorySource
-from providers.files import DirectoryError
+from providers.directory.files import DirectoryError
+from providers.directory.source import DirectorySource
 from tests.unit.providers.manifest_texts import account, account_key, workload, workload_key
 from tests.unit.providers.watched import DEADLINE, WatchedSource, running
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from providers.contract import Counts
-from providers.directory import DirectorySource
+from providers.directory.source import DirectorySource
 from tests.unit.providers.manifest_texts import account
 from tests.unit.providers.watched import WatchedSource, running
 

@@ -12,11 +12,11 @@ from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
-from providers.dns_book import DnsBook
-from providers.dns_kept import read, written
-from providers.dns_records import Failed, Found, Question, RecordType, Target
-from providers.dns_schedule import Pacing
-from providers.dns_slices import Slices, counts, problems, settled
+from providers.dns.book import DnsBook
+from providers.dns.kept import read, written
+from providers.dns.records import Failed, Found, Question, RecordType, Target
+from providers.dns.schedule import Pacing
+from providers.dns.slices import Slices, counts, problems, settled
 from providers.guard import Guarded
 from providers.moments import Moment
 
@@ -217,7 +217,7 @@ def test_an_answer_costs_the_services_that_asked(count: int, monkeypatch: pytest
         return settled(each, *rest)  # type: ignore[arg-type]  # passed on as they came
 
     book = _book(*(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(count)))
-    monkeypatch.setattr("providers.dns_book.settled", counted)
+    monkeypatch.setattr("providers.dns.book.settled", counted)
     book.heard(Question("s1.test", RecordType.A), FOUND, NOW, DATE)
     book.settle(NOW)
     assert [str(key) for key in looked] == ["shop/s1"]

@@ -9,10 +9,10 @@ from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
-from providers.dns_book import DnsBook
-from providers.dns_kept import LONG_DUE, Kept, KeptError, read, written
-from providers.dns_records import Failed, Found, Question, RecordType, Standing, Target
-from providers.dns_schedule import Pacing
+from providers.dns.book import DnsBook
+from providers.dns.kept import LONG_DUE, Kept, KeptError, read, written
+from providers.dns.records import Failed, Found, Question, RecordType, Standing, Target
+from providers.dns.schedule import Pacing
 from providers.guard import Guarded
 
 NOW = timedelta(hours=3)

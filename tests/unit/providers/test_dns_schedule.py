@@ -7,8 +7,8 @@ import pytest
 
 from mesh.names import IpAddress, Port
 from mesh.service import DnsName
-from providers.dns_records import Failed, Found, Question, RecordType, Standing, Target
-from providers.dns_schedule import Pacing, heard, questions_of
+from providers.dns.records import Failed, Found, Question, RecordType, Standing, Target
+from providers.dns.schedule import Pacing, heard, questions_of
 from providers.moments import Moment
 
 NOW = timedelta(hours=3)

@@ -7,8 +7,8 @@ from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
-from providers.dns_records import Question, RecordType, Standing, Target
-from providers.dns_slices import counts, problems, settled, slices
+from providers.dns.records import Question, RecordType, Standing, Target
+from providers.dns.slices import counts, problems, settled, slices
 from providers.guard import Guarded
 from providers.moments import Moment
 

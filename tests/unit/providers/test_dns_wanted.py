@@ -5,7 +5,7 @@ from mesh.names import Namespace, ServiceAccountName, ServiceName
 from mesh.objects import MeshObject, ObjectKey, Origin, Sourced
 from mesh.picture import Picture
 from mesh.service import DnsName, Service, ServiceKey
-from providers.dns_wanted import DnsWanted
+from providers.dns.wanted import DnsWanted
 
 NS = Namespace("shop")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from providers.documents import Document, documents
-from providers.faults import Fault
-from providers.yaml_value import MAX_NODES
+from providers.text.documents import Document, documents
+from providers.text.faults import Fault
+from providers.text.yaml_value import MAX_NODES
 from smi.codes import Code
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import Origin, Sourced
-from providers.file_form import Unreadable
+from providers.directory.file_form import Unreadable
 from providers.manifests import Manifests
 from smi.codes import Code
 from tests.unit.providers.manifest_texts import account, account_key, workload, workload_key

@@ -2,9 +2,9 @@
 
 from datetime import timedelta
 
-from providers.file_form import Content
+from providers.directory.file_form import Content
+from providers.directory.settling import PATIENCE, Belief, settle
 from providers.manifests import Manifests
-from providers.settling import PATIENCE, Belief, settle
 from tests.unit.providers.manifest_texts import account, account_key
 
 START = timedelta(hours=3)

@@ -19,7 +19,7 @@ from mesh.policy import (
 )
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
-from providers.documents import documents
+from providers.text.documents import documents
 from smi.reader import read
 
 BOOKSTORE = Namespace("bookstore")

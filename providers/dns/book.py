@@ -12,10 +12,10 @@ from mesh.endpoints import Inventory, slice_key
 from mesh.objects import EndpointSlice, ObjectKey, Problem
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts
-from providers.dns_kept import Kept
-from providers.dns_records import Failed, Found, Question, Standing
-from providers.dns_schedule import Pacing, heard, questions_of
-from providers.dns_slices import Slices, counts, problems, settled
+from providers.dns.kept import Kept
+from providers.dns.records import Failed, Found, Question, Standing
+from providers.dns.schedule import Pacing, heard, questions_of
+from providers.dns.slices import Slices, counts, problems, settled
 from providers.guard import Guarded
 from providers.moments import Moment
 

@@ -12,11 +12,11 @@ from mesh.endpoints import Inventory
 from mesh.objects import Problem
 from mesh.service import Service
 from providers.contract import Counts, Freshness
-from providers.dns_asking import Resolver
-from providers.dns_book import DnsBook
-from providers.dns_kept import Kept
-from providers.dns_records import Question
-from providers.dns_schedule import PACING, Pacing
+from providers.dns.asking import Resolver
+from providers.dns.book import DnsBook
+from providers.dns.kept import Kept
+from providers.dns.records import Question
+from providers.dns.schedule import PACING, Pacing
 from providers.guard import HOLD
 from providers.moments import Moment, monotonic
 

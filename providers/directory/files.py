@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from providers.documents import MAX_BYTES
-from providers.file_form import Content, Unreadable
+from providers.directory.file_form import Content, Unreadable
+from providers.text.documents import MAX_BYTES
 from smi.codes import Code
 
 EXTENSIONS = (".yaml", ".yml", ".json")

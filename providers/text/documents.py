@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from providers.faults import Fault
-from providers.yaml_value import yaml_value
+from providers.text.faults import Fault
+from providers.text.yaml_value import yaml_value
 from smi.codes import Code
 
 MAX_BYTES = 4 * 1024 * 1024

@@ -7,8 +7,8 @@ from mesh.names import IpAddress
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
 from mesh.service import DnsName, Service, ServiceKey
 from providers.contract import Counts
-from providers.dns_records import Question, RecordType, Standing, Target
-from providers.dns_schedule import questions_of
+from providers.dns.records import Question, RecordType, Standing, Target
+from providers.dns.schedule import questions_of
 from providers.guard import Guarded, guard
 from providers.moments import Moment
 from smi.codes import Code

@@ -10,12 +10,12 @@ import structlog
 from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.contract import Counts, Freshness
-from providers.files import Listing
+from providers.directory.files import Listing
+from providers.directory.settling import Belief
 from providers.moments import Moment
-from providers.settling import Belief
 from smi.codes import Code
 
-_log = structlog.get_logger("providers.directory")
+_log = structlog.get_logger("providers.directory.source")
 
 
 @dataclass(frozen=True, slots=True)

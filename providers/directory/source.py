@@ -10,10 +10,9 @@ from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Problem, Sourced
 from mesh.picture import Picture
 from providers.contract import Counts, Freshness
-from providers.directory_answer import Answer, differs, log_differences
-from providers.directory_watch import DirectoryWatch
-from providers.file_form import Content, FileForm
-from providers.files import (
+from providers.directory.answer import Answer, differs, log_differences
+from providers.directory.file_form import Content, FileForm
+from providers.directory.files import (
     DirectoryError,
     Listing,
     changed_files,
@@ -22,10 +21,11 @@ from providers.files import (
     read_content,
     relisted,
 )
+from providers.directory.settling import Belief, settle
+from providers.directory.watch import DirectoryWatch
 from providers.guard import HOLD, Guarded, guard
 from providers.manifests import Manifests
 from providers.moments import Moment, monotonic
-from providers.settling import Belief, settle
 
 SETTLE = timedelta(milliseconds=300)
 REREAD = timedelta(seconds=30)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from mesh.objects import Problem, Severity
-from providers.file_form import Content
+from providers.directory.file_form import Content
 from providers.manifests import Manifests
 from providers.moments import Moment
 

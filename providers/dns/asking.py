@@ -15,7 +15,7 @@ import dns.rdtypes.IN.SRV
 import dns.resolver
 
 from mesh.names import IpAddress, Port
-from providers.dns_records import Failed, Found, Question, RecordType, Target
+from providers.dns.records import Failed, Found, Question, RecordType, Target
 from smi.references import parse_address
 
 TIMEOUT_SECONDS: Final = 5.0

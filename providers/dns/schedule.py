@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mesh.service import DnsName
-from providers.dns_records import Failed, Found, Question, RecordType, Standing
+from providers.dns.records import Failed, Found, Question, RecordType, Standing
 from providers.moments import Moment
 
 RETRY: Final = timedelta(seconds=30)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from providers.faults import Fault
-from providers.yaml_scalars import resolve
+from providers.text.faults import Fault
+from providers.text.yaml_scalars import resolve
 from smi.codes import Code
 
 MAX_DEPTH = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.claims import claim_of, duplicate, repeats
-from providers.documents import Document, documents
+from providers.text.documents import Document, documents
 from smi.codes import Code
 from smi.reader import Reading, key_meant, read
 

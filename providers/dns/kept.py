@@ -14,8 +14,8 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapt
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice
 from mesh.service import ServiceKey
-from providers.dns_records import Question, RecordType, Standing, Target
-from providers.dns_slices import Slices
+from providers.dns.records import Question, RecordType, Standing, Target
+from providers.dns.slices import Slices
 from providers.guard import Guarded
 from smi.references import parse_address
 

@@ -1,0 +1,1 @@
+"""Endpoints found in the DNS: what is asked when, what is believed of it, what outlives a restart."""
