@@ -4,7 +4,7 @@ from typing import Final
 
 from catalog.lint.codes import Code as CatalogCode
 from sidecars.codes import Code as DriverCode
-from smi.codes import Code as ReaderCode
+from specs.codes import Code as ReaderCode
 
 _HEAD: Final = """\
 # Codes

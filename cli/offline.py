@@ -12,7 +12,7 @@ from providers.manifests import Manifests
 from sidecars import lint
 from sidecars.errors import DriverError
 from sidecars.registry import DriverRegistry
-from smi.codes import Code
+from specs.codes import Code
 
 
 class OfflineError(Exception):

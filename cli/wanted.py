@@ -20,7 +20,7 @@ from mesh.objects import Severity
 from sidecars.errors import DriverError
 from sidecars.lint import Installed
 from sidecars.registry import DriverRegistry
-from smi.codes import Code as ReaderCode
+from specs.codes import Code as ReaderCode
 from xds.snapshot import Snapshot
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from mesh.workload import PodTemplate
-from smi.codes import Code
+from specs.codes import Code
 
 ALIASES: Final = {"Workload": "Pod", "EndpointSlice": "Endpoints"}
 """Kinds that a source knows as another kind: Pods are workloads, Endpoints are slices."""

@@ -16,7 +16,7 @@ from mesh.picture import Picture
 from mesh.workload import Workload, WorkloadKey
 from providers.claims import ALIASES, claim_of, duplicate, repeats
 from providers.directory.file_form import Content, FileForm, read_file
-from smi.codes import Code
+from specs.codes import Code
 
 _SOMEWHERE: Final = Origin("")
 

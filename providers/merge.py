@@ -8,7 +8,7 @@ from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.picture import Picture
 from mesh.workload import WorkloadKey
-from smi.codes import Code
+from specs.codes import Code
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

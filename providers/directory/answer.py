@@ -13,7 +13,7 @@ from providers.contract import Counts, Freshness
 from providers.directory.files import Listing
 from providers.directory.settling import Belief
 from providers.moments import Moment
-from smi.codes import Code
+from specs.codes import Code
 
 _log = structlog.get_logger("providers.directory.source")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.claims import claim_of, duplicate, repeats
 from providers.text.documents import Document, documents
-from smi.codes import Code
-from smi.reader import Reading, key_meant, read
+from specs.codes import Code
+from specs.reader import Reading, key_meant, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 from providers.directory.file_form import Content, Unreadable
 from providers.text.documents import MAX_BYTES
-from smi.codes import Code
+from specs.codes import Code
 
 EXTENSIONS = (".yaml", ".yml", ".json")
 NO_MANIFESTS = frozenset({"kustomization.yaml", "kustomization.yml"})

@@ -16,7 +16,7 @@ import dns.resolver
 
 from mesh.names import IpAddress, Port
 from providers.dns.records import Failed, Found, Question, RecordType, Target
-from smi.references import parse_address
+from specs.references import parse_address
 
 TIMEOUT_SECONDS: Final = 5.0
 """How long a question may take, over all nameservers and with its repetition over TCP."""

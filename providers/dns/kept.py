@@ -17,7 +17,7 @@ from mesh.service import ServiceKey
 from providers.dns.records import Question, RecordType, Standing, Target
 from providers.dns.slices import Slices
 from providers.guard import Guarded
-from smi.references import parse_address
+from specs.references import parse_address
 
 LONG_DUE: Final = timedelta(0)
 

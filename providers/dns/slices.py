@@ -11,7 +11,7 @@ from providers.dns.records import Question, RecordType, Standing, Target
 from providers.dns.schedule import questions_of
 from providers.guard import Guarded, guard
 from providers.moments import Moment
-from smi.codes import Code
+from specs.codes import Code
 
 Known = Mapping[Question, Standing]
 Ports = tuple[tuple[str, int], ...]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from providers.text.faults import Fault
 from providers.text.yaml_value import yaml_value
-from smi.codes import Code
+from specs.codes import Code
 
 MAX_BYTES = 4 * 1024 * 1024
 

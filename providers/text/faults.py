@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from smi.codes import Code
+from specs.codes import Code
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import yaml
 
 from providers.text.faults import Fault
 from providers.text.yaml_scalars import resolve
-from smi.codes import Code
+from specs.codes import Code
 
 MAX_DEPTH = 64
 MAX_NODES = 500_000

@@ -1,6 +1,6 @@
 """What an injector must know of a pod: from MeshConfig, the pod's namespace, and the pod itself. Pure.
 
-How its traffic is captured is said by annotations of our own (`smi.annotations.interception`). What is not
+How its traffic is captured is said by annotations of our own (`specs.annotations.interception`). What is not
 captured is said by those that Open Service Mesh named; their lists, with commas between the entries, are
 added to those of MeshConfig:
 
@@ -23,10 +23,10 @@ from sidecars.errors import CannotPatchError
 from sidecars.injection.probes import originals
 from sidecars.pod import InjectorContext, KubernetesClient, Pod, PodOs, PullPolicy
 from sidecars.selection import select
-from smi import annotations as our_own
-from smi.endpoints import SERVICE_ANNOTATION
-from smi.fields import Fields
-from smi.notes import Notes
+from specs import annotations as our_own
+from specs.core.endpoints import SERVICE_ANNOTATION
+from specs.fields import Fields
+from specs.notes import Notes
 
 INBOUND_PORTS: Final = "openservicemesh.io/inbound-port-exclusion-list"
 OUTBOUND_PORTS: Final = "openservicemesh.io/outbound-port-exclusion-list"

@@ -11,7 +11,7 @@ from sidecars.errors import CannotPatchError
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, STATUS_PORT
 from sidecars.pod import InjectorContext
-from smi.annotations import IPV6
+from specs.annotations import IPV6
 
 
 def init_container(context: InjectorContext, image: str) -> dict[str, Any]:

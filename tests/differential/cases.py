@@ -5,7 +5,7 @@ from random import Random
 from typing import Final
 
 from catalog.oracle.decide import Request
-from smi.regexes import regex_fault
+from specs.regexes import regex_fault
 from tests.differential.asking import SERVERS, asked
 from tests.differential.topology import GRPC, SERVICES, TCP, Document, Runs
 

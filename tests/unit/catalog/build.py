@@ -31,7 +31,7 @@ from mesh.workload import (
     WorkloadKey,
     WorkloadPort,
 )
-from smi.annotations import PERMISSIVE
+from specs.annotations import PERMISSIVE
 
 DEFAULT = Namespace("default")
 HTTP, TCP = Protocol.HTTP, Protocol.TCP

@@ -48,7 +48,7 @@ from mesh.workload import (
 )
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
-from smi.annotations import PERMISSIVE
+from specs.annotations import PERMISSIVE
 from xds.cache import SnapshotCache
 from xds.wire import Nonce, Rejection, Response
 

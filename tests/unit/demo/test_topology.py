@@ -11,7 +11,7 @@ from demo.topology import PLACES, SERVICE_PORTS, ExplicitAddresses, Mode, Transp
 from mesh.objects import Origin
 from mesh.service import Service
 from mesh.workload import Explicit, Workload
-from smi.reader import read
+from specs.reader import read
 
 BOTH = (ExplicitAddresses("127.20"), TransparentAddresses("10.222.0"))
 

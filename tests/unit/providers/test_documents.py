@@ -5,7 +5,7 @@ import pytest
 from providers.text.documents import Document, documents
 from providers.text.faults import Fault
 from providers.text.yaml_value import MAX_NODES
-from smi.codes import Code
+from specs.codes import Code
 
 
 def test_documents_keep_their_lines() -> None:

@@ -3,7 +3,7 @@
 import yaml
 
 from mesh.objects import MeshObject, Origin
-from smi.reader import Reading, read
+from specs.reader import Reading, read
 
 ORIGIN = Origin("test.yaml", 1, 1)
 

@@ -7,7 +7,7 @@ from mesh.objects import NamespaceObject
 from mesh.service import Egress, EscapedSlashes, Service, ServicePattern
 from mesh.workload import Capture, Transparent, Workload
 from sidecars.injection import names
-from smi.own_names import INJECTED
+from specs.own_names import INJECTED
 from tests.unit.smi.reading import complaints, reading, value
 
 EGRESS = "meshwright.dev/egress-services"

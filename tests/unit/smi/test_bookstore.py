@@ -20,7 +20,7 @@ from mesh.policy import (
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
 from providers.text.documents import documents
-from smi.reader import read
+from specs.reader import read
 
 BOOKSTORE = Namespace("bookstore")
 WAREHOUSE = Namespace("bookwarehouse")

@@ -7,7 +7,7 @@ from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName
 from mesh.objects import EndpointSlice, NamespaceObject
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadKey, WorkloadPort
-from smi.protocols import decide
+from specs.protocols import decide
 from tests.unit.smi.reading import complaints, reading, value
 
 NS = Namespace("shop")

@@ -6,7 +6,7 @@ import pytest
 
 from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
 from mesh.names import Port
-from smi.durations import parse_duration
+from specs.durations import parse_duration
 from tests.unit.smi.reading import complaints, reading, value
 
 

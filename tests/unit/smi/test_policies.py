@@ -17,7 +17,7 @@ from mesh.policy import (
     TrafficTarget,
 )
 from mesh.service import ServiceKey
-from smi.manifest import NAME_RULE
+from specs.manifest import NAME_RULE
 from tests.unit.smi.reading import complaints, reading, value
 
 NS = Namespace("default")

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey
-from smi.codes import Code
-from smi.kinds import READ
-from smi.reader import read
-from smi.show import LIMIT, show
+from specs.codes import Code
+from specs.kinds import READ
+from specs.reader import read
+from specs.show import LIMIT, show
 from tests.unit.smi.reading import ORIGIN, complaints, reading
 
 

@@ -6,7 +6,7 @@ What is right and wrong here was asked of Envoys 1.36 to 1.40 (`--mode validate`
 import pytest
 
 from sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
-from smi.regexes import MAX_PROGRAM_SIZE, regex_fault
+from specs.regexes import MAX_PROGRAM_SIZE, regex_fault
 
 
 @pytest.mark.parametrize(

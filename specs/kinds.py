@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.objects import MeshObject
-from smi.access import traffic_target
-from smi.core import namespace, service, service_account
-from smi.endpoints import endpoint_slice, endpoints, pod
-from smi.manifest import Manifest
-from smi.mesh_config import mesh_config
-from smi.pod_template import cron_job, pod_template, template_object
-from smi.specs import http_route_group, tcp_route, udp_route
-from smi.split import traffic_split
-from smi.unenforced import UNENFORCED
-from smi.workload import workload
+from specs.core.endpoints import endpoint_slice, endpoints, pod
+from specs.core.pod_template import cron_job, pod_template, template_object
+from specs.core.services import namespace, service, service_account
+from specs.manifest import Manifest
+from specs.osm.mesh_config import mesh_config
+from specs.osm.unenforced import UNENFORCED
+from specs.own.workload import workload
+from specs.smi.access import traffic_target
+from specs.smi.routes import http_route_group, tcp_route, udp_route
+from specs.smi.split import traffic_split
 
 V1_TO_4 = ("v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4")
 _APPS = ("v1", "v1beta2", "v1beta1")

@@ -4,9 +4,9 @@ import ipaddress
 
 from mesh.names import IpAddress, Namespace, Port, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.service import ServiceKey
-from smi.codes import Code
-from smi.fields import Fields
-from smi.manifest import LABEL_RULE, NAME_RULE
+from specs.codes import Code
+from specs.fields import Fields
+from specs.manifest import LABEL_RULE, NAME_RULE
 
 SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
 RANGE_RULE = "must be a range of IPv4 addresses without host bits, such as 10.0.0.0/8"

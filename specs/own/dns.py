@@ -6,8 +6,8 @@ from typing import Final
 
 from mesh.names import Port
 from mesh.service import DnsName, ServicePort
-from smi.codes import Code
-from smi.fields import Fields
+from specs.codes import Code
+from specs.fields import Fields
 
 DNS_ANNOTATION: Final = "meshwright.dev/dns"
 """Names with A and AAAA records: `NAME` or `NAME:PORT`, several with spaces or commas between them."""

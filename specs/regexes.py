@@ -10,7 +10,7 @@ from typing import Final
 
 import re2
 
-from smi.show import cut
+from specs.show import cut
 
 MAX_LENGTH: Final = 4096
 MAX_PROGRAM_SIZE: Final = 32_768

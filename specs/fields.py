@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 from mesh.names import Port
-from smi.codes import Code
-from smi.notes import Notes
+from specs.codes import Code
+from specs.notes import Notes
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ v1alpha1 has its fields beside metadata and calls the rules `specs`; v1alpha2 an
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
-from smi.codes import Code
-from smi.fields import Fields, one_of
-from smi.manifest import Manifest
-from smi.references import namespace_name, object_name, port_or_digits
+from specs.codes import Code
+from specs.fields import Fields, one_of
+from specs.manifest import Manifest
+from specs.references import namespace_name, object_name, port_or_digits
 
 
 def traffic_target(manifest: Manifest) -> TrafficTarget:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from mesh.workload import DRIVER_ANNOTATION
-from smi.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
-from smi.codes import Code
-from smi.dns import DNS_ANNOTATION, SRV_ANNOTATION
-from smi.endpoints import SERVICE_ANNOTATION, UUID_LABELS
-from smi.manifest import Manifest
+from specs.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
+from specs.codes import Code
+from specs.core.endpoints import SERVICE_ANNOTATION, UUID_LABELS
+from specs.manifest import Manifest
+from specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
 
 PREFIX: Final = "meshwright.dev/"
 

@@ -22,7 +22,7 @@
       weight: 1                       # relative to its peers, 1 to 1000
 
 Its labels are `metadata.labels`; the annotation `meshwright.dev/sidecar-driver` names another sidecar driver
-than the mesh's, `meshwright.dev/egress-services` narrows what its sidecar is told of (`smi.annotations`).
+than the mesh's, `meshwright.dev/egress-services` narrows what its sidecar is told of (`specs.annotations`).
 Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
 """
 
@@ -50,11 +50,11 @@ from mesh.workload import (
     WorkloadKey,
     WorkloadPort,
 )
-from smi.annotations import egress_services
-from smi.codes import Code
-from smi.fields import Fields, duplicates
-from smi.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
-from smi.references import ADDRESS_RULE, address, namespace_name, object_name, service
+from specs.annotations import egress_services
+from specs.codes import Code
+from specs.fields import Fields, duplicates
+from specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
+from specs.references import ADDRESS_RULE, address, namespace_name, object_name, service
 
 LOOPBACK = IpAddress("127.0.0.1")
 MAX_WEIGHT = 1000

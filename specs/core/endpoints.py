@@ -15,12 +15,12 @@ from mesh.names import (
 )
 from mesh.objects import EndpointSlice
 from mesh.workload import PodTemplate, Workload, WorkloadKey, WorkloadPort
-from smi.annotations import egress_services, interception
-from smi.codes import Code
-from smi.core import is_tcp
-from smi.fields import Fields
-from smi.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
-from smi.references import ADDRESS_RULE, address, parse_address
+from specs.annotations import egress_services, interception
+from specs.codes import Code
+from specs.core.services import is_tcp
+from specs.fields import Fields
+from specs.manifest import LABEL_RULE, NAME_RULE, Manifest, sidecar_driver
+from specs.references import ADDRESS_RULE, address, parse_address
 
 UUID_LABELS = ("meshwright.dev/proxy-uuid", "osm-proxy-uuid")
 """Pod labels that hold the sidecar's UUID, the first one found counts."""

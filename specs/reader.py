@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mesh.objects import MeshObject, ObjectKey, Origin, Problem
-from smi.codes import Code
-from smi.fields import Fields, one_of
-from smi.kinds import READ, Kind, api_versions_of, is_foreign, kinds_of
-from smi.manifest import Manifest, check_metadata, key_of, split_api_version
-from smi.notes import Notes
-from smi.own_names import check_own_names
-from smi.show import cut
-from smi.unenforced import PRESETS, UNENFORCED, not_enforced
+from specs.codes import Code
+from specs.fields import Fields, one_of
+from specs.kinds import READ, Kind, api_versions_of, is_foreign, kinds_of
+from specs.manifest import Manifest, check_metadata, key_of, split_api_version
+from specs.notes import Notes
+from specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
+from specs.own_names import check_own_names
+from specs.show import cut
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import Final
 
 from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
-from smi.codes import Code
-from smi.durations import parse_duration
-from smi.fields import Fields, one_of
-from smi.manifest import Manifest
-from smi.references import ranges
-from smi.tls import cipher_suites, curves
-from smi.unenforced import not_enforced
+from specs.codes import Code
+from specs.durations import parse_duration
+from specs.fields import Fields, one_of
+from specs.manifest import Manifest
+from specs.osm.tls import cipher_suites, curves
+from specs.osm.unenforced import not_enforced
+from specs.references import ranges
 
 _AUTHORIZATION: Final = "inboundExternalAuthorization"
 _CONNECTIONS: Final = "maxDataPlaneConnections"

@@ -7,8 +7,8 @@ chosen; suites with pre-shared keys or 3DES are no use here.
 from collections.abc import Callable
 from typing import Final
 
-from smi.codes import Code
-from smi.fields import Fields, one_of
+from specs.codes import Code
+from specs.fields import Fields, one_of
 
 CIPHER_SUITES: Final = frozenset(
     {

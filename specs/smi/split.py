@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from mesh.policy import Backend, PolicyKey, TrafficSplit
-from smi.codes import Code
-from smi.fields import Fields, duplicates
-from smi.manifest import Manifest
-from smi.references import object_name, own_service
+from specs.codes import Code
+from specs.fields import Fields, duplicates
+from specs.manifest import Manifest
+from specs.references import object_name, own_service
 
 MAX_WEIGHT = 2**32 - 1
 """Envoy adds the weights of a split in 32 bits."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from mesh.objects import ObjectKey, Origin, Problem, Severity
-from smi.codes import Code
-from smi.show import show
+from specs.codes import Code
+from specs.show import show
 
 _NOTHING = object()
 

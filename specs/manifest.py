@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from mesh.names import Namespace, is_dns_label, is_dns_subdomain
 from mesh.objects import ObjectKey
 from mesh.workload import DRIVER_ANNOTATION
-from smi.codes import Code
-from smi.fields import Fields
-from smi.notes import Notes
+from specs.codes import Code
+from specs.fields import Fields
+from specs.notes import Notes
 
 DEFAULT_NAMESPACE = Namespace("default")
 CLUSTER_WIDE = frozenset({"Namespace"})

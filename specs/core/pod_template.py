@@ -5,11 +5,11 @@ Read is the template that their pods are made of. Other fields may hold anything
 
 from mesh.objects import ObjectKey
 from mesh.workload import PodTemplate, WorkloadKey
-from smi.codes import Code
-from smi.endpoints import of_pods
-from smi.fields import Fields
-from smi.manifest import Manifest
-from smi.own_names import check_own_names
+from specs.codes import Code
+from specs.core.endpoints import of_pods
+from specs.fields import Fields
+from specs.manifest import Manifest
+from specs.own_names import check_own_names
 
 
 def pod_template(manifest: Manifest) -> PodTemplate | None:

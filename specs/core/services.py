@@ -9,19 +9,19 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, is_dns_label
 from mesh.objects import NamespaceObject
 from mesh.service import Service, ServiceKey, ServicePort
-from smi.annotations import egress_services, escaped_slashes, permissive
-from smi.codes import Code
-from smi.dns import dns_names
-from smi.fields import Fields
-from smi.manifest import LABEL_RULE, Manifest, sidecar_driver
-from smi.protocols import BY_NAME, decide
-from smi.references import address
+from specs.annotations import egress_services, escaped_slashes, permissive
+from specs.codes import Code
+from specs.fields import Fields
+from specs.manifest import LABEL_RULE, Manifest, sidecar_driver
+from specs.own.dns import dns_names
+from specs.protocols import BY_NAME, decide
+from specs.references import address
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def namespace(manifest: Manifest) -> NamespaceObject:
-    """Read a Namespace with its labels and annotations, two of which are our own (`smi.annotations`)."""
+    """Read a Namespace with its labels and annotations, two of which are our own (`specs.annotations`)."""
     if not is_dns_label(manifest.key.name):
         manifest.metadata.wrong("name", LABEL_RULE, Code.BAD_NAME)
     sidecar_driver(manifest)

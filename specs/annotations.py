@@ -14,7 +14,7 @@ from typing import Final
 from mesh.names import Namespace, ServiceName, is_dns_label
 from mesh.service import Egress, EscapedSlashes, ServicePattern
 from mesh.workload import Capture, Transparent
-from smi.fields import Fields
+from specs.fields import Fields
 
 PERMISSIVE: Final = "meshwright.dev/permissive"
 EGRESS_SERVICES: Final = "meshwright.dev/egress-services"

@@ -7,10 +7,10 @@ of v1alpha4 has ports.
 import re
 
 from mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, PolicyKey, TCPRoute
-from smi.codes import Code
-from smi.fields import Fields, duplicates, one_of
-from smi.manifest import Manifest
-from smi.regexes import regex_fault
+from specs.codes import Code
+from specs.fields import Fields, duplicates, one_of
+from specs.manifest import Manifest
+from specs.regexes import regex_fault
 
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"})
 

@@ -1,0 +1,1 @@
+"""Kubernetes' own kinds, as far as a mesh needs them."""

@@ -1,0 +1,1 @@
+"""Open Service Mesh's own kinds."""

@@ -1,0 +1,1 @@
+"""Our own kinds and annotations, under `meshwright.dev`."""

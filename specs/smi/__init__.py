@@ -1,0 +1,1 @@
+"""SMI's kinds, in every published version that users have."""
