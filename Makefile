@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ENVOY := .envoy/bin/envoy
-PACKAGES := admin agent catalog certs cli controller engine mesh providers sidecars specs xds
+PACKAGES := admin agent catalog certs cli controller delivery engine mesh providers sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 
 export PYTHONDONTWRITEBYTECODE :=

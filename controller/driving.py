@@ -8,11 +8,11 @@ from typing import Final
 
 import structlog
 
-from controller.identity import MeshAuthenticator
 from controller.parts import Parts
 from controller.probing import started
 from controller.settings import Address, Settings
 from controller.tasks import TaskEnded, guard
+from delivery.proxies.identity import MeshAuthenticator
 from mesh.config import MeshConfig
 from mesh.identity import ProxyName
 from sidecars.contexts import Clients, ControllerContext

@@ -7,8 +7,8 @@ from datetime import datetime
 from admin.debug import counted
 from admin.labels import short_type
 from admin.moment_metrics import Gauges
-from controller.waves.mesh import MeshState
-from controller.waves.slices import Slices
+from delivery.loop import MeshState
+from delivery.time_slices import Slices
 from providers.contract import Counts, EndpointProvider
 from xds.cache import GroupKey
 from xds.resource import ResourceName, TypeUrl, Version

@@ -12,24 +12,24 @@ from catalog.store.view import MeshSettings
 from certs.issuer import Issuer
 from certs.ledger import Ledger
 from certs.opening import Opened
-from controller.admission import Admissions
 from controller.drivers import DriverPages, MeshDrivers
-from controller.observer import MeshObserver
 from controller.proxies import LEDGER_FILE, ProxyIssuing
-from controller.pushes.history import PushHistory
 from controller.reading import ServerReading
-from controller.registry import ProxyRegistry
-from controller.rejection.withholding import Withholding
 from controller.room import StateRoom
 from controller.server_tls import ServerTls
 from controller.settings import Settings
-from controller.snapshots.translation import translation
 from controller.sources import Sources
 from controller.verdicts import KeptVerdicts
 from controller.watchdog import Watchdog
-from controller.waves.debounce import Pace
-from controller.waves.issuing import CertificateKeeper
-from controller.waves.mesh import MeshLoop, MeshState
+from delivery.certificates import CertificateKeeper
+from delivery.debounce import Pace
+from delivery.history.history import PushHistory
+from delivery.loop import MeshLoop, MeshState
+from delivery.proxies.observer import MeshObserver
+from delivery.proxies.readiness import Admissions
+from delivery.proxies.registry import ProxyRegistry
+from delivery.quarantine.quarantine import Withholding
+from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.events import Broker

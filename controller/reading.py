@@ -13,14 +13,14 @@ from catalog.store.view import View
 from certs.issuer import Issuer
 from certs.ledger import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
-from controller.large_responses import LargeResponses
-from controller.pushes.history import PushHistory
-from controller.registry import ProxyRegistry
 from controller.settings import Settings
-from controller.snapshots.serving import group_name
-from controller.waves.events import Specification
-from controller.waves.issuing import CertificateKeeper
-from controller.waves.mesh import MeshState
+from delivery.certificates import CertificateKeeper
+from delivery.events import Specification
+from delivery.history.history import PushHistory
+from delivery.loop import MeshState
+from delivery.proxies.large_responses import LargeResponses
+from delivery.proxies.registry import ProxyRegistry
+from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
 from providers.contract import Counts, EndpointProvider, Freshness

@@ -7,8 +7,8 @@ import structlog
 
 from certs.errors import StateError
 from certs.files import read, write_private
-from controller.rejection import verdicts
-from controller.rejection.verdicts import Verdict, VerdictsError
+from delivery.quarantine import verdicts
+from delivery.quarantine.verdicts import Verdict, VerdictsError
 
 VERDICTS_FILE: Final = "rejected-policy.json"
 

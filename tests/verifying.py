@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller.waves.mesh import MeshLoop
+from delivery.loop import MeshLoop
 
 
 class Verified:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from controller.rejection import backoff
+from delivery.quarantine import backoff
 from sidecars.envoy.bootstrap import AdsProtocol
 from tests.e2e.rejection.envoys import Envoy, rejections, running, until
 from tests.feature.identity.conftest import Server, serve

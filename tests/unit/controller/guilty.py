@@ -19,11 +19,11 @@ from catalog.policy.proxy import (
     TlsRange,
     WeightedBackend,
 )
-from controller.rejection.lessened import piece_of, units_of
-from controller.rejection.rejecting import Moment
-from controller.rejection.verdicts import Verdict
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Published, Step
+from delivery.quarantine.lessened import piece_of, units_of
+from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.record import Moment
+from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.published import Published, Step
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain

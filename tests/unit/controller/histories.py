@@ -11,13 +11,13 @@ from catalog.store.edits import Known
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
-from controller.rejection.rejecting import Moment
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Published, Step
-from controller.snapshots.serving import Serving
-from controller.snapshots.translation import translation
-from controller.waves.parting import parts
-from controller.waves.verifying import verify
+from delivery.batches import parts
+from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.record import Moment
+from delivery.snapshots.published import Published, Step
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.translation import translation
+from delivery.verifying import verify
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity

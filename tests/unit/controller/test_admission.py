@@ -13,8 +13,8 @@ from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
 from certs.ledger import Ledger, LedgerEntry
 from certs.ledger_standing import Standing
-from controller import admission
-from controller.admission import Admissions, gets_traffic
+from delivery.proxies import readiness
+from delivery.proxies.readiness import Admissions, gets_traffic
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName
 from xds.cache import NodeKey
@@ -154,7 +154,7 @@ def test_a_certificate_of_several_may_be_revoked(ledger: Ledger) -> None:
 
 def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that was noted is lost, and the failure is said."""
-    monkeypatch.setattr(admission, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "RETRY_SECONDS", 0.0)
     write, left = ledger.admit, [StateError("the disk is full")]
 
     def failing(*arguments: object) -> None:

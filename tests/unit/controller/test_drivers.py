@@ -13,9 +13,9 @@ from controller.drivers import DriverPages, MeshDrivers
 from controller.driving import DriverTasks
 from controller.errors import SettingsError
 from controller.settings import Address, Settings, load
-from controller.snapshots.serving import Need
-from controller.snapshots.translation import CertificateMissing, translation
 from controller.tasks import TaskEnded
+from delivery.snapshots.serving import Need
+from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.identity import ProxyName
 from sidecars.document.driver import DocumentDriver

@@ -8,12 +8,12 @@ import pytest
 import catalog.relations.groups
 from catalog.lint.problems import Problems, problems
 from catalog.store.view import MeshSettings, View
-from controller.rejection.withheld import Refusals
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Published
-from controller.snapshots.serving import Serving
-from controller.snapshots.translation import translation
-from controller.waves.verifying import verify
+from delivery.quarantine.fallback import Refusals
+from delivery.quarantine.quarantine import Withholding
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.translation import translation
+from delivery.verifying import verify
 from mesh.config import MeshConfig
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey, Problem

@@ -11,10 +11,10 @@ from catalog.policy.whole import proxy_policy
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from controller.snapshots import serving
-from controller.snapshots.published import Published, Step
-from controller.snapshots.serving import Need, Serving
-from controller.snapshots.translation import translation
+from delivery.snapshots import serving
+from delivery.snapshots.published import Published, Step
+from delivery.snapshots.serving import Need, Serving
+from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from engine.node import Derivation
 from mesh.names import IpAddress
@@ -37,10 +37,10 @@ ONCE = (
     "catalog.relations.endpoints.endpoints",
     "catalog.policy.outbound._behind",
     "catalog.policy.outbound.protocol_of",
-    "controller.snapshots.serving.made",
-    "controller.snapshots.serving.nodes_of",
+    "delivery.snapshots.serving.made",
+    "delivery.snapshots.serving.nodes_of",
 )
-PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "controller.snapshots.serving.resources")
+PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.serving.resources")
 
 
 class Server:
@@ -161,7 +161,7 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     assert server.translated == []
     assert _derived(computed) == {
         "catalog.relations.readiness.is_admitted": 1,
-        "controller.snapshots.serving.made": 1,
+        "delivery.snapshots.serving.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}

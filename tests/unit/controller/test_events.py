@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.waves.debounce import Matter
-from controller.waves.events import Counts, Events, matter
+from delivery.debounce import Matter
+from delivery.events import Counts, Events, matter
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
 from mesh.names import Namespace

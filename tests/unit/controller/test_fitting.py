@@ -6,11 +6,11 @@ import pytest
 
 from catalog.policy.left_out import Unit, unit_id, units
 from catalog.policy.proxy import OnlyRules, ProxyPolicy
-from controller.rejection.rejections import Rejections, parts_left_out
-from controller.snapshots.fitting import Refused, fitting
-from controller.snapshots.published import Published
-from controller.snapshots.serving import Serving
-from controller.snapshots.translation import translation
+from delivery.quarantine.problems import Rejections, parts_left_out
+from delivery.snapshots.fitting import Refused, fitting
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.translation import translation
 from mesh.policy import HTTPMatch
 from mesh.service import Protocol
 from sidecars.driver import Piece

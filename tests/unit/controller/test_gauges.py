@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from admin.moment_metrics import Gauges
 from controller.gauges import Gauging, ResourceCounts, withheld_counts
-from controller.snapshots.published import Published
-from controller.waves.mesh import MeshState
+from delivery.loop import MeshState
+from delivery.snapshots.published import Published
 from mesh.endpoints import Inventory
 from mesh.names import Namespace, ServiceName
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced

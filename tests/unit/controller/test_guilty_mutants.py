@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from catalog.policy.proxy import OnlyRules, ProxyPolicy
-from controller.rejection import lessened, rejecting, withheld
-from controller.trials import Trials
+from delivery.quarantine import fallback, lessened, record
+from delivery.trials import Trials
 from mesh.service import Protocol
 from sidecars.driver import Piece
 from tests.unit.controller.guilty import Picky, match, policy, port, rule
@@ -30,17 +30,17 @@ def _holds_all(self: Trials[Any], blamed: Any) -> Trials[Any]:
     return Trials(self.waiting, (), self.guilty | {*blamed})
 
 
-def _lets_in(self: rejecting.Rejecting) -> frozenset[str]:
+def _lets_in(self: record.Rejecting) -> frozenset[str]:
     """Leave nothing out."""
     del self
     return frozenset()
 
 
 MUTANTS: tuple[tuple[Any, str, Any], ...] = (
-    (withheld, "admitted_by_both", _goes_back),
+    (fallback, "admitted_by_both", _goes_back),
     (Piece, "admits", property(lambda _: False)),
     (Trials, "refused", _holds_all),
-    (rejecting.Rejecting, "units", property(_lets_in)),
+    (record.Rejecting, "units", property(_lets_in)),
     (lessened, "units_of", lambda _: {}),
 )
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from catalog.lint.problems import Problems
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.outbound import visible
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Step
+from delivery.quarantine.quarantine import Withholding
+from delivery.snapshots.published import Step
 from engine.derived import Pin
 from engine.graph import Graph
 from engine.node import Derivation

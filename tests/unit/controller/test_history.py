@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from admin.pushes import Answer, Push, Trigger
-from controller.pushes.history import EARLY, PUSHES, Delays, PushHistory
-from controller.snapshots.published import Step
-from controller.waves.wave import Cause, Change, Wave
+from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
+from delivery.snapshots.published import Step
+from delivery.wave import Cause, Change, Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot

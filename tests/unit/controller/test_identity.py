@@ -12,7 +12,7 @@ from certs.issuer import Names, Usage
 from certs.ledger import Ledger, LedgerState
 from certs.pair import issue_pair
 from certs.proxy import issue_proxy
-from controller.identity import MeshAuthenticator, contradiction, names_itself
+from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from xds.access import Peer, Refused

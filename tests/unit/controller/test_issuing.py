@@ -10,7 +10,7 @@ from certs.authority import CertificateAuthority
 from certs.errors import IssuerError
 from certs.issuer import CertificateRequest
 from certs.material import ServiceCertificate
-from controller.waves.issuing import CertificateKeeper
+from delivery.certificates import CertificateKeeper
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from mesh.objects import Problem

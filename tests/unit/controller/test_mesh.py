@@ -14,11 +14,11 @@ import catalog.relations.groups
 from admin.metrics import Metrics
 from catalog.store.view import MeshSettings
 from certs.authority import CertificateAuthority
-from controller.snapshots.serving import Need, Translate
-from controller.snapshots.translation import translation
-from controller.waves.debounce import Pace
-from controller.waves.issuing import CertificateKeeper
-from controller.waves.mesh import MeshLoop, MeshState
+from delivery.certificates import CertificateKeeper
+from delivery.debounce import Pace
+from delivery.loop import MeshLoop, MeshState
+from delivery.snapshots.serving import Need, Translate
+from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory.source import DirectorySource

@@ -8,10 +8,10 @@ from structlog.testing import capture_logs
 
 from admin.metrics import Metrics
 from catalog.store.settings import EndpointAdmission
-from controller.admission import Admissions
-from controller.observer import MeshObserver
-from controller.pushes.history import PushHistory
-from controller.registry import ProxyRegistry
+from delivery.history.history import PushHistory
+from delivery.proxies.observer import MeshObserver
+from delivery.proxies.readiness import Admissions
+from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
 from xds.access import Cause, Ending, Peer
 from xds.budget import Bound, Excess

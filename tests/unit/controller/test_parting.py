@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.snapshots.published import Failure, Published, Step
-from controller.waves.parting import parts
+from delivery.batches import parts
+from delivery.snapshots.published import Failure, Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import CLUSTER, Resource, ResourceName, Version
 from xds.snapshot import Snapshot

@@ -8,9 +8,9 @@ from catalog.policy.provenance import ISSUER, KINDS, MadeFrom
 from catalog.relations import groups
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.snapshots.published import Published
-from controller.snapshots.serving import Need, Serving, resources
-from controller.snapshots.translation import translation
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Need, Serving, resources
+from delivery.snapshots.translation import translation
 from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.names import Namespace, ServiceAccountName

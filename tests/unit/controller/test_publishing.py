@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from admin.metrics import Metrics
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Step
-from controller.waves import publishing
-from controller.waves.parting import GROUPS, parts
-from controller.waves.publishing import Publishing
-from controller.waves.slices import SLICE_SECONDS, Slices
-from controller.waves.wave import Wave
+from delivery import publishing
+from delivery.batches import GROUPS, parts
+from delivery.publishing import Publishing
+from delivery.quarantine.quarantine import Withholding
+from delivery.snapshots.published import Step
+from delivery.time_slices import SLICE_SECONDS, Slices
+from delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import CLUSTER, Resource, ResourceName, Version
 from xds.snapshot import Snapshot

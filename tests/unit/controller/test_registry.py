@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from admin.reading import ProxyStanding, ProxyState
-from controller.registry import REMEMBERED, ProxyRegistry
+from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 

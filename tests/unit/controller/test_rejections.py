@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from catalog.policy.provenance import MadeFrom
-from controller.rejection.rejections import PROBLEMS, Rejections, problem
-from controller.rejection.withholding import Rejected
-from controller.snapshots.published import Published
-from controller.snapshots.serving import Serving
-from controller.snapshots.translation import translation
+from delivery.quarantine.problems import PROBLEMS, Rejections, problem
+from delivery.quarantine.quarantine import Rejected
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.translation import translation
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from sidecars.envoy.driver import EnvoyDriver

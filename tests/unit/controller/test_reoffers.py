@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.policy.left_out import UnitId
-from controller.rejection import verdicts
-from controller.rejection.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
-from controller.rejection.verdicts import LIMIT, Verdict, VerdictsError
 from controller.verdicts import VERDICTS_FILE, KeptVerdicts
+from delivery.quarantine import verdicts
+from delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
+from delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
 from xds.cache import NodeKey
 from xds.resource import ROUTE, ResourceName
 

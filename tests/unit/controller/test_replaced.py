@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from controller.pushes.replaced import Replaced
+from delivery.history.old_resources import Replaced
 from xds.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")

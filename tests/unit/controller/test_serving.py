@@ -6,9 +6,9 @@ import pytest
 
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from controller.snapshots.consistency import InconsistentSnapshot, consistent
-from controller.snapshots.published import Failure, Published
-from controller.snapshots.serving import Need, Serving, Translate, group_name
+from delivery.snapshots.consistency import InconsistentSnapshot, consistent
+from delivery.snapshots.published import Failure, Published
+from delivery.snapshots.serving import Need, Serving, Translate, group_name
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, Version

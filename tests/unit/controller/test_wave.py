@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from catalog.store.edits import Edits, difference
 from catalog.store.view import View
-from controller.waves.wave import NAMED, Cause, Causes, Change, causes
+from delivery.wave import NAMED, Cause, Causes, Change, causes
 from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice, Origin

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.rejection.withheld import Refusal, Withheld, withheld
+from delivery.quarantine.fallback import Refusal, Withheld, withheld
 from xds.resource import (
     CLUSTER,
     ENDPOINT,

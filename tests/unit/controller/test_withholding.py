@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller.rejection.rejecting import Moment
-from controller.rejection.withholding import Rejected, Withholding
-from controller.snapshots.published import Published, Step
+from delivery.quarantine.quarantine import Rejected, Withholding
+from delivery.quarantine.record import Moment
+from delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot

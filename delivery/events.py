@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from controller.waves.debounce import Matter
+from delivery.debounce import Matter
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Problem, Sourced

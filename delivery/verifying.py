@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from catalog.store.edits import Known
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.rejection.withheld import Refusals
-from controller.snapshots.published import Published
-from controller.snapshots.serving import Serving, Translate
+from delivery.quarantine.fallback import Refusals
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Serving, Translate
 from mesh.identity import ServiceIdentity
 from xds.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from catalog.policy.left_out import Unit
-from controller.trials import guilty
+from delivery.trials import guilty
 from sidecars.driver import Piece
 from xds.resource import Reference, Resource
 

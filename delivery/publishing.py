@@ -7,16 +7,16 @@ from typing import Final
 import structlog
 
 from admin.metrics import Metrics
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Failure, Published, Step
-from controller.waves.parting import parts
-from controller.waves.slices import Slices
-from controller.waves.wave import Wave
+from delivery.batches import parts
+from delivery.quarantine.quarantine import Withholding
+from delivery.snapshots.published import Failure, Published, Step
+from delivery.time_slices import Slices
+from delivery.wave import Wave
 from xds.cache import GroupKey, SnapshotCache
 
 CAUSES_LOGGED: Final = 4
 
-_log = structlog.get_logger("controller.waves.mesh")
+_log = structlog.get_logger("delivery.loop")
 
 OnPublished = Callable[[Wave, Step], None]
 
@@ -45,7 +45,7 @@ class Publishing:
     async def publish(self, wave: Wave, step: Step, slices: Slices) -> int | None:
         """Publish what is new, if anything is; return how many connected proxies it concerns.
 
-        A step that is large is published in parts (see controller.waves.parting), and streams go on between
+        A step that is large is published in parts (see delivery.batches), and streams go on between
         them. What was published before something failed stays so.
         """
         self._number += 1

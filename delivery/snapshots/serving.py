@@ -12,9 +12,9 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import outline
 from catalog.store.view import View
 from certs.material import ServiceCertificate
-from controller.snapshots.consistency import consistent
-from controller.snapshots.fitting import Fitting, Refused, fitting, joined
-from controller.snapshots.published import Published, Result, Step
+from delivery.snapshots.consistency import consistent
+from delivery.snapshots.fitting import Fitting, Refused, fitting, joined
+from delivery.snapshots.published import Published, Result, Step
 from engine.derived import Pins, derived
 from engine.table import Table
 from mesh.config import SidecarSettings

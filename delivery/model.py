@@ -11,10 +11,10 @@ from catalog.relations.identities import dns_names
 from catalog.store.edits import Known, difference
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from controller.snapshots.serving import Serving, Translate
-from controller.waves.inputs import Inputs
-from controller.waves.issuing import Update
-from controller.waves.wave import Causes, causes, certificate_causes, trust_bundle_cause
+from delivery.certificates import Update
+from delivery.inputs import Inputs
+from delivery.snapshots.serving import Serving, Translate
+from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from engine.derived import Pins
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import Problem, Severity

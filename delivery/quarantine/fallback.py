@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from catalog.policy.left_out import UnitId
-from controller.rejection.lessened import admitted_by_both, lessened
+from delivery.quarantine.lessened import admitted_by_both, lessened
 from xds.cache import NodeKey
 from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.snapshot import Snapshot

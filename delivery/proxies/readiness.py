@@ -24,7 +24,7 @@ from xds.resource import LISTENER, TypeUrl
 RETRY_SECONDS: Final = 1.0
 """How long to wait before a ledger that failed is written to again."""
 
-_log = structlog.get_logger("controller.admission")
+_log = structlog.get_logger("delivery.proxies.readiness")
 
 
 def gets_traffic(mode: EndpointAdmission, reached: Standing) -> bool:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterable
 
-from controller.rejection.lessened import concerns, holds, units_of
-from controller.rejection.rejecting import Suspect, Told
+from delivery.quarantine.lessened import concerns, holds, units_of
+from delivery.quarantine.record import Suspect, Told
 from sidecars.reasons import Reason
 from xds.resource import Resource, Version
 from xds.snapshot import Snapshot

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from controller.snapshots.serving import Need, Translate
+from delivery.snapshots.serving import Need, Translate
 from sidecars.driver import Credentials, Piece, SidecarDriver
 from sidecars.selection import select
 

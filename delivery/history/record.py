@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from admin.pushes import Answer, Push, Trigger
-from controller.pushes.held import Content, Held, Move
-from controller.pushes.triggers import Touch
-from controller.waves.wave import Wave
+from delivery.history.causes import Touch
+from delivery.history.versions import Content, Held, Move
+from delivery.wave import Wave
 from xds.resource import TypeUrl, Version
 from xds.status import Variant
 from xds.wire import Nonce, Rejection, Response

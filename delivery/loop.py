@@ -15,22 +15,22 @@ from admin.reading import LeftOut
 from catalog.lint.problems import nothing
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
-from controller.rejection.rejecting import Moment
-from controller.rejection.rejections import Rejections, parts_left_out
-from controller.rejection.verdicts import Verdict
-from controller.rejection.withholding import Withholding
-from controller.snapshots.published import Published, Step
-from controller.snapshots.serving import Translate
-from controller.waves.debounce import Debounce, Matter, Pace
-from controller.waves.events import Counts, Events, Specification, matter
-from controller.waves.following import Following
-from controller.waves.inputs import Inputs, read_inputs
-from controller.waves.issuing import CertificateKeeper
-from controller.waves.problems import AllProblems, failed_wave, failure_problem, log_new
-from controller.waves.publishing import OnPublished, Publishing, nobody
-from controller.waves.slices import Slices
-from controller.waves.verifying import verify
-from controller.waves.wave import Wave, rejection_cause
+from delivery.certificates import CertificateKeeper
+from delivery.debounce import Debounce, Matter, Pace
+from delivery.events import Counts, Events, Specification, matter
+from delivery.inputs import Inputs, read_inputs
+from delivery.model import Following
+from delivery.problems import AllProblems, failed_wave, failure_problem, log_new
+from delivery.publishing import OnPublished, Publishing, nobody
+from delivery.quarantine.problems import Rejections, parts_left_out
+from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.record import Moment
+from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.published import Published, Step
+from delivery.snapshots.serving import Translate
+from delivery.time_slices import Slices
+from delivery.verifying import verify
+from delivery.wave import Wave, rejection_cause
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Problem
 from mesh.picture import Picture
@@ -42,7 +42,7 @@ from xds.wire import Rejection, Response
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
-_log = structlog.get_logger("controller.waves.mesh")
+_log = structlog.get_logger("delivery.loop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class MeshLoop:
     """Makes a wave whenever something changed; the newest state can be read at any time.
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
-    (see controller.waves.slices); certificates are made in a thread. With `verify` each wave is compared
+    (see delivery.time_slices); certificates are made in a thread. With `verify` each wave is compared
     with one from nothing. `lint` finds problems that the catalog knows nothing of (see
     catalog.lint.problems.Problems); `withholding` decides about rejections, and `keep` writes down what it
     found for certain, in a thread.
@@ -79,7 +79,7 @@ class MeshLoop:
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
     `endpoint_pace`, at the general one without.
 
-    `on_published` is told of each wave that published something (see controller.waves.publishing.Publishing).
+    `on_published` is told of each wave that published something (see delivery.publishing.Publishing).
     """
 
     def __init__(

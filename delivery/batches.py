@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller.snapshots.published import Published, Step
+from delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey
 
 GROUPS: Final = 64

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controller.pushes.held import Content
-from controller.snapshots.published import Step
-from controller.waves.wave import Wave
+from delivery.history.versions import Content
+from delivery.snapshots.published import Step
+from delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey
 from xds.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
 from xds.snapshot import Snapshot

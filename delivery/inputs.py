@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from catalog.store.view import MeshSettings
-from controller.waves.events import Specification
+from delivery.events import Specification
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Problem, Sourced

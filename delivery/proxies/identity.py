@@ -19,7 +19,7 @@ from xds.access import Peer, Refused
 from xds.cache import NodeKey
 from xds.wire import Node
 
-_log = structlog.get_logger("controller.identity")
+_log = structlog.get_logger("delivery.proxies.identity")
 
 
 class Refusal(enum.StrEnum):

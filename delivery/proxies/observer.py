@@ -12,11 +12,11 @@ from admin.labels import short_type
 from admin.metrics import Metrics
 from certs.errors import PeerRefused
 from certs.peer import read_peer
-from controller.admission import Admissions
-from controller.ended_connections import EndedConnections
-from controller.large_responses import LargeResponses
-from controller.pushes.history import Delays, PushHistory
-from controller.registry import ProxyRegistry
+from delivery.history.history import Delays, PushHistory
+from delivery.proxies.ended_connections import EndedConnections
+from delivery.proxies.large_responses import LargeResponses
+from delivery.proxies.readiness import Admissions
+from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
 from xds.access import Cause, Ending, Peer
 from xds.budget import Excess

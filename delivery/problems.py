@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import structlog
 
-from controller.snapshots.published import Failure
+from delivery.snapshots.published import Failure
 from mesh.objects import Origin, Problem, Severity
 
-_log = structlog.get_logger("controller.waves.problems")
+_log = structlog.get_logger("delivery.problems")
 
 Said = tuple[Problem, ...]
 

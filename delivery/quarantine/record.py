@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Final
 
 from catalog.policy.left_out import UnitId
-from controller.rejection.backoff import pause
-from controller.rejection.withheld import Refusal
-from controller.trials import Trials
+from delivery.quarantine.backoff import pause
+from delivery.quarantine.fallback import Refusal
+from delivery.trials import Trials
 from mesh.objects import ObjectKey
 from sidecars.reasons import Reason
 from xds.cache import GroupKey

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Final
 
 from admin.pushes import Answer, Push, Trigger
-from controller.pushes.held import NOTHING_HELD, Content, Contents, Move, Versions
-from controller.pushes.remembered import (
+from delivery.history.causes import TOUCHES, Touch, Triggers, causing
+from delivery.history.old_resources import Replaced
+from delivery.history.record import (
     Early,
     Known,
     Record,
@@ -20,10 +21,9 @@ from controller.pushes.remembered import (
     since,
     taken,
 )
-from controller.pushes.replaced import Replaced
-from controller.pushes.triggers import TOUCHES, Touch, Triggers, causing
-from controller.snapshots.published import Step
-from controller.waves.wave import Wave
+from delivery.history.versions import NOTHING_HELD, Content, Contents, Move, Versions
+from delivery.snapshots.published import Step
+from delivery.wave import Wave
 from mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.resource import TypeUrl

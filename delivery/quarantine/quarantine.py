@@ -10,14 +10,14 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from catalog.policy.left_out import Unit, UnitId, describe
-from controller.rejection import blame
-from controller.rejection.accepted import Accepted
-from controller.rejection.backoff import pause
-from controller.rejection.lessened import all_units, concerns, units_of
-from controller.rejection.rejecting import Moment, Rejecting, Suspect, Told
-from controller.rejection.verdicts import Verdict
-from controller.rejection.withheld import Empty, Refusals, Withheld, withheld
-from controller.snapshots.published import Published, Step
+from delivery.quarantine import blame
+from delivery.quarantine.accepted import Accepted
+from delivery.quarantine.backoff import pause
+from delivery.quarantine.fallback import Empty, Refusals, Withheld, withheld
+from delivery.quarantine.lessened import all_units, concerns, units_of
+from delivery.quarantine.record import Moment, Rejecting, Suspect, Told
+from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.published import Published, Step
 from mesh.objects import ObjectKey
 from sidecars.reasons import Reason
 from xds.cache import GroupKey, NodeKey

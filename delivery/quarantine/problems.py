@@ -10,9 +10,9 @@ from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
 from catalog.store.view import View
-from controller.rejection.withholding import Rejected, UnitOut
-from controller.snapshots.fitting import Refused
-from controller.snapshots.serving import Serving
+from delivery.quarantine.quarantine import Rejected, UnitOut
+from delivery.snapshots.fitting import Refused
+from delivery.snapshots.serving import Serving
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.policy import HTTPMatch

@@ -1,0 +1,1 @@
+"""The proxies that are here, should be, or were: who each is, what it did, and what follows for the mesh."""
