@@ -137,7 +137,7 @@ def _run(settings: "AgentSettings", log_level: str) -> None:
     from agent import app
     from agent.lifecycle import Ending
     from agent.settings import AgentError
-    from controller import logs
+    from controller.process import logs
 
     async def until_told() -> Ending:
         stop = asyncio.Event()

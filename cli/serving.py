@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Mapping
 
-from controller import app, logs
+from controller import app
 from controller.errors import StartupError
-from controller.memory import returning
+from controller.process import logs
+from controller.process.memory import returning
+from controller.process.tasks import TaskEnded
 from controller.settings import Settings, load
-from controller.tasks import TaskEnded
 
 
 def run(flags: Mapping[str, object]) -> str | None:

@@ -1,4 +1,4 @@
-"""The composition root: settings, wiring, the loop from changes to snapshots, one TaskGroup.
+"""The composition root: settings, wiring, the process and its tasks.
 
 It knows every component and joins them. It will never hold a rule of the mesh, of a protocol or of a
 certificate: those live in the packages it joins.

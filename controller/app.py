@@ -22,18 +22,18 @@ from admin.serving import SocketError, serving
 from certs.errors import CertificateError
 from certs.ledger import LedgerEntry
 from certs.opening import Opened, opened
-from controller import descriptors, lock
+from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER, MeshDrivers
-from controller.driving import Running, driving
 from controller.errors import StartupError
 from controller.gauges import Gauging, withheld_counts
-from controller.listening import Sockets, bound
-from controller.memory import built_to_stay, estimated, tended, tending, trimming
-from controller.parts import Parts, join
 from controller.probing import probing
+from controller.process import descriptors, lock
+from controller.process.listening import Sockets, bound
+from controller.process.memory import built_to_stay, estimated, tended, tending, trimming
+from controller.process.tasks import TaskEnded, spawn
 from controller.proxies import LEDGER_FILE
 from controller.settings import Address, Settings
-from controller.tasks import TaskEnded, spawn
+from controller.wiring import Parts, join
 from mesh.names import TrustDomain
 from providers.directory.files import DirectoryError
 from sidecars.errors import DriverError

@@ -12,8 +12,8 @@ from certs.material import ProxyCertificate
 from certs.opening import Opened, opened
 from certs.proxy import issue_proxy
 from certs.root import is_there
-from controller import lock
 from controller.errors import NothingIssued, StartupError
+from controller.process import lock
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 

@@ -19,7 +19,7 @@ from pydantic_settings import (
 
 from catalog.store.settings import EndpointAdmission, HeaderLimits
 from controller.errors import SettingsError
-from controller.logs import LogFormat, LogLevel
+from controller.process.logs import LogFormat, LogLevel
 from mesh.names import is_dns_subdomain
 from providers.dns.asking import Nameserver
 

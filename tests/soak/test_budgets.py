@@ -16,7 +16,7 @@ from typing import Final
 
 import pytest
 
-from controller.memory import TRIM_SECONDS
+from controller.process.memory import TRIM_SECONDS
 from tests.conformance.control import until
 from tests.soak.program import Honest, program
 from tests.soak.requesters import Attacks

@@ -18,7 +18,7 @@ import pytest
 from certs.authority import CertificateAuthority
 from certs.issuer import Names, Usage
 from certs.pair import issue_pair
-from controller import driving
+from controller import driver_runner
 from controller.app import run
 from controller.errors import StartupError
 from controller.settings import load
@@ -232,7 +232,7 @@ async def test_without_its_own_snapshots_it_would_be(
     documents: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A document has no clusters; by the protocol that says that all of them are gone."""
-    monkeypatch.setattr(driving, "OwnSnapshots", lambda snapshots, _types: snapshots)
+    monkeypatch.setattr(driver_runner, "OwnSnapshots", lambda snapshots, _types: snapshots)
     # It would be told before anybody asks again who it is.
     assert await _told_after_the_change(documents, recheck_seconds=60.0) == ["shop/store|18080|local"]
 

@@ -14,7 +14,7 @@ from certs.authority import CertificateAuthority
 from certs.issuer import Names, Usage
 from certs.material import ServiceCertificate
 from certs.pair import issue_pair
-from controller.driving import DriverTasks
+from controller.driver_runner import DriverTasks
 from controller.probing import carry_out
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity

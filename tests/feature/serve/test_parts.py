@@ -8,8 +8,8 @@ import pytest
 
 from controller.app import run
 from controller.errors import StartupError
+from controller.process.tasks import TaskEnded
 from controller.settings import Settings, load
-from controller.tasks import TaskEnded
 from providers.directory.files import DirectoryError
 from providers.directory.source import DirectorySource
 

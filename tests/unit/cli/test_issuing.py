@@ -10,7 +10,7 @@ import cli.issuing
 from admin.commands import ProxyRequest
 from cli.client import NotRunning
 from cli.issuing import IssuingError, issue
-from controller.lock import held
+from controller.process.lock import held
 
 REQUEST = ProxyRequest("u1", "shop", "default", None)
 

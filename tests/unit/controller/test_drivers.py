@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from controller import probing
+from controller.driver_runner import DriverTasks
 from controller.drivers import DriverPages, MeshDrivers
-from controller.driving import DriverTasks
 from controller.errors import SettingsError
+from controller.process.tasks import TaskEnded
 from controller.settings import Address, Settings, load
-from controller.tasks import TaskEnded
 from delivery.snapshots.serving import Need
 from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
@@ -242,7 +242,7 @@ async def test_a_driver_s_task_that_ends_by_itself_ends_the_program() -> None:
 
 async def test_a_driver_that_does_not_end_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program does not hang on a third party's mistake."""
-    monkeypatch.setattr("controller.driving.OVERTIME_SECONDS", 0.05)
+    monkeypatch.setattr("controller.driver_runner.OVERTIME_SECONDS", 0.05)
 
     async def stays() -> None:
         await asyncio.Event().wait()

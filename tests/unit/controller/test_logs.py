@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from controller.logs import LogFormat, LogLevel, configure, redact
+from controller.process.logs import LogFormat, LogLevel, configure, redact
 
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller import memory
+from controller.process import memory
 
 
 class Cycle:
@@ -43,7 +43,7 @@ def test_glibc_gives_back_what_is_free_again() -> None:
     """Large blocks freed beside small ones that stay: told, a process is smaller than one that was not."""
     program = """
 import sys
-from controller.memory import returning
+from controller.process.memory import returning
 if sys.argv[1] == "told":
     returning()
 held = []

@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from certs.ledger import Ledger
-from controller.room import StateRoom, probed
+from controller.process.room import StateRoom, probed
 
 
 @pytest.fixture

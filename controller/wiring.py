@@ -13,14 +13,14 @@ from certs.issuer import Issuer
 from certs.ledger import Ledger
 from certs.opening import Opened
 from controller.drivers import DriverPages, MeshDrivers
+from controller.process.room import StateRoom
+from controller.process.watchdog import Watchdog
 from controller.proxies import LEDGER_FILE, ProxyIssuing
 from controller.reading import ServerReading
-from controller.room import StateRoom
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import Sources
 from controller.verdicts import KeptVerdicts
-from controller.watchdog import Watchdog
 from delivery.certificates import CertificateKeeper
 from delivery.debounce import Pace
 from delivery.history.history import PushHistory

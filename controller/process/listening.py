@@ -14,7 +14,7 @@ from admin.serving import SOCKET_NAME, unix_socket
 from controller.errors import StartupError
 from controller.settings import Address, Settings
 
-_log = structlog.get_logger("controller.listening")
+_log = structlog.get_logger("controller.process.listening")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ ENOUGH: Final = 4096
 _MOST: Final = 1024 * 1024
 """Linux' own bound (fs.nr_open); a hard limit above it, such as «unlimited», could not be taken."""
 
-_log = structlog.get_logger("controller.descriptors")
+_log = structlog.get_logger("controller.process.descriptors")
 
 
 def raise_limit() -> None:

@@ -8,10 +8,10 @@ from typing import Final
 
 import structlog
 
-from controller.parts import Parts
 from controller.probing import started
+from controller.process.tasks import TaskEnded, guard
 from controller.settings import Address, Settings
-from controller.tasks import TaskEnded, guard
+from controller.wiring import Parts
 from delivery.proxies.identity import MeshAuthenticator
 from mesh.config import MeshConfig
 from mesh.identity import ProxyName
@@ -27,7 +27,7 @@ NAMESPACE: Final = "meshwright-system"
 OVERTIME_SECONDS: Final = 5.0
 """How much longer than its drain time a driver may take to end, before it is cancelled."""
 
-_log = structlog.get_logger("controller.driving")
+_log = structlog.get_logger("controller.driver_runner")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 
 import structlog
 
-_log = structlog.get_logger("controller.tasks")
+_log = structlog.get_logger("controller.process.tasks")
 
 
 class TaskEnded(Exception):

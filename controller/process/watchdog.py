@@ -15,7 +15,7 @@ NOTED_SECONDS: Final = 0.02
 LOGGED_SECONDS: Final = 0.1
 REMEMBERED: Final = 64
 
-_log = structlog.get_logger("controller.watchdog")
+_log = structlog.get_logger("controller.process.watchdog")
 
 
 class Watchdog:

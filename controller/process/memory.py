@@ -59,7 +59,7 @@ _PER_STREAM: Final = 250
 _YOUNGEST: Final = 0
 _MIDDLE: Final = 1
 
-_log = structlog.get_logger("controller.memory")
+_log = structlog.get_logger("controller.process.memory")
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ LOOK_SECONDS: Final = 2.0
 _PROBE_FILE: Final = ".room"
 _PROBE_BYTES: Final = 16 * 1024
 
-_log = structlog.get_logger("controller.room")
+_log = structlog.get_logger("controller.process.room")
 
 
 class StateRoom:

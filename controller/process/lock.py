@@ -15,7 +15,7 @@ from certs.files import make_private, touch_private
 from certs.privacy import exposures, require_private
 from controller.errors import StartupError, StateInUse
 
-_log = structlog.get_logger("controller.lock")
+_log = structlog.get_logger("controller.process.lock")
 
 LOCK_FILE: Final = "server.lock"
 
