@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from admin.pushes import Push
+from admin.pages.pushes import Push
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import View
 from certs.ledger import LedgerEntry

@@ -66,7 +66,7 @@ def _counted(number: int, one: str, many: str = "") -> str:
 
 
 def _versions(wanted: Mapping[str, "Snapshot"]) -> dict[str, Any]:
-    from admin.publishing import versions
+    from admin.pages.published import versions
 
     shared = {id(snapshot): versions(snapshot) for snapshot in wanted.values()}
     return {proxy: shared[id(snapshot)] for proxy, snapshot in wanted.items()}
@@ -91,7 +91,7 @@ def _how(state: Path, each: "Changed", wanted: "Snapshot") -> str:
     """Return unified differences of the resources that change, as YAML."""
     import difflib
 
-    from admin.decoding import decoded
+    from admin.pages.decoding import decoded
     from cli.changes import Kind
 
     served = _ask(state, "/debug/proxy", {"proxy": each.proxies[0]})["configuration"]

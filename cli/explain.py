@@ -85,7 +85,7 @@ def _words(value: object) -> list[str]:
 
 
 def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Mapping[str, object]:
-    from admin.explaining import QueryError, answer, read_request
+    from admin.pages.explain import QueryError, answer, read_request
     from cli.offline import OfflineError, read
 
     try:

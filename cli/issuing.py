@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from admin.commands import ProxyRequest
+from admin.http.commands import ProxyRequest
 from certs.errors import CertificateError
 from certs.proxy import VALIDITY
 from cli.client import NotRunning, Refused, ask

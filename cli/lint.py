@@ -32,7 +32,7 @@ def lint(
         return
     found = _problems(directory)
     if as_json:
-        from admin.debug import problem
+        from admin.pages.debug import problem
 
         sys.stdout.write(json.dumps([problem(each) for each in found], indent=2) + "\n")
     else:

@@ -140,7 +140,7 @@ def issue_proxy(
     shared: Shared = False,
 ) -> None:
     """Issue the certificate with which one sidecar dials in, and write it with its key."""
-    from admin.commands import ProxyRequest
+    from admin.http.commands import ProxyRequest
     from cli.issuing import IssuingError, issue
 
     try:

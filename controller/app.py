@@ -14,11 +14,12 @@ from typing import Final
 import structlog
 from aiohttp import web
 
-from admin import commands, pages
-from admin.guard import LOOPBACK_NAMES
-from admin.heartbeat import beating
-from admin.http import Health, HttpThread, application
-from admin.serving import SocketError, serving
+from admin.http import commands
+from admin.http.guard import LOOPBACK_NAMES
+from admin.http.health import Health, HttpThread, application
+from admin.http.heartbeat import beating
+from admin.http.servers import SocketError, serving
+from admin.pages import routes
 from certs.errors import CertificateError
 from certs.ledger import LedgerEntry
 from certs.opening import Opened, opened
@@ -282,8 +283,8 @@ class _Server:
     @contextlib.asynccontextmanager
     async def _debug(self) -> AsyncIterator[Address]:
         parts, address = self._parts, self._parts.settings.debug_address
-        app = pages.application(
-            pages.pages(parts.reading, parts.clock),
+        app = routes.application(
+            routes.pages(parts.reading, parts.clock),
             (address.host, *parts.settings.debug_hosts),
             parts.pages.pages,
         )
@@ -295,7 +296,7 @@ class _Server:
     async def _socket(self) -> AsyncIterator[None]:
         parts = self._parts
         app = web.Application(middlewares=[commands.explained])
-        pages.add_pages(app, pages.pages(parts.reading, parts.clock), parts.pages.pages)
+        routes.add_pages(app, routes.pages(parts.reading, parts.clock), parts.pages.pages)
         commands.add_commands(app, parts.reading, parts.proxies, self._revoked, parts.retried)
         async with serving(app, self._sockets.unix):
             yield

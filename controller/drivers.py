@@ -5,8 +5,8 @@ from typing import Final
 
 from aiohttp import web
 
-from admin.jsonable import Document, jsonable
-from admin.pages import Page
+from admin.pages.jsonable import Document, jsonable
+from admin.pages.routes import Page
 from catalog.relations.groups import namespace_driver
 from catalog.store.view import View
 from controller.settings import Address, Settings

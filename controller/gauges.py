@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
-from admin.debug import counted
-from admin.labels import short_type
-from admin.moment_metrics import Gauges
+from admin.metrics.gauges import Gauges
+from admin.metrics.labels import short_type
+from admin.pages.debug import counted
 from delivery.loop import MeshState
 from delivery.time_slices import Slices
 from providers.contract import Counts, EndpointProvider

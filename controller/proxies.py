@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from admin.commands import ProxyRequest
+from admin.http.commands import ProxyRequest
 from certs.ledger import LedgerEntry
 from certs.material import ProxyCertificate
 from certs.opening import Opened, opened

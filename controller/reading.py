@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.pushes import Push
+from admin.pages.pushes import Push
 from admin.reading import LateMoment, LeftOut, ProxyStanding
 from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of

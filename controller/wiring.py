@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from admin.heartbeat import Heartbeat
-from admin.metrics import Metrics
+from admin.http.heartbeat import Heartbeat
+from admin.metrics.registry import Metrics
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.issuer import Issuer

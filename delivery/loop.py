@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from admin.reading import LeftOut
 from catalog.lint.problems import nothing
 from catalog.policy.provenance import MadeFrom

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from delivery.batches import parts
 from delivery.quarantine.quarantine import Withholding
 from delivery.snapshots.published import Failure, Published, Step

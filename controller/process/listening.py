@@ -9,8 +9,8 @@ from socket import socket
 
 import structlog
 
-from admin.http import listen
-from admin.serving import SOCKET_NAME, unix_socket
+from admin.http.health import listen
+from admin.http.servers import SOCKET_NAME, unix_socket
 from controller.errors import StartupError
 from controller.settings import Address, Settings
 

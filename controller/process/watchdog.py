@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from admin.reading import LateMoment
 
 NOTED_SECONDS: Final = 0.02

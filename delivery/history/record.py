@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from admin.pushes import Answer, Push, Trigger
+from admin.pages.pushes import Answer, Push, Trigger
 from delivery.history.causes import Touch
 from delivery.history.versions import Content, Held, Move
 from delivery.wave import Wave

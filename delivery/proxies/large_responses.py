@@ -7,7 +7,7 @@ size, but not where it uses Google's gRPC; gRPC's own clients take LARGE bytes.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from admin.labels import short_type
+from admin.metrics.labels import short_type
 from xds.access import LARGE
 from xds.cache import NodeKey
 from xds.resource import TypeUrl

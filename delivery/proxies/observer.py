@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 import structlog
 
-from admin.labels import short_type
-from admin.metrics import Metrics
+from admin.metrics.labels import short_type
+from admin.metrics.registry import Metrics
 from certs.errors import PeerRefused
 from certs.peer import read_peer
 from delivery.history.history import Delays, PushHistory

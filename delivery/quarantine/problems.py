@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from admin.labels import short_type
+from admin.metrics.labels import short_type
 from admin.reading import LeftOut
 from catalog.lint.told import workload_object
 from catalog.policy.left_out import Unit

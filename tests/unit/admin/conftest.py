@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.pushes import Answer, Push, Trigger
+from admin.pages.pushes import Answer, Push, Trigger
 from admin.reading import LateMoment, LeftOut, ProxyStanding, ProxyState
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View

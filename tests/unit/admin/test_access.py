@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from admin.access import access_pairs
+from admin.pages.access import access_pairs
 from catalog.oracle.decide import Request, decide
 from catalog.store.view import MeshSettings, View
 from mesh.identity import ServiceIdentity

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin import commands
-from admin.commands import CommandError, ProxyRequest, read_proxy_request
+from admin.http import commands
+from admin.http.commands import CommandError, ProxyRequest, read_proxy_request
 from certs.errors import RequestError, StateError
 from certs.ledger import LedgerEntry
 from certs.material import PrivateKey, ProxyCertificate

@@ -4,12 +4,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from admin import debug
-from admin.certificates import certificates
-from admin.jsonable import Document
-from admin.proxies import proxies
-from admin.sources import sources
-from admin.streams import streams
+from admin.pages import debug
+from admin.pages.certificates import certificates
+from admin.pages.jsonable import Document
+from admin.pages.proxies import proxies
+from admin.pages.sources import sources
+from admin.pages.streams import streams
 
 
 def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from admin.differences import difference, pair, read_type
-from admin.naming import NotShown
+from admin.pages.differences import difference, pair, read_type
+from admin.pages.naming import NotShown
 from mesh.identity import ProxyName
 from protos.envoy.config.route.v3 import route_pb2
 from xds.resource import ROUTE, SECRET, Resource, ResourceName, Version, encode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from admin.guard import host_of, permitted
+from admin.http.guard import host_of, permitted
 
 
 @pytest.mark.parametrize(

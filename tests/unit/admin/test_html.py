@@ -1,6 +1,6 @@
 """Pages for people are escaped."""
 
-from admin.html import page
+from admin.pages.html import page
 
 
 def test_what_is_shown_cannot_be_markup() -> None:

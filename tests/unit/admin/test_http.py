@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin.heartbeat import Heartbeat, beating
-from admin.http import Health, HttpThread, application, listen
-from admin.metrics import Metrics
+from admin.http.health import Health, HttpThread, application, listen
+from admin.http.heartbeat import Heartbeat, beating
+from admin.metrics.registry import Metrics
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.jsonable import jsonable
+from admin.pages.jsonable import jsonable
 from certs.material import PrivateKey
 from mesh.config import TlsVersion
 

@@ -8,10 +8,10 @@ from prometheus_client import Counter
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.parser import text_string_to_metric_families
 
-from admin.labels import short_type
-from admin.metrics import Metrics
-from admin.moment_metrics import Gauges
-from admin.stream_metrics import LATENCIES
+from admin.metrics.gauges import Gauges
+from admin.metrics.labels import short_type
+from admin.metrics.registry import Metrics
+from admin.metrics.streams import LATENCIES
 
 CLUSTER: Final = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 PAGE: Final = Path(__file__).parents[3] / "docs" / "metrics.md"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from admin.naming import NotShown, find
+from admin.pages.naming import NotShown, find
 from admin.reading import ProxyStanding, ProxyState
 from mesh.identity import ProxyName
 

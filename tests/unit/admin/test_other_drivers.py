@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from admin.decoding import REDACTED, decoded
-from admin.differences import difference, pair, read_type
-from admin.naming import NotShown
-from admin.proxy_pages import left_out, secrets
-from admin.publishing import published, versions
+from admin.pages.decoding import REDACTED, decoded
+from admin.pages.differences import difference, pair, read_type
+from admin.pages.naming import NotShown
+from admin.pages.proxy import left_out, secrets
+from admin.pages.published import published, versions
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from admin.proxies import NAMED, proxies, proxy
+from admin.pages.behind import Known
+from admin.pages.proxies import NAMED, proxies, proxy
 from admin.reading import ProxyStanding, ProxyState
-from admin.standing import Known
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from tests.unit.admin.conftest import NAME

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from admin.proxy_pages import secrets
+from admin.pages.proxy import secrets
 from certs.authority import CertificateAuthority
 from mesh.names import TrustDomain
 from xds.resource import SECRET, Resource, ResourceName, Version

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from admin.pushes import Answer, Trigger, push
+from admin.pages.pushes import Answer, Trigger, push
 from xds.wire import Rejection
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.serving import SocketError, unix_socket
+from admin.http.servers import SocketError, unix_socket
 
 
 def test_the_socket_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from admin.pages.sidecars import known_sidecars
 from admin.reading import LeftOut, ProxyStanding, ProxyState
-from admin.sidecars import known_sidecars
 from catalog.explain.in_force import Sidecar, Without
 from mesh.identity import ProxyName
 from mesh.names import Namespace

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from admin.sources import source, sources
+from admin.pages.sources import source, sources
 from providers.contract import Counts, Freshness
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from admin.pages.behind import Known, duration, newest, pending, why
 from admin.reading import ProxyStanding, ProxyState
-from admin.standing import Known, duration, newest, pending, why
 from certs.ledger import LedgerEntry
 from mesh.identity import ProxyName
 from xds.resource import LISTENER, ResourceName

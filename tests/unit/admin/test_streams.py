@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from admin.streams import plain_address, stream, sync
+from admin.pages.streams import plain_address, stream, sync
 from xds.status import StreamStatus, SyncState
 from xds.wire import Rejection
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from admin import words
-from admin.proxy_pages import policy_of, told
+from admin.pages import describe
+from admin.pages.proxy import policy_of, told
 from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, WeightedBackend
 from mesh.identity import ProxyName
 from mesh.names import Namespace
@@ -33,19 +33,19 @@ def _texts(lines: list[dict[str, Any]]) -> list[Any]:
 def test_inbound_is_ports_callers_and_the_application(policies: tuple[ProxyPolicy, ProxyPolicy]) -> None:
     """Who is admitted with which requests, and by which TrafficTarget."""
     server, _ = policies
-    assert _texts(words.listeners(server)) == [
+    assert _texts(describe.listeners(server)) == [
         "inbound port 8080, http, for shop/store, to 127.0.0.1:8080",
         "inbound port 9090, tcp, for shop/store, to 127.0.0.1:9090: admits nobody",
     ]
-    assert _texts(words.routes(server)) == [
+    assert _texts(describe.routes(server)) == [
         "inbound 8080: shop/buyer may send GET,PUT /buy, * * x-kind=b.* (TrafficTarget shop/buyers)",
         "inbound 9090: nobody is admitted",
     ]
     everybody = replace(server, inbound=(replace(server.inbound[0], access=EveryoneInTheMesh()),))
-    assert _texts(words.routes(everybody)) == [
+    assert _texts(describe.routes(everybody)) == [
         "inbound 8080: everybody with a certificate of the mesh may send everything"
     ]
-    assert _texts(words.clusters(server)) == [
+    assert _texts(describe.clusters(server)) == [
         "inbound 8080 goes to the application at 127.0.0.1:8080",
         "inbound 9090 goes to the application at 127.0.0.1:9090",
     ]
@@ -56,9 +56,9 @@ def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy
     _, client = policies
     service = client.outbound[0]
     (address,) = service.addresses
-    assert _texts(words.listeners(client))[0] == f"outbound shop/store:80, http, at {address}:80"
-    assert _texts(words.routes(client))[0] == "outbound shop/store:80: everything -> shop/store port 8080"
-    assert words.clusters(client)[0] == {
+    assert _texts(describe.listeners(client))[0] == f"outbound shop/store:80, http, at {address}:80"
+    assert _texts(describe.routes(client))[0] == "outbound shop/store:80: everything -> shop/store port 8080"
+    assert describe.clusters(client)[0] == {
         "direction": "outbound",
         "service": "shop/store",
         "target_port": "8080",
@@ -68,7 +68,7 @@ def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy
         "endpoints": 1,
         "text": "outbound shop/store port 8080, HTTP, answered by shop/store, 1 endpoint",
     }
-    assert words.endpoints(client)[0] == {
+    assert describe.endpoints(client)[0] == {
         "service": "shop/store",
         "target_port": "8080",
         "address": "10.0.0.1",
@@ -87,7 +87,7 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
     policy = replace(policies[1], outbound=(replace(service, routes=routes),))
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
-    assert _texts(words.routes(policy)) == [
+    assert _texts(describe.routes(policy)) == [
         f"outbound shop/store:80: everything -> {backends} (TrafficSplit shop/canary)",
         "outbound shop/store:80: everything -> nobody: 503",
     ]

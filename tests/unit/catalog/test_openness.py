@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from admin.access import access_pairs
+from admin.pages.access import access_pairs
 from catalog.explain import explain
 from catalog.lint.codes import Code
 from catalog.lint.problems import problems

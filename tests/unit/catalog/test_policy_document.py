@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from admin.explaining import read_request
+from admin.pages.explain import read_request
 from catalog.oracle.decide import Decision, Request, decide
 from catalog.store.view import MeshSettings, View
 from providers.manifests import Manifests

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from admin.pages import add_pages, pages
+from admin.http.servers import SOCKET_NAME, serving, unix_socket
+from admin.pages.routes import add_pages, pages
 from admin.reading import ProxyStanding, ProxyState
-from admin.serving import SOCKET_NAME, serving, unix_socket
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View

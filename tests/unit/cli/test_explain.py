@@ -12,8 +12,8 @@ import pytest
 import yaml
 from aiohttp import web
 
-from admin.pages import add_pages, pages
-from admin.serving import SOCKET_NAME, serving, unix_socket
+from admin.http.servers import SOCKET_NAME, serving, unix_socket
+from admin.pages.routes import add_pages, pages
 from catalog.store.view import View
 from cli.offline import read
 from tests.unit.cli.typed import ROOT, Done

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cli.issuing
-from admin.commands import ProxyRequest
+from admin.http.commands import ProxyRequest
 from cli.client import NotRunning
 from cli.issuing import IssuingError, issue
 from controller.process.lock import held

@@ -86,7 +86,7 @@ def _await_command() -> None:
 
 if __name__ == "__main__":
     for module in (
-        "admin.decoding",
+        "admin.pages.decoding",
         "cli.bootstrapping",
         "cli.issuing",
         "cli.offline",
@@ -99,7 +99,7 @@ if __name__ == "__main__":
         "route",
         "cluster",
         "endpoint",
-    ):  # what admin.decoding imports when it is used
+    ):  # what admin.pages.decoding imports when it is used
         importlib.import_module(f"envoy_data_plane.envoy.config.{package}.v3")
     from cli.main import main
     from sidecars.registry import DriverRegistry

@@ -3,7 +3,7 @@
 import random
 from datetime import datetime, timedelta
 
-from admin.moment_metrics import Gauges
+from admin.metrics.gauges import Gauges
 from controller.gauges import Gauging, ResourceCounts, withheld_counts
 from delivery.loop import MeshState
 from delivery.snapshots.published import Published

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from admin.pushes import Answer, Push, Trigger
+from admin.pages.pushes import Answer, Push, Trigger
 from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 import catalog.relations.groups
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.authority import CertificateAuthority
 from delivery.certificates import CertificateKeeper

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from catalog.store.settings import EndpointAdmission
 from delivery.history.history import PushHistory
 from delivery.proxies.observer import MeshObserver

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from delivery import publishing
 from delivery.batches import GROUPS, parts
 from delivery.publishing import Publishing

@@ -2,7 +2,7 @@
 
 import structlog
 
-from admin.metrics import Metrics
+from admin.metrics.registry import Metrics
 from admin.reading import LateMoment
 from controller.process.watchdog import NOTED_SECONDS, REMEMBERED, Watchdog
 from tests.unit.controller.histories import EPOCH

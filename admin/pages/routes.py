@@ -7,17 +7,19 @@ from datetime import datetime
 
 from aiohttp import web
 
-from admin import debug, explaining, proxy_pages
-from admin.certificates import certificates
-from admin.guard import known_hosts_only
-from admin.html import SECURITY_HEADERS, page
-from admin.jsonable import Document, Json
-from admin.naming import NotShown
-from admin.publishing import published
+from admin.http.guard import known_hosts_only
+from admin.pages import debug
+from admin.pages import explain as explaining
+from admin.pages import proxy as proxy_pages
+from admin.pages.certificates import certificates
+from admin.pages.html import SECURITY_HEADERS, page
+from admin.pages.jsonable import Document, Json
+from admin.pages.naming import NotShown
+from admin.pages.published import published
+from admin.pages.sidecars import known_sidecars
+from admin.pages.sources import sources
+from admin.pages.streams import streams
 from admin.reading import MeshReading
-from admin.sidecars import known_sidecars
-from admin.sources import sources
-from admin.streams import streams
 
 
 @dataclass(frozen=True, slots=True)

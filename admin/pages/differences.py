@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from admin.decoding import decode
-from admin.jsonable import Document
-from admin.labels import type_word
-from admin.naming import NotShown
-from admin.pushes import Push
+from admin.metrics.labels import type_word
+from admin.pages.decoding import decode
+from admin.pages.jsonable import Document
+from admin.pages.naming import NotShown
+from admin.pages.pushes import Push
 from admin.reading import MeshReading
 from mesh.identity import ProxyName
 from xds.resource import SECRET, TYPES, Resource, ResourceName, TypeUrl, Version

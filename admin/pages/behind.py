@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from admin.labels import short_type
+from admin.metrics.labels import short_type
 from admin.reading import ProxyStanding, ProxyState
 from certs.ledger import LedgerEntry, LedgerState
 from xds.resource import Reference, ResourceName, TypeUrl

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from admin.jsonable import Document, Json, jsonable
-from admin.labels import short_type
-from admin.naming import workload_of
+from admin.metrics.labels import short_type
+from admin.pages.behind import Known, duration, newest, pending, why
+from admin.pages.jsonable import Document, Json, jsonable
+from admin.pages.naming import workload_of
+from admin.pages.streams import NACKED, plain_address, sync
 from admin.reading import MeshReading, ProxyStanding, ProxyState
-from admin.standing import Known, duration, newest, pending, why
-from admin.streams import NACKED, plain_address, sync
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.view import View
 from certs.ledger import LedgerEntry

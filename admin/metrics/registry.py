@@ -4,9 +4,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from admin.moment_metrics import MomentMetrics
-from admin.stream_metrics import StreamMetrics
-from admin.wave_metrics import WaveMetrics
+from admin.metrics.gauges import MomentMetrics
+from admin.metrics.streams import StreamMetrics
+from admin.metrics.waves import WaveMetrics
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

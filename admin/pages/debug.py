@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from admin.access import access_pairs
-from admin.jsonable import Document, jsonable
+from admin.pages.access import access_pairs
+from admin.pages.jsonable import Document, jsonable
 from admin.reading import LoopReading, MeshReading
 from catalog.relations.hosts import hosts
 from catalog.store.view import View

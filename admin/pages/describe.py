@@ -6,8 +6,8 @@ Each line has its parts for programs and `text` for people. All functions are pu
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from admin.access import requests_of
-from admin.jsonable import Document
+from admin.pages.access import requests_of
+from admin.pages.jsonable import Document
 from catalog.policy.proxy import (
     Destination,
     EveryoneInTheMesh,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from admin.jsonable import Json
+from admin.pages.jsonable import Json
 from catalog.policy.access import Everything, Matching, Nothing, admission
 from catalog.policy.outbound import protocol_of, routes, visible
 from catalog.relations.endpoints import endpoints

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from admin.labels import short_type
+from admin.metrics.labels import short_type
+from admin.pages.behind import type_state
 from admin.reading import MeshReading, ProxyState
-from admin.standing import type_state
 from catalog.explain.in_force import Sidecar, Without
 from mesh.identity import ProxyName
 from xds.status import StreamStatus, SyncState

@@ -9,10 +9,10 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from admin.debug import hosts_lines
-from admin.jsonable import Json
-from admin.labels import short_type
-from admin.naming import NotShown, find
+from admin.metrics.labels import short_type
+from admin.pages.debug import hosts_lines
+from admin.pages.jsonable import Json
+from admin.pages.naming import NotShown, find
 from admin.reading import MeshReading
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
 from certs.ledger import LedgerEntry

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from admin.jsonable import Json, jsonable
+from admin.pages.jsonable import Json, jsonable
 from catalog.explain import Explanation, Standing, concerned, explain, not_asked, standing
 from catalog.explain.in_force import Sidecar, headline
 from catalog.oracle.decide import Request

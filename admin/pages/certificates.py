@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from admin.jsonable import Document, jsonable
+from admin.pages.jsonable import Document, jsonable
 from admin.reading import MeshReading
 from certs.ledger import LedgerEntry
 from certs.material import ServiceCertificate

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from admin import words
-from admin.decoding import decoded
-from admin.differences import USAGE as DIFF_USAGE
-from admin.differences import difference, pair, read_type
-from admin.jsonable import Document, Json, jsonable
-from admin.labels import short_type
-from admin.naming import NotShown, find, workload_of
-from admin.proxies import one, proxies
-from admin.pushes import push
+from admin.metrics.labels import short_type
+from admin.pages import describe
+from admin.pages.decoding import decoded
+from admin.pages.differences import USAGE as DIFF_USAGE
+from admin.pages.differences import difference, pair, read_type
+from admin.pages.jsonable import Document, Json, jsonable
+from admin.pages.naming import NotShown, find, workload_of
+from admin.pages.proxies import one, proxies
+from admin.pages.pushes import push
+from admin.pages.streams import stream
 from admin.reading import MeshReading, ProxyStanding
-from admin.streams import stream
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
@@ -184,10 +184,10 @@ def _section(
         case _ if policy is None:
             return []
         case "listeners":
-            return list(words.listeners(policy))
+            return list(describe.listeners(policy))
         case "routes":
-            return list(words.routes(policy))
+            return list(describe.routes(policy))
         case "clusters":
-            return list(words.clusters(policy))
+            return list(describe.clusters(policy))
         case _:
-            return list(words.endpoints(policy))
+            return list(describe.endpoints(policy))

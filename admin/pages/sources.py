@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from admin.jsonable import Document, jsonable
+from admin.pages.behind import duration
+from admin.pages.jsonable import Document, jsonable
 from admin.reading import MeshReading
-from admin.standing import duration
 from providers.contract import Counts, Freshness
 
 

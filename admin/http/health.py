@@ -10,8 +10,8 @@ from typing import Final
 
 from aiohttp import web
 
-from admin.metrics import CONTENT_TYPE, Metrics
-from admin.serving import serving
+from admin.http.servers import serving
+from admin.metrics.registry import CONTENT_TYPE, Metrics
 
 _STOP_SECONDS: Final = 5.0
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from admin.jsonable import Document, jsonable
-from admin.labels import short_type
+from admin.metrics.labels import short_type
+from admin.pages.jsonable import Document, jsonable
 from xds.resource import ResourceName, TypeUrl, Version
 from xds.status import Variant
 from xds.wire import Nonce, Rejection

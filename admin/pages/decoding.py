@@ -15,8 +15,8 @@ from typing import Final
 
 from google.protobuf.any_pb2 import Any
 
-from admin.jsonable import Json
-from admin.labels import type_word
+from admin.metrics.labels import type_word
+from admin.pages.jsonable import Json
 from xds.resource import TYPES, Resource
 from xds.snapshot import Snapshot
 

@@ -1,7 +1,7 @@
 """`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
 
-from admin.jsonable import Json
-from admin.labels import type_word
+from admin.metrics.labels import type_word
+from admin.pages.jsonable import Json
 from admin.reading import MeshReading
 from xds.snapshot import Snapshot
 

@@ -1,0 +1,1 @@
+"""The servers: health and metrics on a thread of their own, debug pages, the Unix socket of the directory."""
