@@ -12,16 +12,18 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from agent import credentials, draining, readiness, status
+from agent import credentials
 from agent.credentials import Credentials, CredentialsError
-from agent.envoy_admin import AdminUnreachable, EnvoyAdmin
-from agent.hosts import HostsFile
-from agent.keeper import EnvoyRejected, Keeper, validated
-from agent.lifecycle import Ending, Lifecycle
-from agent.listeners import LISTENERS_PATH
-from agent.naming import Naming
-from agent.runtime import RuntimeDirectory
+from agent.envoy import draining
+from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from agent.envoy.lifecycle import Ending, Lifecycle
+from agent.envoy.listeners import LISTENERS_PATH
+from agent.envoy.runtime import RuntimeDirectory
+from agent.envoy.supervisor import EnvoyRejected, Keeper, validated
+from agent.hosts.file import HostsFile
+from agent.hosts.sync import Naming
 from agent.settings import AgentError, AgentSettings
+from agent.status import readiness, server
 from agent.watching import changes
 from certs.errors import CertificateError
 from certs.files import make_private, touch_private
@@ -246,12 +248,12 @@ async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:
 
 @contextlib.asynccontextmanager
 async def _serving(agent: Agent, settings: AgentSettings) -> AsyncIterator[None]:
-    app = status.application(agent, settings.probes, settings.metrics_url)
+    app = server.application(agent, settings.probes, settings.metrics_url)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         try:
-            await web.SockSite(runner, status.listening(settings.status)).start()
+            await web.SockSite(runner, server.listening(settings.status)).start()
         except OSError as error:
             raise AgentError(f"cannot listen on {settings.status}: {error.strerror}") from error
         yield

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.command import EnvoyOptions
-from agent.draining import DrainSettings
-from agent.lifecycle import RestartSettings
-from agent.probes import Probes
+from agent.envoy.command import EnvoyOptions
+from agent.envoy.draining import DrainSettings
+from agent.envoy.lifecycle import RestartSettings
+from agent.status.probes import Probes
 from agent.watching import LOOK_SECONDS
 from sidecars.envoy.bootstrap import AdsProtocol
 from sidecars.layout import ADMIN_PORT, STATUS_PORT

@@ -91,11 +91,11 @@ def run(
         return
     if credentials is None or ads is None:
         _fail("--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)")
-    from agent.command import EnvoyOptions
-    from agent.draining import DrainSettings
-    from agent.lifecycle import RestartSettings
-    from agent.probes import Probes, read_probes
+    from agent.envoy.command import EnvoyOptions
+    from agent.envoy.draining import DrainSettings
+    from agent.envoy.lifecycle import RestartSettings
     from agent.settings import AgentSettings, HostPort
+    from agent.status.probes import Probes, read_probes
     from sidecars.envoy.bootstrap import AdsProtocol
 
     ports = frozenset(application_port or ())
@@ -135,7 +135,7 @@ def _run(settings: "AgentSettings", log_level: str) -> None:
     import asyncio
 
     from agent import app
-    from agent.lifecycle import Ending
+    from agent.envoy.lifecycle import Ending
     from agent.settings import AgentError
     from controller.process import logs
 
@@ -162,7 +162,7 @@ def wait(
 ) -> None:
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
     from agent.settings import HostPort
-    from agent.waiting import until_ready
+    from agent.status.waiting import until_ready
 
     try:
         words = until_ready(HostPort.parse(status), seconds)

@@ -7,17 +7,10 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
-from agent.intercepting import Backend, Marked, check, put
-from agent.interception import (
-    MARK,
-    ROUTE_TABLE,
-    Family,
-    Interception,
-    InterceptionError,
-    Network,
-)
-from agent.ports import PortRange
-from agent.rules import restore_input, routing, rules
+from agent.interception.iptables import Backend, Marked, check, put
+from agent.interception.ports import PortRange
+from agent.interception.rules import restore_input, routing, rules
+from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError, Network
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 

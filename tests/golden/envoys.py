@@ -12,10 +12,10 @@ from pathlib import Path
 
 import aiohttp
 
-from agent.command import EnvoyOptions
-from agent.keeper import Keeper
-from agent.lifecycle import Ending, Lifecycle, RestartSettings
-from agent.runtime import RuntimeDirectory
+from agent.envoy.command import EnvoyOptions
+from agent.envoy.lifecycle import Ending, Lifecycle, RestartSettings
+from agent.envoy.runtime import RuntimeDirectory
+from agent.envoy.supervisor import Keeper
 from tests.golden.beacon import BEACON_PORT
 
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from agent.lifecycle import Ending
+from agent.envoy.lifecycle import Ending
 from catalog.policy.inbound import LOOPBACK
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy

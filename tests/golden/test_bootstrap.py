@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.command import EnvoyOptions, validate
+from agent.envoy.command import EnvoyOptions, validate
 from certs.authority import CertificateAuthority
 from certs.ledger import Ledger
 from certs.proxy import issue_proxy

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agent.runtime import shared_memory
+from agent.envoy.runtime import shared_memory
 from tests.e2e.agent.scenes import APPLICATION, CLIENT, PORT, Agent, Scene, answered, get, is_alive, when
 from tests.e2e.policy.calls import load
 from tests.golden.live import until

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from agent.hosts import BEGIN
+from agent.hosts.file import BEGIN
 from tests.e2e.agent.scenes import (
     APPLICATION,
     CLIENT,

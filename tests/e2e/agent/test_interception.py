@@ -14,9 +14,9 @@ from socket import AF_INET, AF_INET6, AddressFamily
 
 import pytest
 
-from agent.intercepting import Backend, check, put
-from agent.interception import Family, Interception
-from agent.ports import PortRange
+from agent.interception.iptables import Backend, check, put
+from agent.interception.ports import PortRange
+from agent.interception.settings import Family, Interception
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, TPROXY_PORT
 from tests.e2e.agent.conftest import missing_for_namespaces

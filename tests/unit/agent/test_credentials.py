@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.credentials import CredentialsError, digest, read
-from agent.runtime import RuntimeDirectory, merged
+from agent.envoy.runtime import RuntimeDirectory, merged
 from agent.watching import changes
 from tests.unit.agent.credentials_of import write_credentials
 

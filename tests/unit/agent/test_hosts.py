@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.hosts import BEGIN, END, HostsFile, called, lines, with_block
-from agent.listeners import Chain, Listener, listeners
+from agent.envoy.listeners import Chain, Listener, listeners
+from agent.hosts.file import BEGIN, END, HostsFile, called, lines, with_block
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.service import Protocol, ServiceKey
 from sidecars.envoy.chain_names import called_service, outbound_chain

@@ -6,14 +6,10 @@ from typing import Any
 
 import pytest
 
-from agent.interception import (
-    Family,
-    Interception,
-    InterceptionError,
-)
-from agent.netfilter import change, differences, saved
-from agent.ports import PortRange, batches, merged
-from agent.rules import rules
+from agent.interception.netfilter import change, differences, saved
+from agent.interception.ports import PortRange, batches, merged
+from agent.interception.rules import rules
+from agent.interception.settings import Family, Interception, InterceptionError
 from cli.intercept import script
 from mesh.workload import Capture
 from sidecars.envoy import names

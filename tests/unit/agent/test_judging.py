@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.command import EnvoyOptions
-from agent.keeper import EnvoyRejected, validated
-from agent.runtime import RuntimeDirectory
+from agent.envoy.command import EnvoyOptions
+from agent.envoy.runtime import RuntimeDirectory
+from agent.envoy.supervisor import EnvoyRejected, validated
 
 
 def _program(folder: Path, text: str) -> EnvoyOptions:

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from agent.probes import (
+from agent.status.probes import (
     GrpcProbe,
     HttpProbe,
     Outcome,

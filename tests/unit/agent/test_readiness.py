@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from agent import draining, scraping
-from agent.draining import DrainSettings, in_use, is_over
-from agent.readiness import ProxyState, missing, read_state
+from agent.envoy import draining
+from agent.envoy.draining import DrainSettings, in_use, is_over
+from agent.status import scraping
+from agent.status.readiness import ProxyState, missing, read_state
 
 STATS = """\
 cluster_manager.cds.update_rejected: 1

@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from agent.settings import HostPort
-from agent.status import listening
-from agent.waiting import until_ready
+from agent.status.server import listening
+from agent.status.waiting import until_ready
 from demo.ports import free_port
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.probes import read_probes
+from agent.status.probes import read_probes
 from sidecars.document.driver import DocumentDriver
 from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.ports import PortRange
-from agent.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
+from agent.interception.ports import PortRange
+from agent.status.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
 from certs.material import PrivateKey, ProxyCertificate
 from cli.agent import agent as agent_command
 from cli.main import app

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from agent.rules import PREFIX, Rules, chains
+from agent.interception.rules import PREFIX, Rules, chains
 
 _RULE: Final = re.compile(r"-A (\S+) ")
 

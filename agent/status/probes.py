@@ -164,7 +164,7 @@ async def _http(probe: HttpProbe, address: str) -> Outcome:
 
 
 async def _grpc(target: str, service: str) -> Outcome:
-    from agent.grpc_probe import is_serving  # gRPC takes its time and memory: only where it is needed
+    from agent.status.grpc_probe import is_serving  # gRPC takes its time and memory: only where it is needed
 
     words = await is_serving(target, service)
     return Outcome(503, words) if words else Outcome(200, "SERVING")

@@ -6,9 +6,9 @@ from typing import Final
 
 import structlog
 
-from agent.envoy_admin import AdminUnreachable, EnvoyAdmin
-from agent.hosts import HostsFile, called, lines
-from agent.listeners import LISTENERS_PATH, listeners
+from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
+from agent.envoy.listeners import LISTENERS_PATH, listeners
+from agent.hosts.file import HostsFile, called, lines
 from mesh.names import Namespace
 
 LOOK_SECONDS: Final = 1.0

@@ -11,15 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.interception import (
-    MARK,
-    ROUTE_TABLE,
-    Family,
-    Interception,
-    InterceptionError,
-)
-from agent.netfilter import Table, change, differences, saved
-from agent.rules import Rules, routing, rules, tproxy_routing
+from agent.interception.netfilter import Table, change, differences, saved
+from agent.interception.rules import Rules, routing, rules, tproxy_routing
+from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PREFIXES: Final = {Family.IPV4: "iptables", Family.IPV6: "ip6tables"}

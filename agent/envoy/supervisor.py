@@ -9,15 +9,15 @@ from typing import Final, Protocol
 
 import structlog
 
-from agent.bound import NOT_STARTED, bound
-from agent.command import EnvoyOptions, serve, validate
-from agent.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
-from agent.runtime import RuntimeDirectory, remove_shared_memory
+from agent.envoy.command import EnvoyOptions, serve, validate
+from agent.envoy.die_with_parent import NOT_STARTED, bound
+from agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
+from agent.envoy.runtime import RuntimeDirectory, remove_shared_memory
 
 _GENTLE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
 
-_log = structlog.get_logger("agent.keeper")
+_log = structlog.get_logger("agent.envoy.supervisor")
 
 
 class EnvoyRejected(Exception):

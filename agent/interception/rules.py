@@ -12,8 +12,8 @@ listen with IP_TRANSPARENT. Outbound is REDIRECT in both.
 from collections.abc import Iterator
 from typing import Final
 
-from agent.interception import Family, Interception, Network
-from agent.ports import PortRange, batches, merged
+from agent.interception.ports import PortRange, batches, merged
+from agent.interception.settings import Family, Interception, Network
 from mesh.workload import Capture
 
 PREFIX: Final = "MESH_"

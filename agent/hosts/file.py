@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.listeners import Listener
+from agent.envoy.listeners import Listener
 from mesh.names import IpAddress, Namespace
 from mesh.service import ServiceKey
 from sidecars.envoy.chain_names import called_service

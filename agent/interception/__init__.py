@@ -1,0 +1,1 @@
+"""The rules that lead a network namespace's traffic through its proxy."""

@@ -1,0 +1,1 @@
+"""What a kubelet, Prometheus and a shutdown hook ask of the agent."""
