@@ -11,13 +11,13 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from cli.agent import agent
 from cli.client import NotRunning, Refused, ask
-from cli.diff import diff
-from cli.explain import explain
-from cli.intercept import intercept
-from cli.lint import lint
-from cli.proxy import proxy
+from cli.commands.agent import agent
+from cli.commands.diff import diff
+from cli.commands.explain import explain
+from cli.commands.intercept import intercept
+from cli.commands.lint import lint
+from cli.commands.proxy import proxy
 
 app = typer.Typer(
     name="meshwright",
@@ -103,7 +103,7 @@ def serve(
     """
     # Before gRPC is imported: its core has a raw line for whatever a stranger does in a handshake.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from cli.serving import run
+    from cli.commands.serve import run
 
     flags: dict[str, object] = {
         "mesh": mesh,
@@ -141,7 +141,7 @@ def issue_proxy(
 ) -> None:
     """Issue the certificate with which one sidecar dials in, and write it with its key."""
     from admin.http.commands import ProxyRequest
-    from cli.issuing import IssuingError, issue
+    from cli.commands.certs import IssuingError, issue
 
     try:
         issued = issue(
@@ -162,8 +162,8 @@ def revoke(
     shared: Shared = False,
 ) -> None:
     """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
-    from cli.issuing import IssuingError
-    from cli.issuing import revoke as revoked
+    from cli.commands.certs import IssuingError
+    from cli.commands.certs import revoke as revoked
 
     try:
         name, which = revoked(state, serial, trust_domain, shared=shared)
@@ -179,7 +179,7 @@ def list_certificates(state: State, as_json: AsJson = False) -> None:
     if as_json or not isinstance(found, dict):
         _print_json(found)
         return
-    from cli.table import certificates_tables, console
+    from cli.printing.table import certificates_tables, console
 
     for table in certificates_tables(found):
         console().print(table)
@@ -192,7 +192,7 @@ def proxies(state: State, as_json: AsJson = False) -> None:
     if as_json or not isinstance(found, dict):
         _print_json(found)
         return
-    from cli.table import console, proxies_table
+    from cli.printing.table import console, proxies_table
 
     console().print(proxies_table(found.get("proxies", ())))
 
@@ -204,7 +204,7 @@ def sources(state: State, as_json: AsJson = False) -> None:
     if as_json or not isinstance(found, dict):
         _print_json(found)
         return
-    from cli.table import console, sources_table
+    from cli.printing.table import console, sources_table
 
     console().print(sources_table(found))
 
@@ -230,7 +230,7 @@ def bootstrap(
     output: Annotated[Path | None, typer.Option(help="File to write; standard output without.")] = None,
 ) -> None:
     """Write an Envoy bootstrap for one sidecar; its name is read from its certificate."""
-    from cli.bootstrapping import BootstrapError, text
+    from cli.commands.bootstrap import BootstrapError, text
 
     try:
         made = text(credentials, ads, admin, protocol)
@@ -239,7 +239,7 @@ def bootstrap(
     if output is None:
         print(made, end="")
         return
-    from cli.output import write
+    from cli.printing.files import write
 
     try:
         write(output, made.encode(), 0o644)

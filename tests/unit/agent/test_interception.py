@@ -10,7 +10,7 @@ from agent.interception.netfilter import change, differences, saved
 from agent.interception.ports import PortRange, batches, merged
 from agent.interception.rules import rules
 from agent.interception.settings import Family, Interception, InterceptionError
-from cli.intercept import script
+from cli.commands.intercept import script
 from mesh.workload import Capture
 from sidecars.envoy import names
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT

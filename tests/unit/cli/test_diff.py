@@ -16,8 +16,8 @@ from admin.reading import ProxyStanding, ProxyState
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from cli.changes import Change, Changed, Comparison, Kind, compare
-from cli.offline import read
+from cli.offline.changes import Change, Changed, Comparison, Kind, compare
+from cli.offline.mesh import read
 from mesh.identity import ProxyName
 from sidecars.envoy.translate import resources
 from tests.unit.cli.test_explain import MESH, Run

@@ -15,7 +15,7 @@ from aiohttp import web
 from admin.http.servers import SOCKET_NAME, serving, unix_socket
 from admin.pages.routes import add_pages, pages
 from catalog.store.view import View
-from cli.offline import read
+from cli.offline.mesh import read
 from tests.unit.cli.typed import ROOT, Done
 
 Run = Callable[..., Done]

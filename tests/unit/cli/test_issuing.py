@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import cli.issuing
+import cli.commands.certs
 from admin.http.commands import ProxyRequest
 from cli.client import NotRunning
-from cli.issuing import IssuingError, issue
+from cli.commands.certs import IssuingError, issue
 from controller.process.lock import held
 
 REQUEST = ProxyRequest("u1", "shop", "default", None)
@@ -29,7 +29,7 @@ def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
                 holding.close()
             raise NotRunning
 
-        monkeypatch.setattr(cli.issuing, "ask", nobody)
+        monkeypatch.setattr(cli.commands.certs, "ask", nobody)
         issued = executor.submit(issue, tmp_path, REQUEST, "cluster.local", tmp_path / "out").result(60)
     assert issued.name == "u1.shop.default"
     assert asked == ["/certs/issue-proxy"] * 3
@@ -38,6 +38,6 @@ def test_a_server_that_has_the_directory_but_does_not_answer_yet_is_waited_for(
 
 def test_one_who_keeps_it_and_never_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the end it is an error, as it was for a second server."""
-    monkeypatch.setattr(cli.issuing, "START_SECONDS", 0.0)
+    monkeypatch.setattr(cli.commands.certs, "START_SECONDS", 0.0)
     with held(tmp_path), pytest.raises(IssuingError, match=r"in use by another meshwright \(process \d+\)"):
         issue(tmp_path, REQUEST, "cluster.local", tmp_path / "out")

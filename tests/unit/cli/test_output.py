@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.output import write, write_credentials
+from cli.printing.files import write, write_credentials
 from tests.volumes import short_files
 
 

@@ -1,6 +1,6 @@
 """One proxy as lines for people."""
 
-from cli.proxy import text
+from cli.commands.proxy import text
 
 FOUND = {
     "cn": "u.store.shop",

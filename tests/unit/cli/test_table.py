@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from cli.table import certificates_tables, proxies_table, sources_table
+from cli.printing.table import certificates_tables, proxies_table, sources_table
 
 PROXY = {"uuid": "u", "namespace": "n", "service": "s", "age": "5 min", "address": "1.2.3.4:5"}
 

@@ -87,11 +87,11 @@ def _await_command() -> None:
 if __name__ == "__main__":
     for module in (
         "admin.pages.decoding",
-        "cli.bootstrapping",
-        "cli.issuing",
-        "cli.offline",
-        "cli.serving",
-        "cli.table",
+        "cli.commands.bootstrap",
+        "cli.commands.certs",
+        "cli.offline.mesh",
+        "cli.commands.serve",
+        "cli.printing.table",
     ):
         importlib.import_module(module)
     for package in (

@@ -15,7 +15,7 @@ import yaml
 from agent.interception.ports import PortRange
 from agent.status.probes import GrpcProbe, HttpProbe, Probe, TcpProbe, read_probes
 from certs.material import PrivateKey, ProxyCertificate
-from cli.agent import agent as agent_command
+from cli.commands.agent import agent as agent_command
 from cli.main import app
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName

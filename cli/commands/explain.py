@@ -86,7 +86,7 @@ def _words(value: object) -> list[str]:
 
 def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Mapping[str, object]:
     from admin.pages.explain import QueryError, answer, read_request
-    from cli.offline import OfflineError, read
+    from cli.offline.mesh import OfflineError, read
 
     try:
         return answer(read(directory).view, read_request(query, headers))

@@ -12,7 +12,7 @@ from admin.http.commands import ProxyRequest
 from certs.errors import CertificateError
 from certs.proxy import VALIDITY
 from cli.client import NotRunning, Refused, ask
-from cli.output import write_credentials
+from cli.printing.files import write_credentials
 from controller.errors import NothingIssued, StartupError, StateInUse
 from controller.proxies import ProxyIssuing, without_server
 from mesh.names import TrustDomain

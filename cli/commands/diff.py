@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from cli.changes import Changed, Comparison
-    from cli.wanted import Wanted
+    from cli.offline.changes import Changed, Comparison
+    from cli.offline.wanted import Wanted
     from xds.snapshot import Snapshot
 
 
@@ -26,7 +26,7 @@ def diff(
     Secrets are not compared. Exit status: 0 if nothing would change, 3 if something would, 1 if it cannot be
     told.
     """
-    from cli.changes import compare
+    from cli.offline.changes import compare
 
     published = _ask(state, "/debug/published")
     wanted = _wanted(directory, _ask(state, "/debug/config"), published["admitted"])
@@ -43,8 +43,8 @@ def diff(
 
 
 def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> "Wanted":
-    from cli.offline import OfflineError
-    from cli.wanted import wanted
+    from cli.offline.mesh import OfflineError
+    from cli.offline.wanted import wanted
 
     try:
         found = wanted(directory, config, admitted)
@@ -92,7 +92,7 @@ def _how(state: Path, each: "Changed", wanted: "Snapshot") -> str:
     import difflib
 
     from admin.pages.decoding import decoded
-    from cli.changes import Kind
+    from cli.offline.changes import Kind
 
     served = _ask(state, "/debug/proxy", {"proxy": each.proxies[0]})["configuration"]
     coming: Any = decoded(wanted)

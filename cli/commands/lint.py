@@ -26,7 +26,7 @@ def lint(
     Exit status: 0 without errors, 1 with errors (with --strict also for warnings), 2 if it cannot be read.
     """
     if codes:
-        from cli.codes import document
+        from cli.printing.codes import document
 
         sys.stdout.write(document())
         return
@@ -43,7 +43,7 @@ def lint(
 
 
 def _problems(directory: Path | None) -> "Sequence[Problem]":
-    from cli.offline import OfflineError, read
+    from cli.offline.mesh import OfflineError, read
 
     try:
         if directory is None:

@@ -13,7 +13,7 @@ from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings
-from cli.offline import read
+from cli.offline.mesh import read
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.objects import Severity

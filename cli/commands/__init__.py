@@ -1,0 +1,1 @@
+"""The commands, a module each: from arguments to what is printed, and a status."""
