@@ -15,9 +15,9 @@ from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
 from mesh.policy import HTTPMatch
 from providers.contract import Counts, Freshness
-from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.status import StreamStatus
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.server.status import StreamStatus
 
 
 class ProxyState(enum.StrEnum):

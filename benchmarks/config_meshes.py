@@ -15,7 +15,7 @@ from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, T
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadKey
 from sidecars.envoy.translate import resources
-from xds.resource import Resource
+from xds.protocol.resource import Resource
 
 SHOP: Final = Namespace("shop")
 CLIENT: Final = "client"

@@ -19,12 +19,12 @@ from aiohttp import web
 
 from benchmarks.sampling import sampled
 from benchmarks.synthetic_resources import around, assignment
-from xds.access import AnyNode
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.limits import Limits
-from xds.resource import Resource
-from xds.server import AdsServer, TlsIdentity
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
+from xds.server.ads import AdsServer, TlsIdentity
+from xds.server.hooks import AnyNode
+from xds.server.limits import Limits
 
 _NODE: Final = NodeKey("n")
 _GROUP: Final = GroupKey("g")

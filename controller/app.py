@@ -40,7 +40,7 @@ from providers.directory.files import DirectoryError
 from sidecars.errors import DriverError
 from sidecars.events import CertificateRevoked
 from sidecars.registry import DriverRegistry
-from xds.server import ListenError
+from xds.server.ads import ListenError
 
 MEASURE_SECONDS: Final = 2.0
 CA_ENDS_SOON: Final = timedelta(days=180)

@@ -20,7 +20,7 @@ from sidecars.errors import CannotStartError
 from sidecars.health import HealthProbes
 from sidecars.lifetime import Lifetime
 from sidecars.snapshots import OwnSnapshots
-from xds.limits import Limits
+from xds.server.limits import Limits
 
 NAMESPACE: Final = "meshwright-system"
 """The control plane's namespace, where it runs in a cluster."""

@@ -19,8 +19,8 @@ from sidecars.driver import SidecarDriver
 from sidecars.errors import DriverError, UnknownDriverError
 from sidecars.reasons import Reason
 from sidecars.selection import select
-from xds.resource import Reference, Resource, TypeUrl
-from xds.status import StreamStatus
+from xds.protocol.resource import Reference, Resource, TypeUrl
+from xds.server.status import StreamStatus
 
 ADS_DRIVER: Final = "envoy"
 """The driver that listens at the setting `ads_address`."""

@@ -11,8 +11,8 @@ from delivery.loop import MeshState
 from delivery.time_slices import Slices
 from providers.contract import Counts, EndpointProvider
 from xds.cache import GroupKey
-from xds.resource import ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 
 class ResourceCounts:

@@ -25,9 +25,9 @@ from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
 from providers.contract import Counts, EndpointProvider, Freshness
 from xds.cache import NodeKey, SnapshotCache
-from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.status import StreamStatus
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.server.status import StreamStatus
 
 
 @dataclass(frozen=True, slots=True)

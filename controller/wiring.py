@@ -34,7 +34,7 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.events import Broker
 from xds.cache import NodeKey, SnapshotCache
-from xds.resource import Reference
+from xds.protocol.resource import Reference
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,8 @@ from mesh.objects import ObjectKey, Problem
 from mesh.picture import Picture
 from providers.contract import EndpointProvider
 from xds.cache import NodeKey, SnapshotCache
-from xds.resource import Reference, Resource, ResourceName, TypeUrl
-from xds.wire import Rejection, Response
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.protocol.wire import Rejection, Response
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""

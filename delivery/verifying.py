@@ -9,7 +9,7 @@ from delivery.quarantine.fallback import Refusals
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving, Translate
 from mesh.identity import ServiceIdentity
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 
 def verify(

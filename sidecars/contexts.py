@@ -10,13 +10,13 @@ from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from sidecars.events import Events
 from sidecars.lifetime import Lifetime
-from xds.access import Authenticator, Observer
 from xds.cache import Snapshots
-from xds.limits import Limits
-from xds.status import StreamStatus
+from xds.server.hooks import Authenticator, Observer
+from xds.server.limits import Limits
+from xds.server.status import StreamStatus
 
 if TYPE_CHECKING:
-    from xds.server import TlsIdentity  # gRPC takes its time to import, and not everybody serves
+    from xds.server.ads import TlsIdentity  # gRPC takes its time to import, and not everybody serves
 
 DebugAnswer = Callable[[Mapping[str, str]], Awaitable[Mapping[str, object]]]
 """From a query to what a page says, as JSON has it; never a secret."""

@@ -21,7 +21,7 @@ from sidecars.contexts import ControllerContext
 from sidecars.health import HealthProbes
 from sidecars.pod import InjectorContext, Pod
 from sidecars.reasons import Reason
-from xds.resource import Reference, Resource, TypeUrl
+from xds.protocol.resource import Reference, Resource, TypeUrl
 
 
 class Capability(enum.StrEnum):

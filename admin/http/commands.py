@@ -18,7 +18,7 @@ from certs.errors import CertificateError, RequestError, StateError, UnwrittenEr
 from certs.ledger import LedgerEntry
 from certs.material import ProxyCertificate
 from mesh.identity import ProxyName
-from xds.resource import Reference
+from xds.protocol.resource import Reference
 
 _NO_STORE = {"Cache-Control": "no-store"}
 _UNTIL_RESTART = (

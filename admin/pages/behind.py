@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from admin.metrics.labels import short_type
 from admin.reading import ProxyStanding, ProxyState
 from certs.ledger import LedgerEntry, LedgerState
-from xds.resource import Reference, ResourceName, TypeUrl
-from xds.status import StreamStatus, SyncState, TypeStatus, Variant
+from xds.protocol.resource import Reference, ResourceName, TypeUrl
+from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
 Refusal = Callable[[TypeUrl, ResourceName], str]
 

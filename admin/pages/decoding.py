@@ -17,8 +17,8 @@ from google.protobuf.any_pb2 import Any
 
 from admin.metrics.labels import type_word
 from admin.pages.jsonable import Json
-from xds.resource import TYPES, Resource
-from xds.snapshot import Snapshot
+from xds.protocol.resource import TYPES, Resource
+from xds.protocol.snapshot import Snapshot
 
 REDACTED: Final = "[redacted]"
 _SECRET_FIELDS: Final = frozenset(

@@ -13,7 +13,7 @@ from admin.pages.naming import NotShown
 from admin.pages.pushes import Push
 from admin.reading import MeshReading
 from mesh.identity import ProxyName
-from xds.resource import SECRET, TYPES, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import SECRET, TYPES, Resource, ResourceName, TypeUrl, Version
 
 USAGE: Final = (
     "?proxy=<UUID, common name or workload>&type=<cluster, endpoint, listener or route>&name=<resource>"

@@ -14,8 +14,8 @@ from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.view import View
 from certs.ledger import LedgerEntry
 from mesh.identity import ProxyName
-from xds.resource import ResourceName, TypeUrl
-from xds.status import StreamStatus
+from xds.protocol.resource import ResourceName, TypeUrl
+from xds.server.status import StreamStatus
 
 NAMED: Final = 20
 """For how many rejected resources a list of proxies names the object at fault, which takes a while each."""

@@ -23,8 +23,8 @@ from certs.leaf import roots
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey
 from sidecars.codes import Code
-from xds.resource import SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 SECTIONS: Final = ("listeners", "routes", "clusters", "endpoints", "secrets", "history")
 SHOW_USAGE: Final = f"?proxy=<UUID, common name or workload>[&section=<{', '.join(SECTIONS)}>]"

@@ -3,7 +3,7 @@
 from admin.metrics.labels import type_word
 from admin.pages.jsonable import Json
 from admin.reading import MeshReading
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 
 def published(reading: MeshReading) -> dict[str, Json]:

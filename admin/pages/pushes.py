@@ -8,9 +8,9 @@ from typing import Protocol
 
 from admin.metrics.labels import short_type
 from admin.pages.jsonable import Document, jsonable
-from xds.resource import ResourceName, TypeUrl, Version
-from xds.status import Variant
-from xds.wire import Nonce, Rejection
+from xds.protocol.resource import ResourceName, TypeUrl, Version
+from xds.protocol.wire import Nonce, Rejection
+from xds.server.status import Variant
 
 
 class Trigger(enum.StrEnum):

@@ -7,7 +7,7 @@ from admin.pages.behind import type_state
 from admin.reading import MeshReading, ProxyState
 from catalog.explain.in_force import Sidecar, Without
 from mesh.identity import ProxyName
-from xds.status import StreamStatus, SyncState
+from xds.server.status import StreamStatus, SyncState
 
 
 def known_sidecars(reading: MeshReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:

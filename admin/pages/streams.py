@@ -8,7 +8,7 @@ from admin.metrics.labels import short_type
 from admin.pages.behind import type_state
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import MeshReading
-from xds.status import StreamStatus, SyncState, TypeStatus
+from xds.server.status import StreamStatus, SyncState, TypeStatus
 
 NACKED: Final = "nacked"
 """The state of a type of which a resource is rejected."""

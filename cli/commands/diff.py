@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from cli.offline.changes import Changed, Comparison
     from cli.offline.wanted import Wanted
-    from xds.snapshot import Snapshot
+    from xds.protocol.snapshot import Snapshot
 
 
 def diff(

@@ -21,7 +21,7 @@ from sidecars.errors import DriverError
 from sidecars.lint import Installed
 from sidecars.registry import DriverRegistry
 from specs.codes import Code as ReaderCode
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from delivery.history.versions import Content
 from delivery.snapshots.published import Step
 from delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl
+from xds.protocol.snapshot import Snapshot
 
 TOUCHES: Final = 4
 """How many waves back a response may be: those of which a slow client has not been sent everything."""

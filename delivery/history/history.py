@@ -26,9 +26,9 @@ from delivery.snapshots.published import Step
 from delivery.wave import Wave
 from mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import TypeUrl
-from xds.status import Variant
-from xds.wire import Rejection, Response
+from xds.protocol.resource import TypeUrl
+from xds.protocol.wire import Rejection, Response
+from xds.server.status import Variant
 
 PUSHES: Final = 32
 """Responses remembered per proxy."""

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from xds.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 
 BYTES: Final = 8 * 1024 * 1024
 """Bodies kept in all; the oldest go first."""

@@ -8,9 +8,9 @@ from admin.pages.pushes import Answer, Push, Trigger
 from delivery.history.causes import Touch
 from delivery.history.versions import Content, Held, Move
 from delivery.wave import Wave
-from xds.resource import TypeUrl, Version
-from xds.status import Variant
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.resource import TypeUrl, Version
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.server.status import Variant
 
 Known = tuple[tuple[Touch, ...], int]
 """The waves that a response may be due to, oldest first, and the newest moment of all (see Touch)."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from xds.resource import Resource, ResourceName, TypeUrl, Version
-from xds.status import Variant
-from xds.subscription import FULL_STATE
-from xds.wire import Response
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.subscription import FULL_STATE
+from xds.protocol.wire import Response
+from xds.server.status import Variant
 
 CONTENTS: Final = 64
 """How many different responses are known again when the next proxy is sent the same."""

@@ -15,9 +15,9 @@ from certs.errors import PeerRefused, StateError
 from certs.ledger import Ledger, LedgerEntry, LedgerState
 from certs.peer import authorize, read_peer
 from mesh.identity import ProxyName
-from xds.access import Peer, Refused
 from xds.cache import NodeKey
-from xds.wire import Node
+from xds.protocol.wire import Node
+from xds.server.hooks import Peer, Refused
 
 _log = structlog.get_logger("delivery.proxies.identity")
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from admin.metrics.labels import short_type
-from xds.access import LARGE
 from xds.cache import NodeKey
-from xds.resource import TypeUrl
-from xds.wire import Nonce, Response
+from xds.protocol.resource import TypeUrl
+from xds.protocol.wire import Nonce, Response
+from xds.server.hooks import LARGE
 
 REMEMBERED: Final = 10_000
 """Proxies' types remembered; beyond that the oldest are forgotten, and said again."""

@@ -18,11 +18,11 @@ from delivery.proxies.large_responses import LargeResponses
 from delivery.proxies.readiness import Admissions
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
-from xds.access import Cause, Ending, Peer
-from xds.budget import Excess
 from xds.cache import NodeKey
-from xds.status import Variant
-from xds.wire import Node, Rejection, Response
+from xds.protocol.wire import Node, Rejection, Response
+from xds.server.budget import Excess
+from xds.server.hooks import Cause, Ending, Peer
+from xds.server.status import Variant
 
 REMEMBERED_CONNECTIONS: Final = 10_000
 """Connections known by their peer's address; a new stream on one that was forgotten counts it again."""

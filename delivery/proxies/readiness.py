@@ -19,7 +19,7 @@ from certs.ledger_standing import Standing, standing
 from mesh.identity import ProxyName
 from mesh.picture import Picture
 from xds.cache import NodeKey
-from xds.resource import LISTENER, TypeUrl
+from xds.protocol.resource import LISTENER, TypeUrl
 
 RETRY_SECONDS: Final = 1.0
 """How long to wait before a ledger that failed is written to again."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
-from xds.resource import Reference, Resource, ResourceName, TypeUrl
-from xds.snapshot import Snapshot
-from xds.wire import Response
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Response
 
 SPARE: Final = 16
 """How many resources of a type that are no longer served may be remembered besides as many as are served."""

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable
 from delivery.quarantine.lessened import concerns, holds, units_of
 from delivery.quarantine.record import Suspect, Told
 from sidecars.reasons import Reason
-from xds.resource import Resource, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Resource, Version
+from xds.protocol.snapshot import Snapshot
 
 
 def likeliest(

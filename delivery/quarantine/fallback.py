@@ -15,8 +15,8 @@ from types import MappingProxyType
 from catalog.policy.left_out import UnitId
 from delivery.quarantine.lessened import admitted_by_both, lessened
 from xds.cache import NodeKey
-from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 Empty = Callable[[Reference], Resource | None]
 """Makes an empty resource of a type and name: it refers to nothing. None where there is no such thing."""

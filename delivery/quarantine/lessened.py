@@ -10,8 +10,8 @@ from collections.abc import Set as AbstractSet
 
 from catalog.policy.left_out import Unit, UnitId, unit_id
 from sidecars.driver import Piece
-from xds.resource import Reference, Resource
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Reference, Resource
+from xds.protocol.snapshot import Snapshot
 
 
 def piece_of(resource: Resource | None) -> Piece | None:

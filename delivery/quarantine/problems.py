@@ -17,7 +17,7 @@ from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.policy import HTTPMatch
 from xds.cache import NodeKey
-from xds.resource import ENDPOINT, LISTENER, Reference, ResourceName, TypeUrl, Version
+from xds.protocol.resource import ENDPOINT, LISTENER, Reference, ResourceName, TypeUrl, Version
 
 REJECTED: Final = "resource-rejected"
 LEFT_OUT: Final = "policy-left-out"

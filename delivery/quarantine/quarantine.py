@@ -21,10 +21,10 @@ from delivery.snapshots.published import Published, Step
 from mesh.objects import ObjectKey
 from sidecars.reasons import Reason
 from xds.cache import GroupKey, NodeKey
-from xds.channel import blamed
-from xds.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.wire import Rejection, Response
+from xds.protocol.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.type_state import blamed
+from xds.protocol.wire import Rejection, Response
 
 KNOWN: Final = 64
 """Withheld snapshots that are known again when the next proxy rejects the same."""

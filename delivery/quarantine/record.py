@@ -13,8 +13,8 @@ from delivery.trials import Trials
 from mesh.objects import ObjectKey
 from sidecars.reasons import Reason
 from xds.cache import GroupKey
-from xds.resource import Reference, Resource, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Reference, Resource, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 STALLED_SECONDS: Final = 10.0
 """After this long without an answer a search goes on: the proxy may have no use for what is tried."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from xds.resource import Resource
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
 
 
 class InconsistentSnapshot(Exception):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from catalog.policy.left_out import Unit
 from delivery.trials import guilty
 from sidecars.driver import Piece
-from xds.resource import Reference, Resource
+from xds.protocol.resource import Reference, Resource
 
 
 @dataclass(frozen=True, slots=True)

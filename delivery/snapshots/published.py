@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from xds.cache import GroupKey, NodeKey
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -21,7 +21,7 @@ from mesh.config import SidecarSettings
 from mesh.identity import ProxyName, ServiceIdentity
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
-from xds.resource import ResourceName, TypeUrl
+from xds.protocol.resource import ResourceName, TypeUrl
 
 _ROOTS: Final = "roots"
 

@@ -19,11 +19,11 @@ from protos.envoy.extensions.filters.http.router.v3 import router_pb2  # noqa: F
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2,  # noqa: F401 - ParseDict must know it
 )
-from xds.access import AnyNode
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import Resource, encode
-from xds.server import AdsServer, Plaintext
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Resource, encode
+from xds.protocol.snapshot import Snapshot
+from xds.server.ads import AdsServer, Plaintext
+from xds.server.hooks import AnyNode
 
 ADS = {"ads": {}, "resource_api_version": "V3"}
 TYPE = "type.googleapis.com/envoy.extensions.filters"

@@ -13,7 +13,7 @@ from sidecars.injection import names, patching
 from sidecars.injection.sidecar import Sidecar, control_plane
 from sidecars.pod import InjectorContext, Pod
 from sidecars.reasons import Reason
-from xds.resource import Reference, Resource, TypeUrl
+from xds.protocol.resource import Reference, Resource, TypeUrl
 
 PORT: Final = 15129
 

@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Final
 
 from sidecars.document.translate import DOCUMENT, NAME
-from xds.access import Ending, Observer, Peer
 from xds.cache import NodeKey
-from xds.limits import Limits
-from xds.resource import Version
-from xds.status import StreamStatus, SyncState, TypeStatus, Variant
-from xds.wire import Nonce, Response
+from xds.protocol.resource import Version
+from xds.protocol.wire import Nonce, Response
+from xds.server.hooks import Ending, Observer, Peer
+from xds.server.limits import Limits
+from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
 LINGER_SECONDS: Final = 90.0
 """How long a proxy counts as connected after its last request; the longest wait is 60 s."""

@@ -18,10 +18,10 @@ from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from sidecars.errors import CannotStartError
 from sidecars.events import Event
 from sidecars.health import HealthProbe, HealthProbes
-from xds.access import Peer, Refused
 from xds.cache import NodeKey
-from xds.snapshot import Snapshot
-from xds.wire import Nonce, Response
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Response
+from xds.server.hooks import Peer, Refused
 
 PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0

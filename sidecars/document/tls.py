@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xds.server import TlsIdentity
+    from xds.server.ads import TlsIdentity
 
 
 def server_context(identity: "Callable[[], TlsIdentity]") -> ssl.SSLContext:

@@ -16,7 +16,7 @@ from catalog.policy.proxy import (
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
 from sidecars.driver import Credentials
-from xds.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 
 _TYPES: Final = "type.meshwright.dev/meshwright.sidecars.document.v1."
 DOCUMENT: Final = TypeUrl(_TYPES + "Document")

@@ -37,7 +37,7 @@ from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy import access_log, names, rbac
 from sidecars.envoy.routes import HTTP_RBAC
 from sidecars.envoy.typed import OVER_ADS, Reference, packed, reference
-from xds.resource import CLUSTER, ROUTE
+from xds.protocol.resource import CLUSTER, ROUTE
 
 OWN_CHAINS: Final = 256
 """How many callers of a port have filter chains of their own: each takes memory in Envoy, for its TLS."""

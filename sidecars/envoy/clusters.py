@@ -11,7 +11,7 @@ from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb
 from protos.envoy.extensions.upstreams.http.v3 import http_protocol_options_pb2
 from sidecars.envoy import names, tls
 from sidecars.envoy.typed import OVER_ADS, packed, reference, socket_address
-from xds.resource import ENDPOINT, Resource, encode
+from xds.protocol.resource import ENDPOINT, Resource, encode
 
 _HTTP_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _CONNECT_TIMEOUT = Duration(seconds=5)

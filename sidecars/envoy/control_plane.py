@@ -3,7 +3,7 @@
 from sidecars.contexts import ControllerContext
 from sidecars.events import Event
 from sidecars.health import HealthProbe, HealthProbes
-from xds.server import AdsServer
+from xds.server.ads import AdsServer
 
 
 async def start(context: ControllerContext) -> HealthProbes:

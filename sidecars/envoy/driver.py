@@ -15,7 +15,7 @@ from sidecars.injection import patching
 from sidecars.injection.sidecar import agent_sidecar
 from sidecars.pod import InjectorContext, Pod
 from sidecars.reasons import Reason
-from xds.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
+from xds.protocol.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
 
 ADS_PORT: Final = 15128
 

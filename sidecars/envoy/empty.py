@@ -4,7 +4,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from sidecars.envoy.renewal import RENEWAL
-from xds.resource import CLUSTER, ENDPOINT, ROUTE, Reference, Resource, encode
+from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Reference, Resource, encode
 
 
 def empty(key: Reference) -> Resource | None:

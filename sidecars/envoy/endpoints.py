@@ -7,7 +7,7 @@ from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from sidecars.envoy import names
 from sidecars.envoy.typed import socket_address
-from xds.resource import Resource, encode
+from xds.protocol.resource import Resource, encode
 
 
 def assignment(wanted: Destination) -> Resource:

@@ -42,7 +42,7 @@ from protos.envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspec
 from sidecars.envoy import chains, names, tls
 from sidecars.envoy.chain_names import outbound_chain
 from sidecars.envoy.typed import Reference, packed, reference, socket_address
-from xds.resource import CLUSTER, Resource, encode
+from xds.protocol.resource import CLUSTER, Resource, encode
 
 _Chain = listener_components_pb2.FilterChain
 _Match = listener_components_pb2.FilterChainMatch

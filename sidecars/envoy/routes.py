@@ -20,7 +20,7 @@ from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_p
 from sidecars.envoy import names, rbac
 from sidecars.envoy.renewal import RENEWAL
 from sidecars.envoy.typed import Reference, packed, reference
-from xds.resource import CLUSTER, Resource, encode
+from xds.protocol.resource import CLUSTER, Resource, encode
 
 HTTP_RBAC = "envoy.filters.http.rbac"
 """The filter's name, by which a route configuration overrides it."""

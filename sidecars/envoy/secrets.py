@@ -5,7 +5,7 @@ from mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2
 from sidecars.envoy import names
-from xds.resource import Resource, encode
+from xds.protocol.resource import Resource, encode
 
 
 def secrets(

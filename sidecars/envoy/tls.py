@@ -18,7 +18,7 @@ from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_
 from protos.envoy.type.matcher.v3 import string_pb2
 from sidecars.envoy import names
 from sidecars.envoy.typed import OVER_ADS, Reference, packed, reference
-from xds.resource import SECRET
+from xds.protocol.resource import SECRET
 
 _TLS: Final = "envoy.transport_sockets.tls"
 _Matcher = common_pb2.SubjectAltNameMatcher

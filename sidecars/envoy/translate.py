@@ -24,7 +24,7 @@ from mesh.workload import Transparent
 from sidecars.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from sidecars.envoy.judging import judged
-from xds.resource import TYPES, Resource
+from xds.protocol.resource import TYPES, Resource
 
 _Judged = partial(Piece, faults=judged)
 

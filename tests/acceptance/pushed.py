@@ -23,8 +23,8 @@ from tests.acceptance.manifests import Document, mesh
 from tests.acceptance.values import Dice
 from tests.golden.live import TRUST_DOMAIN, LiveMesh
 from tests.golden.pushing import push
-from xds.resource import Resource
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
 
 _PAIR: Final = re.compile(r"\\ud([89ab][0-9a-f]{2})\\ud([c-f][0-9a-f]{2})")
 

@@ -26,8 +26,8 @@ from tests.acceptance.pushed import certified, settings
 from tests.golden.cases import MESSAGES
 from tests.golden.live import LiveMesh, envoy_program, until
 from tests.golden.pushing import push, start_receiver
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
+from xds.protocol.snapshot import Snapshot
 
 pytestmark = [
     pytest.mark.envoy,

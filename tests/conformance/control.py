@@ -15,14 +15,14 @@ from certs.server import ads_server_certificate
 from demo.ports import free_port
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from xds.access import AnyNode
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.conversation import Conversation
-from xds.limits import Limits
-from xds.resource import Resource, TypeUrl
-from xds.server import AdsServer, TlsIdentity
-from xds.snapshot import Snapshot
-from xds.status import TypeStatus
+from xds.protocol.resource import Resource, TypeUrl
+from xds.protocol.snapshot import Snapshot
+from xds.server.ads import AdsServer, TlsIdentity
+from xds.server.conversation import Conversation
+from xds.server.hooks import AnyNode
+from xds.server.limits import Limits
+from xds.server.status import TypeStatus
 
 GROUP, NODE = GroupKey("fronts"), NodeKey("front")
 DEADLINE = 30.0

@@ -13,7 +13,7 @@ import aiohttp
 from tests.conformance.control import ControlPlane, Keys, until
 from tests.conformance.resources import ADS, TYPE, Json
 from tests.golden.envoys import HERE, RunningEnvoy, keep
-from xds.status import Variant
+from xds.server.status import Variant
 
 REPOSITORY = Path(__file__).parents[2]
 EVERYTHING = os.environ.get("MESHWRIGHT_CONFORMANCE") == "all"

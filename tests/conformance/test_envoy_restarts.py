@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-import xds.conversation
+import xds.server.conversation
 from tests.conformance.control import until
 from tests.conformance.envoys import EVERYTHING
 from tests.conformance.resources import cluster, endpoints, listener, route, upstream
 from tests.conformance.traffic import Load, who_answers
-from xds.status import Variant
-from xds.stream import AdsStream, DeltaStream, Stream
+from xds.protocol.stream import AdsStream, DeltaStream, Stream
+from xds.server.status import Variant
 
 pytestmark = pytest.mark.envoy
 
@@ -105,8 +105,8 @@ async def test_o4_a_restart_while_envoy_warms_frees_it(bench: Any, monkeypatch: 
     envoy = await bench.running()
     await bench.plane.stop()
     with monkeypatch.context() as broken:
-        broken.setattr(xds.conversation, "AdsStream", _ForgetfulAds)
-        broken.setattr(xds.conversation, "DeltaStream", _ForgetfulDelta)
+        broken.setattr(xds.server.conversation, "AdsStream", _ForgetfulAds)
+        broken.setattr(xds.server.conversation, "DeltaStream", _ForgetfulDelta)
         await bench.plane.start()
         await bench.plane.settled()
         async with Load(bench.port) as load:

@@ -25,9 +25,9 @@ from tests.conformance.resources import (
     upstream,
 )
 from tests.conformance.traffic import Load, who_answers
-from xds.channel import APPLIED_OTHERS
-from xds.resource import CLUSTER, LISTENER, ROUTE
-from xds.status import SyncState, Variant
+from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
+from xds.protocol.type_state import APPLIED_OTHERS
+from xds.server.status import SyncState, Variant
 
 pytestmark = pytest.mark.envoy
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.conformance.control import ControlPlane, Keys, until
 from tests.conformance.resources import Json, api_listener, cluster, endpoints, route
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
-from xds.status import SyncState
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
+from xds.server.status import SyncState
 
 TARGET = "who.mesh"
 

@@ -13,7 +13,7 @@ from sidecars.envoy import names, rbac
 from sidecars.envoy.routes import HTTP_RBAC
 from sidecars.envoy.translate import resources
 from sidecars.envoy.typed import packed, reference
-from xds.resource import CLUSTER, Resource, encode
+from xds.protocol.resource import CLUSTER, Resource, encode
 
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:

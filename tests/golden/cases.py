@@ -32,7 +32,7 @@ from providers.manifests import Manifests
 from sidecars.envoy import access_log
 from sidecars.envoy.secrets import secrets
 from sidecars.envoy.translate import resources
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
 
 HERE: Final = Path(__file__).parent
 CASES: Final = tuple(sorted(each.parent.name for each in HERE.glob("*/mesh.yaml")))

@@ -38,12 +38,12 @@ from sidecars.envoy.secrets import secrets
 from sidecars.envoy.translate import resources
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
-from xds.access import Peer
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import Resource
-from xds.server import AdsServer, TlsIdentity
-from xds.snapshot import Snapshot
-from xds.wire import Node
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Node
+from xds.server.ads import AdsServer, TlsIdentity
+from xds.server.hooks import Peer
 
 TRUST_DOMAIN = TrustDomain("cluster.local")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

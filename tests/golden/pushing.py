@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.golden.live import LiveMesh
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
-from xds.snapshot import Snapshot
-from xds.status import SyncState
+from xds.protocol.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
+from xds.protocol.snapshot import Snapshot
+from xds.server.status import SyncState
 
 NODE = NodeKey("u.receiver.golden")
 RECEIVER = """

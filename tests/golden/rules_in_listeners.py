@@ -17,7 +17,7 @@ from sidecars.envoy import names, rbac
 from sidecars.envoy.routes import HTTP_RBAC
 from sidecars.envoy.translate import resources
 from sidecars.envoy.typed import packed
-from xds.resource import LISTENER, Resource, encode
+from xds.protocol.resource import LISTENER, Resource, encode
 
 
 def translate(policy: ProxyPolicy) -> tuple[Resource, ...]:

@@ -13,8 +13,8 @@ from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy.validation import faults
 from tests.golden.cases import CASES, HERE, case_groups, decoded, masked_secrets, render
-from xds.resource import SECRET, Resource
-from xds.snapshot import Snapshot
+from xds.protocol.resource import SECRET, Resource
+from xds.protocol.snapshot import Snapshot
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -21,8 +21,8 @@ from sidecars.envoy.secrets import secrets
 from tests.golden.cases import CASES, MESSAGES, Group, case_groups, decoded, view
 from tests.golden.live import LiveMesh, envoy_program, until
 from tests.golden.pushing import push, start_receiver
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
+from xds.protocol.snapshot import Snapshot
 
 pytestmark = [
     pytest.mark.envoy,

@@ -15,7 +15,7 @@ from sidecars.envoy import names
 from sidecars.envoy.rbac import PERMISSIVE
 from sidecars.envoy.routes import HTTP_RBAC
 from tests.golden.cases import CASES, Group, case_groups, decoded, view
-from xds.resource import LISTENER, ROUTE
+from xds.protocol.resource import LISTENER, ROUTE
 
 OF_A_ROUTE = "typedPerFilterConfig"
 

@@ -28,7 +28,7 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import CLUSTER
+from xds.protocol.resource import CLUSTER
 
 ROOT = Path(__file__).parents[2]
 ATTACKERS = Path(__file__).with_name("attackers.py")

@@ -21,8 +21,8 @@ import grpc.aio
 from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import CLUSTER, ENDPOINT
-from xds.services import AGGREGATED, CLIENT_STATUS, HEALTH
+from xds.protocol.resource import CLUSTER, ENDPOINT
+from xds.server.services import AGGREGATED, CLIENT_STATUS, HEALTH
 
 DELTA: Final = f"/{AGGREGATED}/DeltaAggregatedResources"
 SOTW: Final = f"/{AGGREGATED}/StreamAggregatedResources"

@@ -22,8 +22,8 @@ import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.conformance.control import until
-from xds.resource import ENDPOINT
-from xds.server import SERVICE
+from xds.protocol.resource import ENDPOINT
+from xds.server.ads import SERVICE
 
 LONG = os.environ.get("MESHWRIGHT_SOAK") == "long"
 FEW = 3_000

@@ -66,9 +66,9 @@ async def _reconnected(scene: Scene, seen: list[str]) -> None:
     from certs.peer import read_peer
     from certs.server import ads_server_certificate
     from tests.golden.live import ByCommonName
-    from xds.access import Peer
     from xds.cache import NodeKey
-    from xds.server import AdsServer, TlsIdentity
+    from xds.server.ads import AdsServer, TlsIdentity
+    from xds.server.hooks import Peer
 
     class Noting(ByCommonName):
         def authenticate(self, peer: Peer) -> NodeKey:

@@ -8,7 +8,7 @@ from typing import Any
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.dns.dnsmasq import DEADLINE, needs_dnsmasq, running
-from xds.resource import ENDPOINT
+from xds.protocol.resource import ENDPOINT
 
 pytestmark = needs_dnsmasq
 Serve = Callable[..., Awaitable[Any]]

@@ -26,11 +26,11 @@ from sidecars.envoy.driver import EnvoyDriver
 from sidecars.events import Broker
 from sidecars.health import HealthProbes
 from sidecars.snapshots import OwnSnapshots
-from xds.access import AnyNode, Unobserved
 from xds.cache import NodeKey, SnapshotCache
-from xds.limits import Limits
-from xds.server import TlsIdentity
-from xds.status import StreamStatus
+from xds.server.ads import TlsIdentity
+from xds.server.hooks import AnyNode, Unobserved
+from xds.server.limits import Limits
+from xds.server.status import StreamStatus
 
 HOST = "127.0.0.1"
 DRIVERS: tuple[SidecarDriver, ...] = (DocumentDriver(), EnvoyDriver())

@@ -15,9 +15,9 @@ from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.identity.conftest import Server, serve
-from xds.references import references
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Reference, ResourceName, TypeUrl
-from xds.status import Variant
+from xds.protocol.references import references
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Reference, ResourceName, TypeUrl
+from xds.server.status import Variant
 
 __all__ = ["serve"]
 

@@ -9,8 +9,8 @@ import pytest
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
 from tests.feature.rejection.permissive_shop import BASE, service
-from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
-from xds.status import Variant
+from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
+from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Server]]
 SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"

@@ -16,7 +16,7 @@ from benchmarks.plane import COMMAND, ControlPlane, control_plane
 from cli.client import Refused, ask
 from tests.conformance.control import until
 from tests.feature.serve.delta_sidecar import Sidecar
-from xds.resource import ROUTE
+from xds.protocol.resource import ROUTE
 
 STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"
 MESH = """

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.feature.serve.delta_sidecar import Sidecar
-from xds.resource import CLUSTER, LISTENER
+from xds.protocol.resource import CLUSTER, LISTENER
 
 COMMAND = (sys.executable, "-c", "from cli.main import main; main()")
 ROOT = Path(__file__).parents[3]

@@ -18,13 +18,13 @@ from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.access import AnyNode, Authenticator, Cause, Ending, Peer
-from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
-from xds.limits import Limits
-from xds.server import SERVICE, AdsServer, TlsIdentity
-from xds.status import Variant
-from xds.wire import Node, Rejection, Response
+from xds.protocol.wire import Node, Rejection, Response
+from xds.server.ads import SERVICE, AdsServer, TlsIdentity
+from xds.server.budget import Bound, Excess
+from xds.server.hooks import AnyNode, Authenticator, Cause, Ending, Peer
+from xds.server.limits import Limits
+from xds.server.status import Variant
 
 DEADLINE = 30.0
 LOCAL = "127.0.0.1"

@@ -13,14 +13,14 @@ import pytest
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.access import AnyNode, Ending, Peer, Refused
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.limits import Limits
-from xds.resource import CLUSTER, ENDPOINT, Resource, encode
-from xds.server import SERVICE, AdsServer, ListenError, Plaintext
-from xds.snapshot import Snapshot
-from xds.status import SyncState, Variant
-from xds.wire import Node
+from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, encode
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Node
+from xds.server.ads import SERVICE, AdsServer, ListenError, Plaintext
+from xds.server.hooks import AnyNode, Ending, Peer, Refused
+from xds.server.limits import Limits
+from xds.server.status import SyncState, Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

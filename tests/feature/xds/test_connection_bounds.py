@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.soak.program import ATTACKERS
-from xds.access import AnyNode, Cause, Peer
 from xds.cache import NodeKey
-from xds.limits import Limits
-from xds.resource import ENDPOINT
+from xds.protocol.resource import ENDPOINT
+from xds.server.hooks import AnyNode, Cause, Peer
+from xds.server.limits import Limits
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

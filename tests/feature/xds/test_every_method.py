@@ -14,14 +14,14 @@ import grpc.aio
 import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.access import Ending, Peer, Refused
-from xds.budget import Bound
 from xds.cache import NodeKey
-from xds.limits import Limits
-from xds.server import AdsServer, Plaintext
-from xds.services import CLIENT_STATUS, DISCOVERY, HEALTH
-from xds.status import Variant
-from xds.wire import Node
+from xds.protocol.wire import Node
+from xds.server.ads import AdsServer, Plaintext
+from xds.server.budget import Bound
+from xds.server.hooks import Ending, Peer, Refused
+from xds.server.limits import Limits
+from xds.server.services import CLIENT_STATUS, DISCOVERY, HEALTH
+from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

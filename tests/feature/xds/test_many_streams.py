@@ -11,12 +11,12 @@ import pytest
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey
-from xds.limits import Limits
-from xds.resource import ENDPOINT, Resource, encode
-from xds.server import SERVICE
-from xds.services import DISCOVERY
-from xds.snapshot import Snapshot
-from xds.status import Variant
+from xds.protocol.resource import ENDPOINT, Resource, encode
+from xds.protocol.snapshot import Snapshot
+from xds.server.ads import SERVICE
+from xds.server.limits import Limits
+from xds.server.services import DISCOVERY
+from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

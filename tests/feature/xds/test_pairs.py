@@ -11,12 +11,12 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
-from xds.access import Peer
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, encode
-from xds.snapshot import Snapshot
-from xds.status import Variant
-from xds.wire import Node
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, encode
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Node
+from xds.server.hooks import Peer
+from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

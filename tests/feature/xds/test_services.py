@@ -14,13 +14,13 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.access import Peer
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, SECRET, encode
-from xds.services import CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
-from xds.snapshot import Snapshot
-from xds.status import Variant
-from xds.wire import Node
+from xds.protocol.resource import CLUSTER, SECRET, encode
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Node
+from xds.server.hooks import Peer
+from xds.server.services import CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
+from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

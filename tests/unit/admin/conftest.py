@@ -19,10 +19,10 @@ from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from providers.contract import Counts, Freshness
 from providers.directory.source import DirectorySource
 from xds.cache import NodeKey
-from xds.resource import CLUSTER, ROUTE, Reference, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.status import StreamStatus, SyncState, TypeStatus, Variant
-from xds.wire import Node, Nonce, Rejection
+from xds.protocol.resource import CLUSTER, ROUTE, Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Node, Nonce, Rejection
+from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAME = ProxyName.parse("uuid-1.store.shop")

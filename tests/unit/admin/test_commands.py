@@ -16,7 +16,7 @@ from certs.material import PrivateKey, ProxyCertificate
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 from tests.unit.admin.conftest import NAME
-from xds.resource import ROUTE, Reference, ResourceName
+from xds.protocol.resource import ROUTE, Reference, ResourceName
 
 KEY = "-----BEGIN PRIVATE KEY-----\n"
 

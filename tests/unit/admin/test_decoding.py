@@ -6,8 +6,8 @@ from admin.pages.decoding import decode, decoded, masked
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
-from xds.resource import Resource, ResourceName, TypeUrl, Version, encode
-from xds.snapshot import Snapshot
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version, encode
+from xds.protocol.snapshot import Snapshot
 
 KEY = b"-----BEGIN PRIVATE KEY-----\nMIIBsecret\n-----END PRIVATE KEY-----\n"
 

@@ -9,8 +9,8 @@ from admin.pages.differences import difference, pair, read_type
 from admin.pages.naming import NotShown
 from mesh.identity import ProxyName
 from protos.envoy.config.route.v3 import route_pb2
-from xds.resource import ROUTE, SECRET, Resource, ResourceName, Version, encode
-from xds.snapshot import Snapshot
+from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, Version, encode
+from xds.protocol.snapshot import Snapshot
 
 PROXY = ProxyName.parse("uuid-1.store.shop")
 NAME = ResourceName("rds-inbound.8080")

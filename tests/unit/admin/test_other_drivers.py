@@ -14,8 +14,8 @@ from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
-from xds.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 PROXY = ProxyName.parse("uuid-1.store.shop")
 THING = TypeUrl("type.example/things.v1.Thing")

@@ -7,7 +7,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from admin.pages import routes
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
 PATHS += [

@@ -9,8 +9,8 @@ from admin.reading import ProxyStanding, ProxyState
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from tests.unit.admin.conftest import NAME
-from xds.resource import LISTENER, ResourceName
-from xds.status import StreamStatus
+from xds.protocol.resource import LISTENER, ResourceName
+from xds.server.status import StreamStatus
 
 
 def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from admin.pages.proxy import secrets
 from certs.authority import CertificateAuthority
 from mesh.names import TrustDomain
-from xds.resource import SECRET, Resource, ResourceName, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import SECRET, Resource, ResourceName, Version
+from xds.protocol.snapshot import Snapshot
 
 
 def _secret(name: str) -> Resource:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from admin.pages.pushes import Answer, Trigger, push
-from xds.wire import Rejection
+from xds.protocol.wire import Rejection
 
 
 def test_a_push_is_shown_whole(reading: Any) -> None:

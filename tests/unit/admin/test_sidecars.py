@@ -13,8 +13,8 @@ from catalog.explain.in_force import Sidecar, Without
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
-from xds.resource import ROUTE, ResourceName
-from xds.status import StreamStatus, SyncState
+from xds.protocol.resource import ROUTE, ResourceName
+from xds.server.status import StreamStatus, SyncState
 
 NAME = ProxyName.parse("uuid-1.store.shop")
 StreamOf = Callable[..., StreamStatus]

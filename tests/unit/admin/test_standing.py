@@ -11,9 +11,9 @@ from admin.pages.behind import Known, duration, newest, pending, why
 from admin.reading import ProxyStanding, ProxyState
 from certs.ledger import LedgerEntry
 from mesh.identity import ProxyName
-from xds.resource import LISTENER, ResourceName
-from xds.status import StreamStatus, SyncState, Variant
-from xds.wire import Rejection
+from xds.protocol.resource import LISTENER, ResourceName
+from xds.protocol.wire import Rejection
+from xds.server.status import StreamStatus, SyncState, Variant
 
 NAME = ProxyName.parse("uuid-1.store.shop")
 StreamOf = Callable[..., StreamStatus]

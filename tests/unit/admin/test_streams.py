@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from admin.pages.streams import plain_address, stream, sync
-from xds.status import StreamStatus, SyncState
-from xds.wire import Rejection
+from xds.protocol.wire import Rejection
+from xds.server.status import StreamStatus, SyncState
 
 
 def test_a_stream_is_shown_with_each_type(stream_of: Callable[..., StreamStatus]) -> None:

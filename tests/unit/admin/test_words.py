@@ -12,7 +12,7 @@ from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.policy import PolicyKey
 from tests.unit.admin.conftest import NAME
-from xds.resource import LISTENER, ResourceName
+from xds.protocol.resource import LISTENER, ResourceName
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.unit.catalog.build import (
     view,
     workload,
 )
-from xds.resource import CLUSTER
+from xds.protocol.resource import CLUSTER
 
 PERMISSIVE = MeshConfig(permissive=True)
 SHOPS = (

@@ -22,7 +22,7 @@ from mesh.identity import ProxyName
 from sidecars.envoy.translate import resources
 from tests.unit.cli.test_explain import MESH, Run
 from tests.unit.cli.typed import Done
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 POLICY = """
 apiVersion: specs.smi-spec.io/v1alpha4

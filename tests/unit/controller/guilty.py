@@ -32,9 +32,19 @@ from mesh.service import Protocol, ServiceKey
 from sidecars.envoy.empty import empty
 from sidecars.envoy.translate import resources
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, LISTENER, ROUTE, SECRET, TYPES, Reference, Resource, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.resource import (
+    CLUSTER,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    TYPES,
+    Reference,
+    Resource,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
 
 NODE, GROUP = NodeKey("a.shop.default"), GroupKey("shop")
 SHOP = ServiceKey(Namespace("default"), ServiceName("shop"))

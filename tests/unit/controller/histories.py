@@ -50,7 +50,7 @@ from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
 from specs.annotations import PERMISSIVE
 from xds.cache import SnapshotCache
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.wire import Nonce, Rejection, Response
 
 NAMES = ("a", "b", "b")
 NAMESPACES = (*[Namespace("one")] * 7, Namespace("two"))

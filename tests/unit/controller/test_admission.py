@@ -18,7 +18,7 @@ from delivery.proxies.readiness import Admissions, gets_traffic
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName
 from xds.cache import NodeKey
-from xds.resource import CLUSTER, LISTENER
+from xds.protocol.resource import CLUSTER, LISTENER
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 ONE, TWO = (ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default")) for uuid in ("u1", "u2"))

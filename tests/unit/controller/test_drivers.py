@@ -26,7 +26,7 @@ from sidecars.envoy.empty import empty
 from sidecars.errors import UnknownDriverError
 from sidecars.health import HealthProbe, HealthProbes, ProbeScheme
 from tests.unit.sidecars.meshes import mesh_config, namespace, view, workload
-from xds.resource import ROUTE, ResourceName, TypeUrl
+from xds.protocol.resource import ROUTE, ResourceName, TypeUrl
 
 BOTH: dict[str, SidecarDriver] = {"document": DocumentDriver(), "envoy": EnvoyDriver()}
 CLASS = "MESHWRIGHT_SIDECAR_CLASS"

@@ -26,7 +26,7 @@ from sidecars.envoy.empty import empty
 from tests.unit.controller.histories import Mesh, Replica, certificate, changed, random_mesh
 from tests.unit.sidecars.meshes import POLICY, mesh_config, namespace, view, workload
 from xds.cache import NodeKey, SnapshotCache
-from xds.resource import CLUSTER
+from xds.protocol.resource import CLUSTER
 
 INSTALLED = lint.Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
 ONE, TWO = NodeKey("one.store.shop"), NodeKey("two.store.shop")

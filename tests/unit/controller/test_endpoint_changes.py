@@ -24,7 +24,7 @@ from sidecars.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate
-from xds.resource import ENDPOINT, TypeUrl
+from xds.protocol.resource import ENDPOINT, TypeUrl
 
 ALL = build.http("all")
 MOVED = replace(

@@ -19,7 +19,7 @@ from sidecars.envoy.translate import pieces
 from tests.unit.catalog import build
 from tests.unit.controller.guilty import admitted, match, policy, port, rule
 from tests.unit.controller.histories import certificate
-from xds.resource import ROUTE, Resource, ResourceName
+from xds.protocol.resource import ROUTE, Resource, ResourceName
 
 
 def _judged_by(*bad: Unit, frame: bool = False) -> Piece:

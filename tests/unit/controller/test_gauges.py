@@ -13,8 +13,8 @@ from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts, Freshness
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 
 class _Provider:

@@ -18,7 +18,7 @@ from engine.node import Derivation
 from tests.unit.catalog import build
 from tests.unit.controller.histories import Mesh, Replica, mismatch, random_mesh
 from tests.unit.controller.killers import STEPS, forgetful, names
-from xds.resource import TYPES
+from xds.protocol.resource import TYPES
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,10 +11,10 @@ from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.status import Variant
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.server.status import Variant
 
 NODE, OTHER = NodeKey("a.store.shop"), NodeKey("b.store.shop")
 GROUP = GroupKey("g")

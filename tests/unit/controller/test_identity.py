@@ -15,8 +15,8 @@ from certs.proxy import issue_proxy
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from xds.access import Peer, Refused
-from xds.wire import Node
+from xds.protocol.wire import Node
+from xds.server.hooks import Peer, Refused
 
 NAME = ProxyName.parse("a.store.shop")
 HOUR = timedelta(hours=1)

@@ -25,9 +25,9 @@ from providers.directory.source import DirectorySource
 from sidecars.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
-from xds.resource import CLUSTER, Resource, ResourceName, Version
-from xds.snapshot import Snapshot
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
 
 NODE = NodeKey("a.store.shop")
 Sources = Callable[..., DirectorySource]

@@ -13,12 +13,12 @@ from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import Admissions
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
-from xds.access import Cause, Ending, Peer
-from xds.budget import Bound, Excess
 from xds.cache import NodeKey, SnapshotCache
-from xds.resource import CLUSTER, LISTENER, Version
-from xds.status import Variant
-from xds.wire import Node, Nonce, Rejection, Response
+from xds.protocol.resource import CLUSTER, LISTENER, Version
+from xds.protocol.wire import Node, Nonce, Rejection, Response
+from xds.server.budget import Bound, Excess
+from xds.server.hooks import Cause, Ending, Peer
+from xds.server.status import Variant
 
 NODE = NodeKey("a.store.shop")
 PEER = Peer(None, "ipv4:1.2.3.4:5")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from delivery.batches import parts
 from delivery.snapshots.published import Failure, Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import CLUSTER, Resource, ResourceName, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.snapshot import Snapshot
 
 GROUPS = [GroupKey(f"group {number}") for number in range(8)]
 NODES = [NodeKey(f"node {number}") for number in range(12)]

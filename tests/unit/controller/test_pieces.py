@@ -12,7 +12,7 @@ from catalog.store.view import View
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from sidecars.envoy.translate import pieces
 from tests.unit.controller.histories import random_mesh
-from xds.resource import Resource
+from xds.protocol.resource import Resource
 
 
 def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:

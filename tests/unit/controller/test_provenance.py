@@ -20,7 +20,7 @@ from sidecars.envoy.driver import EnvoyDriver
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate
 from xds.cache import NodeKey
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
 
 THINGS = (
     MeshConfig(),

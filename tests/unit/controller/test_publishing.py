@@ -15,8 +15,8 @@ from delivery.snapshots.published import Step
 from delivery.time_slices import SLICE_SECONDS, Slices
 from delivery.wave import Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import CLUSTER, Resource, ResourceName, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.snapshot import Snapshot
 
 ALL = range(2 * GROUPS + 10)
 WAVE = Wave(0, (), 0, 0.0, datetime(2026, 1, 1, tzinfo=UTC))

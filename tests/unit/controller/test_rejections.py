@@ -15,7 +15,7 @@ from sidecars.reasons import Reason
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate
 from xds.cache import NodeKey
-from xds.resource import LISTENER, ROUTE, ResourceName, Version
+from xds.protocol.resource import LISTENER, ROUTE, ResourceName, Version
 
 NODE = NodeKey("buyer-uuid.buyer.default")
 VIEW = build.view()

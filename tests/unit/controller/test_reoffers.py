@@ -14,7 +14,7 @@ from delivery.quarantine import verdicts
 from delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
 from delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
 from xds.cache import NodeKey
-from xds.resource import ROUTE, ResourceName
+from xds.protocol.resource import ROUTE, ResourceName
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from delivery.history.old_resources import Replaced
-from xds.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 
 NAME = ResourceName("a")
 

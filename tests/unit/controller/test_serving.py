@@ -11,7 +11,7 @@ from delivery.snapshots.published import Failure, Published
 from delivery.snapshots.serving import Need, Serving, Translate, group_name
 from sidecars.driver import Piece
 from xds.cache import GroupKey, NodeKey
-from xds.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
+from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
 
 Views = Callable[..., View]
 Resources = Callable[[Need], Iterable[Resource]]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.quarantine.fallback import Refusal, Withheld, withheld
-from xds.resource import (
+from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -19,7 +19,7 @@ from xds.resource import (
     TypeUrl,
     Version,
 )
-from xds.snapshot import Snapshot
+from xds.protocol.snapshot import Snapshot
 
 REFERS_TO: Mapping[TypeUrl, tuple[TypeUrl, ...]] = {
     LISTENER: (ROUTE, CLUSTER, SECRET),

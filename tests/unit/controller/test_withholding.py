@@ -9,9 +9,19 @@ from delivery.quarantine.quarantine import Rejected, Withholding
 from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Reference, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.resource import (
+    CLUSTER,
+    ENDPOINT,
+    ROUTE,
+    SECRET,
+    Reference,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Rejection, Response
 
 NOW = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))
 ONE, OTHER = NodeKey("a.shop.default"), NodeKey("b.shop.default")

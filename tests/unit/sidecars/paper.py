@@ -6,7 +6,7 @@ from sidecars.driver import Capability, Credentials, Piece
 from sidecars.health import HealthProbe, HealthProbes
 from sidecars.pod import InjectorContext, Pod
 from sidecars.reasons import Reason
-from xds.resource import Reference, Resource, TypeUrl
+from xds.protocol.resource import Reference, Resource, TypeUrl
 
 
 class Paper:

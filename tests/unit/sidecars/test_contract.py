@@ -12,8 +12,8 @@ from sidecars.health import HealthProbe, ProbeScheme
 from sidecars.layout import ProbeKind, probe_path
 from sidecars.snapshots import OwnSnapshots
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
+from xds.protocol.resource import CLUSTER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 
 NODE, OTHER = NodeKey("a.s.n"), NodeKey("b.s.n")
 THING = TypeUrl("type.example/thing")

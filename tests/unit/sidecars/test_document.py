@@ -25,15 +25,15 @@ from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from sidecars.driver import Credentials
 from tests.unit.controller.histories import certificate
 from tests.unit.sidecars.meshes import POLICY, view, workload
-from xds.access import Ending, Peer, Unobserved
 from xds.cache import NodeKey
-from xds.limits import Limits
-from xds.resource import Resource
-from xds.server import TlsIdentity
-from xds.snapshot import Snapshot
-from xds.status import SyncState, Variant
-from xds.type_urls import Version
-from xds.wire import Nonce, Rejection, Response
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.type_urls import Version
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.server.ads import TlsIdentity
+from xds.server.hooks import Ending, Peer, Unobserved
+from xds.server.limits import Limits
+from xds.server.status import SyncState, Variant
 
 NODE = NodeKey("one.store.shop")
 PEER = Peer(b"pem", "127.0.0.1:1")

@@ -26,8 +26,8 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from sidecars.envoy.translate import resources
 from tests.unit.catalog.build import HTTP, TCP, TRANSPARENT, explicit, port, service, split, workload
 from tests.unit.catalog.build import view as build
-from xds.resource import LISTENER, SECRET, Resource
-from xds.snapshot import Snapshot
+from xds.protocol.resource import LISTENER, SECRET, Resource
+from xds.protocol.snapshot import Snapshot
 
 MESHES = 150
 TARGETS: tuple[int | str, ...] = (8080, 8081, "web")

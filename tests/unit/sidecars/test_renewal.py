@@ -12,7 +12,7 @@ from sidecars.envoy.empty import empty
 from sidecars.envoy.renewal import interim, narrows
 from sidecars.envoy.translate import resources
 from tests.unit.sidecars.test_translate import BUYER, DEFAULT, KEY, decoded, inbound, policy
-from xds.resource import LISTENER, ROUTE, Resource, ResourceName
+from xds.protocol.resource import LISTENER, ROUTE, Resource, ResourceName
 
 CLERK = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
 OTHER = PolicyKey(DEFAULT, "other")

@@ -37,7 +37,7 @@ from protos.envoy.config.route.v3 import route_pb2
 from sidecars.envoy import rbac
 from sidecars.envoy.chains import OWN_CHAINS
 from sidecars.envoy.translate import resources
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 
 DEFAULT = Namespace("default")
 SHOP = ServiceKey(DEFAULT, ServiceName("shop"))

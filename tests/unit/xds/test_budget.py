@@ -4,13 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xds.budget import ENTRY_BYTES, TYPE_BYTES, Account, Accounts, Bill, Bound, Cost, Excess, Share, cost
-from xds.limits import Limits
-from xds.names import first_of
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.stream import AdsStream, DeltaStream
-from xds.wire import DeltaRequest, Nonce, Request
+from xds.protocol.name_sets import first_of
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.wire import DeltaRequest, Nonce, Request
+from xds.server.budget import (
+    ENTRY_BYTES,
+    TYPE_BYTES,
+    Account,
+    Accounts,
+    Bill,
+    Bound,
+    Cost,
+    Excess,
+    Share,
+    cost,
+)
+from xds.server.limits import Limits
 
 OTHER = TypeUrl("type.googleapis.com/other")
 FEW = st.frozensets(st.sampled_from([ResourceName(f"n{n}é"[: n % 4 + 2]) for n in range(12)] + ["*"]))

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from xds.access import Cause, Peer
-from xds.connections import Connections, Socket
-from xds.limits import Limits
-from xds.sockets import address
+from xds.connections.sockets import address
+from xds.connections.table import Connections, Socket
+from xds.server.hooks import Cause, Peer
+from xds.server.limits import Limits
 
 LIMITS = Limits(
     request_bytes=1000,

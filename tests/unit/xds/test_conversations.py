@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.stream import AdsStream, DeltaStream
-from xds.subscription import FULL_STATE
-from xds.wire import NO_NONCE, NO_VERSION, DeltaRequest, Nonce, Rejection, Request, Response
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.subscription import FULL_STATE
+from xds.protocol.wire import NO_NONCE, NO_VERSION, DeltaRequest, Nonce, Rejection, Request, Response
 
 Make = Callable[..., Resource]
 Held = dict[TypeUrl, dict[ResourceName, Version]]

@@ -9,7 +9,7 @@ from google.protobuf import duration_pb2
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import (
+from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -21,9 +21,16 @@ from xds.resource import (
     Version,
     encode,
 )
-from xds.snapshot import Snapshot
-from xds.stream import DeltaStream
-from xds.wire import NO_NONCE, DeltaRequest, Rejection, Response, delta_response_body, read_delta_request
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import DeltaStream
+from xds.protocol.wire import (
+    NO_NONCE,
+    DeltaRequest,
+    Rejection,
+    Response,
+    delta_response_body,
+    read_delta_request,
+)
 
 Make = Callable[..., Resource]
 Said = list[tuple[str, list[str], list[str]]]

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from tests.unit.xds import test_conversations as properties
 from tests.unit.xds import test_delta_rules as delta
 from tests.unit.xds import test_sotw_rules as sotw
-from xds.channel import Channel
-from xds.resource import Resource, ResourceName
-from xds.snapshot import Snapshot
-from xds.stream import AdsStream, DeltaStream, Stream
-from xds.subscription import WILDCARD, Change, Subscription
-from xds.wire import DeltaRequest, Nonce, Rejection, Request, Response
+from xds.protocol.resource import Resource, ResourceName
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream, DeltaStream, Stream
+from xds.protocol.subscription import WILDCARD, Change, Subscription
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import DeltaRequest, Nonce, Rejection, Request, Response
 
 Make = Callable[..., Resource]
 Red = Callable[[Make], object]

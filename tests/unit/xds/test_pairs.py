@@ -7,11 +7,21 @@ from hypothesis import strategies as st
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, encode
-from xds.snapshot import Snapshot
-from xds.stream import AdsStream, DeltaStream
-from xds.subscription import WILDCARD
-from xds.wire import DeltaRequest, Request, Response, delta_response_body, response_body
+from xds.protocol.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    encode,
+)
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.subscription import WILDCARD
+from xds.protocol.wire import DeltaRequest, Request, Response, delta_response_body, response_body
 
 Make = Callable[..., Resource]
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds import pieces as module
-from xds.budget import Bound, Excess
-from xds.decoder import READ, AnyRequest
-from xds.limits import Limits
-from xds.pieces import joined, pieces
-from xds.status import Variant
-from xds.wire import ERROR_LIMIT, DeltaRequest, Rejection, WireError
+from xds.protocol.wire import ERROR_LIMIT, DeltaRequest, Rejection, WireError
+from xds.server import pieces as module
+from xds.server.budget import Bound, Excess
+from xds.server.decoder import READ, AnyRequest
+from xds.server.limits import Limits
+from xds.server.pieces import joined, pieces
+from xds.server.status import Variant
 
 NAMES = st.lists(st.text(max_size=200), max_size=30)
 VERSIONS = st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=9)

@@ -9,8 +9,8 @@ from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2, tls_pb2
-from xds.references import references
-from xds.resource import CLUSTER, ENDPOINT, ROUTE, SECRET
+from xds.protocol.references import references
+from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET
 
 _ADS = config_source_pb2.ConfigSource(ads=config_source_pb2.AggregatedConfigSource())
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from xds.renewal import Renewal
-from xds.resource import LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.stream import AdsStream, DeltaStream
-from xds.wire import DeltaRequest, Rejection, Request, Response
+from xds.protocol.renewal import Renewal
+from xds.protocol.resource import LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.wire import DeltaRequest, Rejection, Request, Response
 
 Said = list[tuple[str, list[str]]]
 

@@ -7,10 +7,10 @@ import pytest
 from google.protobuf.any_pb2 import Any
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.stream import AdsStream
-from xds.wire import Nonce, Rejection, Request, Response, read_request, response_body
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream
+from xds.protocol.wire import Nonce, Rejection, Request, Response, read_request, response_body
 
 Make = Callable[..., Resource]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from xds.waking import AT_ONCE, Waking
+from xds.server.waking import AT_ONCE, Waking
 
 
 async def test_a_turn_of_the_loop_wakes_so_many_and_others_run_in_between() -> None:

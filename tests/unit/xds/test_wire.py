@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.wire import (
+from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.wire import (
     ERROR_LIMIT,
     WITHHELD,
     DeltaRequest,

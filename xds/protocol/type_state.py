@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from xds.names import NO_NAMES, Names, first_of, joined, text_bytes, without
-from xds.resource import Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot
-from xds.subscription import FULL_STATE, Subscription
-from xds.wire import ERROR_LIMIT, NO_VERSION, Nonce, Rejection, Response
+from xds.protocol.name_sets import NO_NAMES, Names, first_of, joined, text_bytes, without
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.subscription import FULL_STATE, Subscription
+from xds.protocol.wire import ERROR_LIMIT, NO_VERSION, Nonce, Rejection, Response
 
 UNANSWERED_LIMIT = 64
 """Responses remembered per type for a client that reads but does not answer."""

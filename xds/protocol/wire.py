@@ -15,7 +15,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
-from xds.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
 
 Nonce = NewType("Nonce", str)
 

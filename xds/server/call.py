@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Protocol
 
-from xds.access import Authenticator, Ending, Peer, Refused
-from xds.budget import Account, Bill, Excess
 from xds.cache import NodeKey
-from xds.limits import Limits
-from xds.wire import WireError
+from xds.protocol.wire import WireError
+from xds.server.budget import Account, Bill, Excess
+from xds.server.hooks import Authenticator, Ending, Peer, Refused
+from xds.server.limits import Limits
 
 Result = tuple[Ending, str]
 """Why a call ended, and details for a log."""

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from xds.access import Cause, Peer
-from xds.limits import Limits
+from xds.server.hooks import Cause, Peer
+from xds.server.limits import Limits
 
 BURST: Final = 8
 """So many of the largest requests may come at once: a sidecar answers each push with all its names."""

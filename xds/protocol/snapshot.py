@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Self
 
-from xds.resource import Reference, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 
 _NOTHING: Mapping[ResourceName, Resource] = MappingProxyType({})
 

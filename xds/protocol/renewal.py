@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from xds.type_urls import LISTENER, ROUTE, ResourceName
+from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
 
 if TYPE_CHECKING:
-    from xds.resource import Resource
-    from xds.snapshot import Snapshot
+    from xds.protocol.resource import Resource
+    from xds.protocol.snapshot import Snapshot
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]
 """Listeners that are to be renewed, with the route configurations that are the reason."""

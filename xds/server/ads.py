@@ -15,20 +15,20 @@ import grpc
 import grpc.aio
 
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.access import Authenticator, Ending, Observer, Peer, Refused, Unobserved
-from xds.auxiliary import check_health, fetch_status, stream_status, watch_health
-from xds.budget import Account, Accounts, Bound, Excess
 from xds.cache import Snapshots
-from xds.call import Call, Disconnected, Result, Serve, Transport, alone
-from xds.client_status import client_status
-from xds.conversation import Conversation
-from xds.decoder import Decoder
-from xds.encoder import Encoder
-from xds.guarding import ConnectionGuard
-from xds.limits import Admission, Limits
-from xds.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
-from xds.status import StreamStatus
-from xds.waking import Waking
+from xds.connections.guard import ConnectionGuard
+from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
+from xds.server.budget import Account, Accounts, Bound, Excess
+from xds.server.call import Call, Disconnected, Result, Serve, Transport, alone
+from xds.server.client_status import client_status
+from xds.server.conversation import Conversation
+from xds.server.decoder import Decoder
+from xds.server.encoder import Encoder
+from xds.server.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
+from xds.server.limits import Admission, Limits
+from xds.server.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
+from xds.server.status import StreamStatus
+from xds.server.waking import Waking
 
 SERVICE: Final = AGGREGATED
 

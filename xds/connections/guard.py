@@ -9,10 +9,10 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from xds.access import Cause, Peer
-from xds.connections import SILENT_PART, Connections, Verdict
-from xds.limits import Limits
-from xds.sockets import AcceptedSockets, address, descriptors_for_clients
+from xds.connections.sockets import AcceptedSockets, address, descriptors_for_clients
+from xds.connections.table import SILENT_PART, Connections, Verdict
+from xds.server.hooks import Cause, Peer
+from xds.server.limits import Limits
 
 LOOK_SECONDS: Final = 1.0
 """How often the sockets are looked at; sooner when many have been accepted, or a client has gone too far."""

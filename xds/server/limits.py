@@ -19,8 +19,8 @@ class Limits:
     leaks away at `received_bytes_per_second`, and to `idle_bytes` while it is idle.
 
     What is *per certificate* is one budget for all its calls, of every service. `bytes_per_certificate` is
-    what the server keeps of what they sent, as `xds.budget` counts it. `loop_share` is the part of the event
-    loop's time that they may take in the long run, `loop_burst_seconds` what may be taken at once.
+    what the server keeps of what they sent, as `xds.server.budget` counts it. `loop_share` is the part of the
+    event loop's time that they may take in the long run, `loop_burst_seconds` what may be taken at once.
     """
 
     request_bytes: int = 4 * 1024 * 1024

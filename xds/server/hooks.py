@@ -4,10 +4,10 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from xds.budget import Excess
 from xds.cache import NodeKey
-from xds.status import Variant
-from xds.wire import Node, Rejection, Response
+from xds.protocol.wire import Node, Rejection, Response
+from xds.server.budget import Excess
+from xds.server.status import Variant
 
 LARGE: Final = 4 * 1024 * 1024
 """Bytes of a response that a gRPC client takes, unless it is told to take more."""
@@ -104,7 +104,7 @@ class Observer(Protocol):
         """A response of `size` bytes, more than LARGE, is about to be handed to the transport."""
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
-        """A response was accepted, or rejected with these words (`xds.channel.blamed`: what it is about).
+        """A response was accepted, or rejected with these words (`type_state.blamed`: what it is about).
 
         What is published for the node because of a rejection is taken before the stream goes on, so that
         nothing is removed that the client needs in the place of what it rejected.

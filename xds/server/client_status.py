@@ -9,12 +9,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from protos.envoy.admin.v3 import config_dump_shared_pb2
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.budget import Bound, Cost, check
-from xds.call import Call
-from xds.limits import Limits
-from xds.resource import SECRET, ResourceName
-from xds.snapshot import Snapshot
-from xds.status import StreamStatus, SyncState, TypeStatus
+from xds.protocol.resource import SECRET, ResourceName
+from xds.protocol.snapshot import Snapshot
+from xds.server.budget import Bound, Cost, check
+from xds.server.call import Call
+from xds.server.limits import Limits
+from xds.server.status import StreamStatus, SyncState, TypeStatus
 
 _CONFIG = {
     SyncState.ASKED: csds_pb2.NOT_SENT,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, TypeUrl
-from xds.status import Variant
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, TypeUrl
+from xds.server.status import Variant
 
 AGGREGATED: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 CLIENT_STATUS: Final = "envoy.service.status.v3.ClientStatusDiscoveryService"

@@ -8,9 +8,9 @@ from typing import Final
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
-from xds.references import references
-from xds.renewal import Renewal
-from xds.type_urls import (
+from xds.protocol.references import references
+from xds.protocol.renewal import Renewal
+from xds.protocol.type_urls import (
     CLUSTER,
     ENDPOINT,
     LISTENER,
@@ -92,6 +92,6 @@ def encode(
     )
     version = Version(hashlib.sha256(body).hexdigest()[:16])
     secret = type_url == SECRET
-    # The very string that requests for it hold (xds.wire): it is in memory once.
+    # The very string that requests for it hold (xds.protocol.wire): it is in memory once.
     name = ResourceName(sys.intern(name))
     return Resource(type_url, name, version, body, refers_to, on_demand, ttl_seconds, secret, renewal=renewal)

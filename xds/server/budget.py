@@ -9,9 +9,9 @@ import enum
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from xds.channel import Channel
-from xds.limits import Limits
-from xds.wire import WireError
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import WireError
+from xds.server.limits import Limits
 
 ENTRY_BYTES: Final = 128
 """What a name takes in the sets and mappings that hold it, besides its text (CPython 3.11 to 3.13)."""

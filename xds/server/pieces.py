@@ -9,11 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from xds.budget import Bound, Excess, check
-from xds.decoder import AnyRequest
-from xds.limits import Limits
-from xds.status import Variant
-from xds.wire import (
+from xds.protocol.wire import (
     ERROR_LIMIT,
     NO_NONCE,
     NO_VERSION,
@@ -22,6 +18,10 @@ from xds.wire import (
     WireError,
     length_delimited,
 )
+from xds.server.budget import Bound, Excess, check
+from xds.server.decoder import AnyRequest
+from xds.server.limits import Limits
+from xds.server.status import Variant
 
 FIELDS: Final = 2048
 """Fields of a piece: about a millisecond to find and to read."""

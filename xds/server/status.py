@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from xds.cache import NodeKey
-from xds.channel import Channel
-from xds.resource import ResourceName, TypeUrl, Version
-from xds.wire import Node, Nonce, Rejection
+from xds.protocol.resource import ResourceName, TypeUrl, Version
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import Node, Nonce, Rejection
 
 
 class Variant(enum.StrEnum):

@@ -13,7 +13,7 @@ from protos.envoy.config.route.v3 import route_components_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import http_connection_manager_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2, tls_pb2
-from xds.type_urls import CLUSTER, ENDPOINT, PREFIX, ROUTE, SECRET, Reference, ResourceName
+from xds.protocol.type_urls import CLUSTER, ENDPOINT, PREFIX, ROUTE, SECRET, Reference, ResourceName
 
 _Weight = (
     route_components_pb2.WeightedCluster.ClusterWeight | tcp_proxy_pb2.TcpProxy.WeightedCluster.ClusterWeight

@@ -12,21 +12,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from xds.access import LARGE, Authenticator, Ending, Observer
-from xds.budget import Bound, Cost, check, cost
 from xds.cache import Snapshots
-from xds.call import Call, Result, Transport
-from xds.decoder import READ, AnyRequest, Decoder
-from xds.encoder import Encoder
-from xds.limits import Limits
-from xds.pieces import WHOLE, joined, pieces
-from xds.resource import ResourceName, TypeUrl
-from xds.services import Discovery
-from xds.snapshot import Snapshot
-from xds.status import StreamStatus, Variant, type_status
-from xds.stream import AdsStream, DeltaStream
-from xds.waking import Waking
-from xds.wire import DeltaRequest, Node, Request, Response, WireError
+from xds.protocol.resource import ResourceName, TypeUrl
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.wire import DeltaRequest, Node, Request, Response, WireError
+from xds.server.budget import Bound, Cost, check, cost
+from xds.server.call import Call, Result, Transport
+from xds.server.decoder import READ, AnyRequest, Decoder
+from xds.server.encoder import Encoder
+from xds.server.hooks import LARGE, Authenticator, Ending, Observer
+from xds.server.limits import Limits
+from xds.server.pieces import WHOLE, joined, pieces
+from xds.server.services import Discovery
+from xds.server.status import StreamStatus, Variant, type_status
+from xds.server.waking import Waking
 
 IN_HAND: Final = 2
 """A request in hand is in memory twice: gRPC has had it, and Python has it."""

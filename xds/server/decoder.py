@@ -4,9 +4,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from xds.names import text_bytes
-from xds.status import Variant
-from xds.wire import DeltaRequest, Request, read_delta_request, read_request
+from xds.protocol.name_sets import text_bytes
+from xds.protocol.wire import DeltaRequest, Request, read_delta_request, read_request
+from xds.server.status import Variant
 
 ENTRIES: Final = 1024
 BYTES: Final = 4 * 1024 * 1024

@@ -4,9 +4,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
-from xds.resource import Resource, ResourceName, TypeUrl, Version
-from xds.status import Variant
-from xds.wire import Response, delta_response_body, response_body, with_nonce
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.wire import Response, delta_response_body, response_body, with_nonce
+from xds.server.status import Variant
 
 _Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...], bool]
 

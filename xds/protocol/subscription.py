@@ -6,8 +6,8 @@ return" in Envoy's xDS protocol page.
 
 from dataclasses import dataclass, field
 
-from xds.names import text_bytes
-from xds.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
+from xds.protocol.name_sets import text_bytes
+from xds.protocol.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")
 FULL_STATE = frozenset((LISTENER, CLUSTER))

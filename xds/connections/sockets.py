@@ -14,7 +14,7 @@ import struct
 from typing import Final
 from urllib.parse import unquote
 
-from xds.connections import Address, Socket
+from xds.connections.table import Address, Socket
 
 RESERVED: Final = 256
 """Descriptors for all that is no client's connection here: files, health, the pages, names to resolve."""

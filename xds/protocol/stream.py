@@ -11,13 +11,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from xds import renewal
-from xds.channel import TOLD_AT_ONCE, Channel
-from xds.names import joined, without
-from xds.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
-from xds.snapshot import Snapshot, version_of
-from xds.subscription import FULL_STATE, Subscription
-from xds.wire import DeltaRequest, Nonce, Request, Response
+from xds.protocol import renewal
+from xds.protocol.name_sets import joined, without
+from xds.protocol.resource import (
+    CLUSTER,
+    ENDPOINT,
+    LISTENER,
+    ROUTE,
+    SECRET,
+    Resource,
+    ResourceName,
+    TypeUrl,
+    Version,
+)
+from xds.protocol.snapshot import Snapshot, version_of
+from xds.protocol.subscription import FULL_STATE, Subscription
+from xds.protocol.type_state import TOLD_AT_ONCE, Channel
+from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
 
 _AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)

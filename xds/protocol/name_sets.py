@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from itertools import accumulate
 from typing import Final
 
-from xds.resource import ResourceName
+from xds.protocol.resource import ResourceName
 
 Names = frozenset[ResourceName]
 

@@ -8,10 +8,10 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.access import Ending
-from xds.budget import Bound, check
-from xds.call import Call, Result, Transport
-from xds.wire import WireError
+from xds.protocol.wire import WireError
+from xds.server.budget import Bound, check
+from xds.server.call import Call, Result, Transport
+from xds.server.hooks import Ending
 
 REQUEST_BYTES: Final = 64 * 1024
 """The longest request of these services: they ask in few words."""

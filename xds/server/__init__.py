@@ -1,0 +1,1 @@
+"""The gRPC edge: discovery over mTLS, and what clients may cost."""
