@@ -37,8 +37,8 @@ from controller.settings import Address, Settings
 from controller.wiring import Parts, join
 from mesh.names import TrustDomain
 from providers.directory.files import DirectoryError
-from sidecars.errors import DriverError
-from sidecars.events import CertificateRevoked
+from sidecars.contract.errors import DriverError
+from sidecars.contract.events import CertificateRevoked
 from sidecars.registry import DriverRegistry
 from xds.server.ads import ListenError
 

@@ -15,10 +15,10 @@ from controller.wiring import Parts
 from delivery.proxies.identity import MeshAuthenticator
 from mesh.config import MeshConfig
 from mesh.identity import ProxyName
-from sidecars.contexts import Clients, ControllerContext
-from sidecars.errors import CannotStartError
-from sidecars.health import HealthProbes
-from sidecars.lifetime import Lifetime
+from sidecars.contract.contexts import Clients, ControllerContext
+from sidecars.contract.errors import CannotStartError
+from sidecars.contract.health import HealthProbes
+from sidecars.contract.lifetime import Lifetime
 from sidecars.snapshots import OwnSnapshots
 from xds.server.limits import Limits
 

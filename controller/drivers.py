@@ -14,10 +14,10 @@ from mesh.config import SidecarSettings
 from mesh.identity import ProxyName
 from mesh.objects import Problem
 from sidecars import lint
-from sidecars.contexts import DebugAnswer
-from sidecars.driver import SidecarDriver
-from sidecars.errors import DriverError, UnknownDriverError
-from sidecars.reasons import Reason
+from sidecars.contract.contexts import DebugAnswer
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import DriverError, UnknownDriverError
+from sidecars.contract.reasons import Reason
 from sidecars.selection import select
 from xds.protocol.resource import Reference, Resource, TypeUrl
 from xds.server.status import StreamStatus
@@ -120,7 +120,7 @@ class MeshDrivers:
 
 
 class DriverPages:
-    """What drivers show of themselves on the debug server (sidecars.contexts.DebugHandlers)."""
+    """What drivers show of themselves on the debug server (sidecars.contract.contexts.DebugHandlers)."""
 
     def __init__(self) -> None:
         self._pages: dict[str, Page] = {}

@@ -8,7 +8,7 @@ from typing import Final
 import aiohttp
 import structlog
 
-from sidecars.health import HealthProbe, HealthProbes, ProbeScheme
+from sidecars.contract.health import HealthProbe, HealthProbes, ProbeScheme
 
 PROBE_SECONDS: Final = 30.0
 STARTUP_SECONDS: Final = 30.0
@@ -19,7 +19,7 @@ _log = structlog.get_logger("controller.probing")
 
 
 Own = Callable[[], AbstractContextManager[None]]
-"""Makes what surrounds a connection that is `counted` (sidecars.health.HealthProbe)."""
+"""Makes what surrounds a connection that is `counted` (sidecars.contract.health.HealthProbe)."""
 
 
 async def carry_out(probe: HealthProbe, host: str, own: Own = nullcontext) -> str:

@@ -32,7 +32,7 @@ from delivery.quarantine.quarantine import Withholding
 from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from sidecars.events import Broker
+from sidecars.contract.events import Broker
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import Reference
 

@@ -14,9 +14,9 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.workload import DRIVER_ANNOTATION
 from sidecars.codes import Code
-from sidecars.driver import Capability, SidecarDriver
-from sidecars.errors import DriverError, DuplicateDriverError, UnknownDriverError
-from sidecars.needs import Needed, needs
+from sidecars.contract.driver import Capability, SidecarDriver
+from sidecars.contract.errors import DriverError, DuplicateDriverError, UnknownDriverError
+from sidecars.requirements import Needed, needs
 from sidecars.selection import select
 
 _EVERYTHING: Final = frozenset(Capability)

@@ -7,12 +7,8 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, Self
 
-from sidecars.driver import SidecarDriver
-from sidecars.errors import (
-    DuplicateDriverError,
-    NoDriverError,
-    NotADriverError,
-)
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import DuplicateDriverError, NoDriverError, NotADriverError
 
 GROUP: Final = "meshwright.sidecars"
 """The entry-point group in which drivers are found."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.config import SidecarDriverSettings, SidecarSettings
-from sidecars.errors import DuplicateDriverError, UnknownDriverError
+from sidecars.contract.errors import DuplicateDriverError, UnknownDriverError
 
 DEFAULT_CLASS: Final = "envoy"
 CLASS_VARIABLE: Final = "MESHWRIGHT_SIDECAR_CLASS"

@@ -10,7 +10,7 @@ from mesh.objects import Origin, Problem, Severity
 from providers.directory.files import DirectoryError, list_directory, read_content
 from providers.manifests import Manifests
 from sidecars import lint
-from sidecars.errors import DriverError
+from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from specs.codes import Code
 

@@ -17,7 +17,7 @@ from cli.offline.mesh import read
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.objects import Severity
-from sidecars.errors import DriverError
+from sidecars.contract.errors import DriverError
 from sidecars.lint import Installed
 from sidecars.registry import DriverRegistry
 from specs.codes import Code as ReaderCode

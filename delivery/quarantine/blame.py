@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from delivery.quarantine.lessened import concerns, holds, units_of
 from delivery.quarantine.record import Suspect, Told
-from sidecars.reasons import Reason
+from sidecars.contract.reasons import Reason
 from xds.protocol.resource import Resource, Version
 from xds.protocol.snapshot import Snapshot
 

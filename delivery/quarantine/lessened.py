@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from catalog.policy.left_out import Unit, UnitId, unit_id
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from xds.protocol.resource import Reference, Resource
 from xds.protocol.snapshot import Snapshot
 

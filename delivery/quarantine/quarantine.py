@@ -19,7 +19,7 @@ from delivery.quarantine.record import Moment, Rejecting, Suspect, Told
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
 from mesh.objects import ObjectKey
-from sidecars.reasons import Reason
+from sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import SECRET, Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

@@ -11,7 +11,7 @@ from delivery.quarantine.backoff import pause
 from delivery.quarantine.fallback import Refusal
 from delivery.trials import Trials
 from mesh.objects import ObjectKey
-from sidecars.reasons import Reason
+from sidecars.contract.reasons import Reason
 from xds.cache import GroupKey
 from xds.protocol.resource import Reference, Resource, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from catalog.policy.left_out import Unit
 from delivery.trials import guilty
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from xds.protocol.resource import Reference, Resource
 
 

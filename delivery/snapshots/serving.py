@@ -19,7 +19,7 @@ from engine.derived import Pins, derived
 from engine.table import Table
 from mesh.config import SidecarSettings
 from mesh.identity import ProxyName, ServiceIdentity
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import ResourceName, TypeUrl
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from delivery.snapshots.serving import Need, Translate
-from sidecars.driver import Credentials, Piece, SidecarDriver
+from sidecars.contract.driver import Credentials, Piece, SidecarDriver
 from sidecars.selection import select
 
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})

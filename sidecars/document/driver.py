@@ -5,14 +5,14 @@ from typing import Final
 
 from catalog.policy.provenance import Certified
 from catalog.policy.proxy import ProxyPolicy
-from sidecars.contexts import ControllerContext
+from sidecars.contract.contexts import ControllerContext
+from sidecars.contract.driver import Capability, Credentials, Piece
+from sidecars.contract.health import HealthProbes
+from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.reasons import Reason
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document, document_of
-from sidecars.driver import Capability, Credentials, Piece
-from sidecars.health import HealthProbes
 from sidecars.injection import names, patching
 from sidecars.injection.sidecar import Sidecar, control_plane
-from sidecars.pod import InjectorContext, Pod
-from sidecars.reasons import Reason
 from xds.protocol.resource import Reference, Resource, TypeUrl
 
 PORT: Final = 15129

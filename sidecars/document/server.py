@@ -11,13 +11,13 @@ from typing import Final
 
 from aiohttp import web
 
-from sidecars.contexts import ControllerContext
+from sidecars.contract.contexts import ControllerContext
+from sidecars.contract.errors import CannotStartError
+from sidecars.contract.events import Event
+from sidecars.contract.health import HealthProbe, HealthProbes
 from sidecars.document.readers import Readers
 from sidecars.document.tls import server_context
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
-from sidecars.errors import CannotStartError
-from sidecars.events import Event
-from sidecars.health import HealthProbe, HealthProbes
 from xds.cache import NodeKey
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response

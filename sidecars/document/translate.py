@@ -15,7 +15,7 @@ from catalog.policy.proxy import (
 )
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
-from sidecars.driver import Credentials
+from sidecars.contract.driver import Credentials
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 
 _TYPES: Final = "type.meshwright.dev/meshwright.sidecars.document.v1."

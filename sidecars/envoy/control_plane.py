@@ -1,8 +1,8 @@
 """The Envoy driver's control plane: the ADS server, beside what else belongs to it."""
 
-from sidecars.contexts import ControllerContext
-from sidecars.events import Event
-from sidecars.health import HealthProbe, HealthProbes
+from sidecars.contract.contexts import ControllerContext
+from sidecars.contract.events import Event
+from sidecars.contract.health import HealthProbe, HealthProbes
 from xds.server.ads import AdsServer
 
 

@@ -4,17 +4,17 @@ from typing import Final
 
 from catalog.policy.provenance import Certified, Roots
 from catalog.policy.proxy import ProxyPolicy
-from sidecars.contexts import ControllerContext
-from sidecars.driver import Capability, Credentials, Piece
+from sidecars.contract.contexts import ControllerContext
+from sidecars.contract.driver import Capability, Credentials, Piece
+from sidecars.contract.health import HealthProbes
+from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.reasons import Reason
 from sidecars.envoy.empty import empty
 from sidecars.envoy.reasons import reason
 from sidecars.envoy.secrets import service_certificate, trust_root
 from sidecars.envoy.translate import pieces, resources
-from sidecars.health import HealthProbes
 from sidecars.injection import patching
 from sidecars.injection.sidecar import agent_sidecar
-from sidecars.pod import InjectorContext, Pod
-from sidecars.reasons import Reason
 from xds.protocol.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
 
 ADS_PORT: Final = 15128

@@ -7,7 +7,7 @@ taken for content. One that has no descriptor left says nothing: it dies.
 import re
 from typing import Final
 
-from sidecars.reasons import Reason
+from sidecars.contract.reasons import Reason
 
 _SOCKET: Final = re.compile(
     r"cannot bind '[^']*': |Setting socket options failed|cannot listen|socket\(2\) failed"

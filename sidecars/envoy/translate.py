@@ -21,7 +21,7 @@ from catalog.policy.provenance import (
 from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
 from mesh.service import EscapedSlashes
 from mesh.workload import Transparent
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from sidecars.envoy.judging import judged
 from xds.protocol.resource import TYPES, Resource

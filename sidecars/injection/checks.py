@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mesh.workload import Capture, Transparent
-from sidecars.errors import AlreadyPatchedError, CannotPatchError
+from sidecars.contract.errors import AlreadyPatchedError, CannotPatchError
+from sidecars.contract.pod import InjectorContext, Pod, PodOs
 from sidecars.injection import names
 from sidecars.injection.sidecar import Sidecar
 from sidecars.layout import (
@@ -16,7 +17,6 @@ from sidecars.layout import (
     TPROXY_PORT,
     ProbeKind,
 )
-from sidecars.pod import InjectorContext, Pod, PodOs
 
 _TAKEN_PORTS: Final = (ADMIN_PORT, OUTBOUND_PORT, INBOUND_PORT, STATUS_PORT)
 

@@ -19,9 +19,9 @@ from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName, is_dns_label
 from mesh.objects import NamespaceObject, Origin
 from mesh.workload import DRIVER_ANNOTATION, Transparent
-from sidecars.errors import CannotPatchError
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.pod import InjectorContext, KubernetesClient, Pod, PodOs, PullPolicy
 from sidecars.injection.probes import originals
-from sidecars.pod import InjectorContext, KubernetesClient, Pod, PodOs, PullPolicy
 from sidecars.selection import select
 from specs import annotations as our_own
 from specs.core.endpoints import SERVICE_ANNOTATION

@@ -7,10 +7,10 @@ from typing import Any
 from mesh.config import Exclusions
 from mesh.names import Port
 from mesh.workload import Capture, Transparent
-from sidecars.errors import CannotPatchError
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.pod import InjectorContext
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, STATUS_PORT
-from sidecars.pod import InjectorContext
 from specs.annotations import IPV6
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sidecars.errors import CannotPatchError
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.pod import InjectorContext, OriginalProbe, Pod, PodOs
 from sidecars.injection import names, probes
 from sidecars.injection.checks import all_containers, check
 from sidecars.injection.interception import init_container
 from sidecars.injection.sidecar import Sidecar, confined, container
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
-from sidecars.pod import InjectorContext, OriginalProbe, Pod, PodOs
 
 _READABLE: Final = 0o444
 """Only the sidecar has the volume; it runs as a user that is not the owner of its files."""

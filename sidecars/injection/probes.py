@@ -7,9 +7,9 @@ is not captured, and the agent asks the application over loopback.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sidecars.errors import CannotPatchError
+from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.pod import OriginalProbe, Pod
 from sidecars.layout import STATUS_PORT, ProbeKind, probe_path
-from sidecars.pod import OriginalProbe, Pod
 
 _CARRIED_OUT: Final = ("httpGet", "tcpSocket", "grpc")
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mesh.workload import Capture
+from sidecars.contract.pod import InjectorContext
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, READY_PATH, STATUS_PORT
-from sidecars.pod import InjectorContext
 
 _WITH_RAW_SOCKETS: Final = (
     "setpriv",

@@ -9,8 +9,8 @@ from mesh.config import MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.workload import Capture, Transparent
+from sidecars.contract.pod import InjectorContext, PodOs
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.pod import InjectorContext, PodOs
 from sidecars.selection import Selection
 from tests.e2e.agent.conftest import missing_for_namespaces
 

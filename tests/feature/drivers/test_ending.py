@@ -19,12 +19,12 @@ from controller.probing import carry_out
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
-from sidecars.contexts import Clients, ControllerContext, DebugAnswer
+from sidecars.contract.contexts import Clients, ControllerContext, DebugAnswer
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.events import Broker
+from sidecars.contract.health import HealthProbes
 from sidecars.document.driver import DocumentDriver
-from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.events import Broker
-from sidecars.health import HealthProbes
 from sidecars.snapshots import OwnSnapshots
 from xds.cache import NodeKey, SnapshotCache
 from xds.server.ads import TlsIdentity

@@ -18,13 +18,13 @@ from delivery.snapshots.serving import Need
 from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.identity import ProxyName
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import UnknownDriverError
+from sidecars.contract.health import HealthProbe, HealthProbes, ProbeScheme
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
-from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
-from sidecars.errors import UnknownDriverError
-from sidecars.health import HealthProbe, HealthProbes, ProbeScheme
 from tests.unit.sidecars.meshes import mesh_config, namespace, view, workload
 from xds.protocol.resource import ROUTE, ResourceName, TypeUrl
 

@@ -18,9 +18,9 @@ from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from engine.node import Derivation
 from mesh.names import IpAddress
+from sidecars.contract.driver import Piece
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
-from sidecars.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate

@@ -13,7 +13,7 @@ from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from mesh.policy import HTTPMatch
 from mesh.service import Protocol
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.translate import pieces
 from tests.unit.catalog import build

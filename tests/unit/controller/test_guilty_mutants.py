@@ -9,7 +9,7 @@ from catalog.policy.proxy import OnlyRules, ProxyPolicy
 from delivery.quarantine import fallback, lessened, record
 from delivery.trials import Trials
 from mesh.service import Protocol
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from tests.unit.controller.guilty import Picky, match, policy, port, rule
 from tests.unit.controller.test_guilty_units import _settled
 

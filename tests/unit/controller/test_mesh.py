@@ -22,7 +22,7 @@ from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory.source import DirectorySource
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version

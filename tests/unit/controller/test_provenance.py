@@ -15,7 +15,7 @@ from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import ObjectKey, Origin
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate

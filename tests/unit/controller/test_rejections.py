@@ -10,8 +10,8 @@ from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
+from sidecars.contract.reasons import Reason
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.reasons import Reason
 from tests.unit.catalog import build
 from tests.unit.controller.histories import certificate
 from xds.cache import NodeKey

@@ -9,7 +9,7 @@ from catalog.store.view import View
 from delivery.snapshots.consistency import InconsistentSnapshot, consistent
 from delivery.snapshots.published import Failure, Published
 from delivery.snapshots.serving import Need, Serving, Translate, group_name
-from sidecars.driver import Piece
+from sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
 

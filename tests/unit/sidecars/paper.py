@@ -1,11 +1,11 @@
 """A driver that does nothing, and keeps the contract."""
 
 from catalog.policy.proxy import ProxyPolicy
-from sidecars.contexts import ControllerContext
-from sidecars.driver import Capability, Credentials, Piece
-from sidecars.health import HealthProbe, HealthProbes
-from sidecars.pod import InjectorContext, Pod
-from sidecars.reasons import Reason
+from sidecars.contract.contexts import ControllerContext
+from sidecars.contract.driver import Capability, Credentials, Piece
+from sidecars.contract.health import HealthProbe, HealthProbes
+from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.reasons import Reason
 from xds.protocol.resource import Reference, Resource, TypeUrl
 
 

@@ -3,12 +3,12 @@
 import pytest
 
 from agent.status.probes import read_probes
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import CannotPatchError, DriverError
+from sidecars.contract.events import Broker, CertificateRevoked, Event
+from sidecars.contract.health import HealthProbe, ProbeScheme
 from sidecars.document.driver import DocumentDriver
-from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.errors import CannotPatchError, DriverError
-from sidecars.events import Broker, CertificateRevoked, Event
-from sidecars.health import HealthProbe, ProbeScheme
 from sidecars.layout import ProbeKind, probe_path
 from sidecars.snapshots import OwnSnapshots
 from xds.cache import GroupKey, NodeKey, SnapshotCache

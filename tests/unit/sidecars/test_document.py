@@ -17,12 +17,12 @@ from certs.issuer import Names, Usage
 from certs.pair import issue_pair
 from mesh.names import Namespace, TrustDomain
 from mesh.workload import WorkloadKey
+from sidecars.contract.driver import Credentials
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.readers import LINGER_SECONDS, Readers
 from sidecars.document.server import contents, version
 from sidecars.document.tls import server_context
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
-from sidecars.driver import Credentials
 from tests.unit.controller.histories import certificate
 from tests.unit.sidecars.meshes import POLICY, view, workload
 from xds.cache import NodeKey

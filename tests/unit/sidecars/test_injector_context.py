@@ -9,8 +9,9 @@ from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid
 from mesh.objects import NamespaceObject
 from mesh.workload import Capture, Transparent
+from sidecars.contract.errors import CannotPatchError, UnknownDriverError
+from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.errors import CannotPatchError, UnknownDriverError
 from sidecars.injection.context import (
     EXCLUDED_RANGES,
     INBOUND_PORTS,
@@ -21,7 +22,6 @@ from sidecars.injection.context import (
     injector_context,
 )
 from sidecars.layout import ProbeKind
-from sidecars.pod import InjectorContext, OriginalProbe, PodOs
 from sidecars.selection import Selection
 
 INJECTOR = Injector("mesh", Namespace("system"), {"envoy": 15128, "document": 15129}, trust_bundle=b"roots")

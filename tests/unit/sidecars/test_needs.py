@@ -12,11 +12,11 @@ from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 from mesh.workload import WorkloadKey
 from sidecars.codes import Code
+from sidecars.contract.driver import Capability
 from sidecars.document.driver import DocumentDriver
-from sidecars.driver import Capability
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.lint import Installed, problems
-from sidecars.needs import Needed, needs
+from sidecars.requirements import Needed, needs
 from tests.unit.sidecars.meshes import DRIVER, POLICY, mesh_config, namespace, view, workload
 
 STORE = ServiceKey(Namespace("shop"), ServiceName("store"))

@@ -21,14 +21,14 @@ from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port
 from mesh.workload import Capture, Transparent
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import AlreadyPatchedError, CannotPatchError
+from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs, PullPolicy
 from sidecars.document.driver import DocumentDriver
-from sidecars.driver import SidecarDriver
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.errors import AlreadyPatchedError, CannotPatchError
 from sidecars.injection import names, probes
 from sidecars.injection.patching import restored, secret
 from sidecars.layout import STATUS_PORT, ProbeKind
-from sidecars.pod import InjectorContext, OriginalProbe, PodOs, PullPolicy
 from sidecars.selection import Selection
 from tests.unit.controller.histories import EPOCH
 

@@ -5,9 +5,9 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from controller.drivers import MeshDrivers
-from sidecars.driver import SidecarDriver
+from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.errors import DuplicateDriverError, NoDriverError, NotADriverError, UnknownDriverError
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.errors import DuplicateDriverError, NoDriverError, NotADriverError, UnknownDriverError
 from sidecars.registry import GROUP, DriverRegistry
 from tests.unit.sidecars.paper import Paper
 

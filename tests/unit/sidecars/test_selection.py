@@ -3,7 +3,7 @@
 import pytest
 
 from mesh.config import SidecarDriverSettings, SidecarSettings
-from sidecars.errors import DuplicateDriverError, UnknownDriverError
+from sidecars.contract.errors import DuplicateDriverError, UnknownDriverError
 from sidecars.selection import Selection, select
 
 PORTS = {"envoy": 15128, "pipy": 6060}

@@ -17,10 +17,10 @@ from catalog.policy.provenance import Part, Whole
 from catalog.policy.proxy import Destination, ProxyPolicy
 from certs.material import ServiceCertificate
 from mesh.names import TrustDomain
-from sidecars.contexts import ControllerContext
-from sidecars.health import HealthProbes
-from sidecars.pod import InjectorContext, Pod
-from sidecars.reasons import Reason
+from sidecars.contract.contexts import ControllerContext
+from sidecars.contract.health import HealthProbes
+from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.reasons import Reason
 from xds.protocol.resource import Reference, Resource, TypeUrl
 
 

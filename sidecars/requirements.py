@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
-from sidecars.driver import Capability
+from sidecars.contract.driver import Capability
 
 
 @dataclass(frozen=True, slots=True, order=True)

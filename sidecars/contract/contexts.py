@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 from certs.material import ServiceCertificate
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
-from sidecars.events import Events
-from sidecars.lifetime import Lifetime
+from sidecars.contract.events import Events
+from sidecars.contract.lifetime import Lifetime
 from xds.cache import Snapshots
 from xds.server.hooks import Authenticator, Observer
 from xds.server.limits import Limits
