@@ -60,7 +60,7 @@ types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
-	MESHWRIGHT_VERIFY=1 $(BIN)/pytest -p tests.verifying tests/unit/controller tests/feature/serve --ignore tests/unit/controller/test_histories.py
+	MESHWRIGHT_VERIFY=1 $(BIN)/pytest -p tests.verifying tests/unit/controller tests/unit/delivery tests/feature/serve --ignore tests/unit/delivery/test_histories.py
 
 test: check verified envoy system ## what CI runs: everything but the long matrices and soaks
 	$(BIN)/pytest tests/golden tests/acceptance tests/differential tests/feature tests/conformance tests/soak tests/e2e

@@ -17,7 +17,7 @@ from providers.dns.records import Failed, Found, Question, RecordType
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
-from tests.unit.providers import watched
+from tests.unit.providers.directory import watched
 
 pytestmark = needs_dnsmasq
 HOUR = timedelta(hours=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.cli import osm_demo
-from tests.unit.cli.test_lint_osm import BESIDE, TO_COME, UNENFORCED
+from tests.unit.cli.commands.test_lint_osm import BESIDE, TO_COME, UNENFORCED
 
 COMMAND = (sys.executable, "-c", "from cli.main import main; main()")
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-BROKEN = "tests/unit/controller/test_mesh.py::test_a_server_can_verify_itself"
-NO_LOOP = "tests/unit/controller/test_debounce.py"
+BROKEN = "tests/unit/delivery/test_loop.py::test_a_server_can_verify_itself"
+NO_LOOP = "tests/unit/delivery/test_debounce.py"
 
 
 @pytest.mark.parametrize(

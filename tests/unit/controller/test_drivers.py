@@ -25,7 +25,7 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
-from tests.unit.sidecars.meshes import mesh_config, namespace, view, workload
+from tests.meshes.views import mesh_config, namespace, view, workload
 from xds.protocol.resource import ROUTE, ResourceName, TypeUrl
 
 BOTH: dict[str, SidecarDriver] = {"document": DocumentDriver(), "envoy": EnvoyDriver()}
@@ -128,7 +128,7 @@ def make_need() -> Callable[..., Need]:
     """Return a maker of needs of one workload."""
     from catalog.policy.whole import proxy_policy
     from catalog.relations.groups import group_of
-    from tests.unit.controller.histories import certificate
+    from tests.unit.delivery.histories import certificate
 
     of = view(workload("one"))
     policy = proxy_policy(of, group_of(of, next(iter(of.workloads.values()))))

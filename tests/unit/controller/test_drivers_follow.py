@@ -23,8 +23,8 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
-from tests.unit.controller.histories import Mesh, Replica, certificate, changed, random_mesh
-from tests.unit.sidecars.meshes import POLICY, mesh_config, namespace, view, workload
+from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
+from tests.unit.delivery.histories import Mesh, Replica, certificate, changed, random_mesh
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER
 

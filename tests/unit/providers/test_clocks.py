@@ -16,8 +16,8 @@ from providers.dns.records import Found, Question
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from providers.moments import Moment, monotonic
-from tests.unit.providers.manifest_texts import account
-from tests.unit.providers.watched import WatchedSource, running
+from tests.meshes.texts import account
+from tests.unit.providers.directory.watched import WatchedSource, running
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 SERVICE = Service(

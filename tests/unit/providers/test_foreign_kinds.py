@@ -5,7 +5,7 @@ import pytest
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from providers.manifests import Manifests
-from tests.unit.providers.manifest_texts import account
+from tests.meshes.texts import account
 
 OURS = (
     "apiVersion: specs.smi-spec.io/v1alpha4\nkind: TCPRoute\nmetadata: {name: db, namespace: shop}\n"

@@ -9,7 +9,7 @@ from mesh.objects import Origin, Sourced
 from providers.directory.file_form import Unreadable
 from providers.manifests import Manifests
 from specs.codes import Code
-from tests.unit.providers.manifest_texts import account, account_key, workload, workload_key
+from tests.meshes.texts import account, account_key, workload, workload_key
 
 TWO = account("a") + "---\n" + workload("w", "10.0.0.1")
 

@@ -7,7 +7,7 @@ from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice, Origin, Problem, Severity
 from providers.manifests import Manifests
 from providers.merge import Merged, merge
-from tests.unit.providers.manifest_texts import workload, workload_key
+from tests.meshes.texts import workload, workload_key
 
 INVENTORY = Manifests().apply("x.yaml", workload("w", "10.0.0.1")).inventory()
 (W,) = INVENTORY.workloads.values()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mesh.endpoints import Inventory
 from providers.manifests import Manifests
 from providers.merge import merge
-from tests.unit.providers.manifest_texts import account, workload
+from tests.meshes.texts import account, workload
 
 POD = """
 apiVersion: v1

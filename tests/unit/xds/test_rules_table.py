@@ -24,7 +24,7 @@ def existing() -> set[str]:
     return {
         node.name
         for folder in FOLDERS
-        for file in (REPOSITORY / "tests" / folder).glob("test_*.py")
+        for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     }

@@ -1,0 +1,184 @@
+"""Metrics are what Prometheus reads, and no label grows."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import Counter
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.parser import text_string_to_metric_families
+
+from admin.metrics.gauges import Gauges
+from admin.metrics.labels import short_type
+from admin.metrics.registry import Metrics
+from admin.metrics.streams import LATENCIES
+
+CLUSTER: Final = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+PAGE: Final = Path(__file__).parents[4] / "docs" / "metrics.md"
+
+
+def _samples(metrics: Metrics) -> dict[tuple[str, str], float]:
+    return {
+        (sample.name, ",".join(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(metrics.text().decode())
+        for sample in family.samples
+        if not sample.name.endswith(("_created", "_bucket", "_sum"))
+    }
+
+
+def test_counted_events_come_out_by_name_and_label() -> None:
+    """Every counter moves, under a name of ours."""
+    metrics = Metrics()
+    metrics.stream_opened("delta")
+    metrics.stream_refused("revoked")
+    metrics.exceeded("names")
+    metrics.handshake()
+    metrics.sent(CLUSTER, 3, 500)
+    metrics.acked("type.googleapis.com/envoy.config.listener.v3.Listener")
+    metrics.nacked("type.googleapis.com/envoy.config.route.v3.RouteConfiguration")
+    metrics.pushed(0.02)
+    metrics.acknowledged(0.03)
+    metrics.event("directory", "Service", 2)
+    metrics.event("directory", "Service")
+    metrics.wave(0.1, published=True)
+    metrics.wave_work(computed=5, reused=4, stopped=3, encoded=2, touched=7)
+    metrics.group_failed()
+    metrics.issued("proxy")
+    found = {name: value for name, value in _samples(metrics).items() if value}
+    assert found == {
+        ("meshwright_xds_streams_opened_total", "delta"): 1,
+        ("meshwright_xds_streams_refused_total", "revoked"): 1,
+        ("meshwright_xds_budget_exceeded_total", "names"): 1,
+        ("meshwright_xds_handshakes_total", ""): 1,
+        ("meshwright_xds_responses_total", "cluster"): 1,
+        ("meshwright_xds_resources_sent_total", "cluster"): 3,
+        ("meshwright_xds_sent_bytes_total", "cluster"): 500,
+        ("meshwright_xds_acks_total", "listener"): 1,
+        ("meshwright_xds_nacks_total", "route"): 1,
+        ("meshwright_event_to_send_seconds_count", ""): 1,
+        ("meshwright_event_to_ack_seconds_count", ""): 1,
+        ("meshwright_events_total", "Service,directory"): 3,
+        ("meshwright_waves_total", "published"): 1,
+        ("meshwright_values_total", "computed"): 5,
+        ("meshwright_values_total", "reused"): 4,
+        ("meshwright_values_total", "stopped"): 3,
+        ("meshwright_resources_encoded_total", ""): 2,
+        ("meshwright_proxies_touched_total", ""): 7,
+        ("meshwright_wave_seconds_count", ""): 1,
+        ("meshwright_group_failures_total", ""): 1,
+        ("meshwright_certificates_issued_total", "proxy"): 1,
+    }
+
+
+def test_a_label_value_that_is_gone_leaves() -> None:
+    """A source that was removed does not stay on the page with its last age."""
+    metrics = Metrics()
+    metrics.measured(
+        Gauges(
+            source_age={"directory": 1.0, "dns": 2.0},
+            source_objects={("dns", "good"): 4},
+            proxies={"connected": 3},
+        )
+    )
+    metrics.measured(Gauges(source_age={"directory": 4.0}))
+    found = {key: value for key, value in _samples(metrics).items() if key[1]}
+    assert found == {("meshwright_source_age_seconds", "directory"): 4.0}
+
+
+def test_the_longest_lateness_stays() -> None:
+    """A spike between two readings by Prometheus is not lost."""
+    metrics = Metrics()
+    for lateness in (0.25, 0.5, 0.125):
+        metrics.measured(Gauges(loop_lateness=lateness))
+    found = {name: value for (name, _), value in _samples(metrics).items() if "lateness" in name}
+    assert found == {
+        "meshwright_event_loop_lateness_seconds": 0.125,
+        "meshwright_event_loop_longest_lateness_seconds": 0.5,
+    }
+
+
+def test_the_histograms_tell_a_millisecond_from_half_a_minute() -> None:
+    """Their bounds span what a change may take."""
+    assert (LATENCIES[0], LATENCIES[-1]) == (0.001, 30.0)
+    assert list(LATENCIES) == sorted(set(LATENCIES))
+
+
+def test_the_page_lists_every_metric_and_no_other() -> None:
+    """docs/metrics.md: name, type, labels, as the registry has them."""
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| ([^|]*) \|", PAGE.read_text(), re.MULTILINE)
+    documented = {name: (kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
+    registered = {
+        each._name + ("_total" if each._type == "counter" else ""): (each._type, each._labelnames)
+        for each in Metrics().registry._collector_to_names
+        if isinstance(each, MetricWrapperBase)
+    }
+    assert registered == documented
+
+
+def _walked(metrics: Metrics, proxies: int) -> int:
+    """Move every metric as a mesh of so many proxies would; return how many series there are."""
+    for number in range(proxies):
+        metrics.stream_opened("delta")
+        metrics.stream_refused("revoked")
+        metrics.connection_ended("idle-too-long")
+        metrics.exceeded("names")
+        metrics.large(CLUSTER)
+        metrics.sent(CLUSTER, number, number)
+        metrics.acked(f"type.googleapis.com/thing.of.proxy.Number{number}")
+        metrics.nacked(f"type.googleapis.com/thing.of.proxy.Number{number}")
+        metrics.pushed(number)
+        metrics.acknowledged(number)
+        metrics.event("directory", "Workload")
+        metrics.wave(number, published=True)
+        metrics.wave_work(computed=number, reused=number, stopped=number, encoded=number, touched=number)
+        metrics.issued("proxy")
+    one = {"word": proxies}
+    metrics.measured(
+        Gauges(
+            streams=one,
+            proxies=one,
+            resources=one,
+            withheld=one,
+            problems=one,
+            source_age=one,
+            source_event_age=one,
+            source_failing={"word": True},
+            source_held=one,
+            source_objects={("word", "good"): proxies},
+        )
+    )
+    for collector in metrics.registry._collector_to_names:
+        assert any(family.samples for family in collector.collect()), collector
+    return sum(len(family.samples) for family in metrics.registry.collect())
+
+
+class _ByProxy(Metrics):
+    """What must not be: a label that is a proxy's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bad = Counter("bad", "By proxy.", ["proxy"], registry=self.registry)
+
+    def sent(self, type_url: str, resources: int, size: int) -> None:
+        """Count it by proxy."""
+        super().sent(type_url, resources, size)
+        self._bad.labels(f"proxy-{resources}").inc()
+
+
+def test_the_number_of_series_does_not_grow_with_proxies() -> None:
+    """Every collector is walked; one that has a label by proxy would be seen."""
+    assert _walked(Metrics(), 40) == _walked(Metrics(), 3)
+    assert _walked(_ByProxy(), 40) > _walked(_ByProxy(), 3)
+
+
+def test_the_types_are_a_closed_set() -> None:
+    """A client cannot make a label by asking for a type of its own."""
+    assert short_type("type.googleapis.com/evil.Thing") == "other"
+    assert short_type("type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment") == "endpoint"
+
+
+def test_two_servers_in_one_process_do_not_share_numbers() -> None:
+    """Each has a registry of its own."""
+    one, other = Metrics(), Metrics()
+    one.handshake()
+    assert _samples(other)[("meshwright_xds_handshakes_total", "")] == 0

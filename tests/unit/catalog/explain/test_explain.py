@@ -1,0 +1,388 @@
+"""An explanation says what the oracle decides; what it says is missing makes, added, a yes."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+import yaml
+
+from catalog.explain import Explanation, explain
+from catalog.explain.remedy import remedy
+from catalog.oracle.decide import (
+    Answer,
+    Place,
+    Request,
+    SplitVerdict,
+    TurnedDown,
+    Verdict,
+    arriving,
+    at_server,
+    backends,
+    decide,
+    places,
+    split_for,
+)
+from catalog.store.edits import Edits
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
+from mesh.config import MeshConfig
+from mesh.names import Port
+from mesh.objects import ObjectKey, Origin
+from mesh.policy import Rule, TrafficSplit
+from mesh.service import Protocol
+from mesh.workload import WorkloadPort
+from providers.manifests import Manifests
+from tests.differential.cases import Case, case
+from tests.differential.topology import Document, documents
+from tests.meshes.values import (
+    TCP,
+    explicit,
+    http,
+    identity,
+    match,
+    policy_key,
+    port,
+    route_group,
+    service,
+    service_key,
+    split,
+    target,
+    tcp,
+    tcp_route,
+    view,
+    workload,
+)
+
+
+def text(*manifests: Document) -> str:
+    """Return manifests as a file."""
+    return yaml.dump_all(manifests, Dumper=yaml.CSafeDumper)
+
+
+TOPOLOGY = Manifests().apply("a.yaml", text(*documents()))
+
+
+def read(*policy: Document) -> Manifests:
+    """Read a policy over the topology."""
+    return TOPOLOGY.apply("b.yaml", text(*policy))
+
+
+def seen(state: Manifests) -> View:
+    """Return the mesh that manifests describe."""
+    return View.build(state.objects(), state.inventory(), MeshSettings())
+
+
+def anybody(mesh: View, request: Request) -> bool:
+    """Say whether anybody at all stands behind what is called."""
+    return any(True for _ in behind(mesh, request))
+
+
+def behind(mesh: View, request: Request) -> Iterator[tuple[Place, bool]]:
+    """Yield who stands behind what is called."""
+    called = mesh.services[request.service].port(request.port)
+    assert called is not None
+    for key, each, weight in backends(mesh, request, called, split_for(mesh, request, called)):
+        if weight > 0:
+            yield from places(mesh, key, each)
+
+
+def passing(mesh: View, made: Case) -> Iterator[Request]:
+    """Yield the requests of a case that no sidecar turns down."""
+    for request in made.requests:
+        arrived = arriving(mesh, request)
+        if not isinstance(arrived, TurnedDown) and not any(
+            isinstance(at_server(mesh, arrived, place), TurnedDown) for place in behind(mesh, arrived)
+        ):
+            yield request
+
+
+def test_what_is_missing_makes_it_a_yes() -> None:
+    """For random policies and requests: the manifests are read without a word, and the answer is yes."""
+    mended = 0
+    for seed in range(30):
+        made = case(Random(seed), 8)  # noqa: S311 - test data
+        mesh = seen(read(*made.documents))
+        for request in passing(mesh, made):
+            missing = remedy(mesh, request)
+            answer = decide(mesh, request).answer
+            if not missing:
+                assert answer is Answer.ALLOWED or not anybody(mesh, request)
+                continue
+            assert answer is not Answer.ALLOWED
+            state = read(*made.documents, *missing)
+            assert [each for each in state.problems() if each.origin.document > len(made.documents)] == []
+            assert decide(seen(state), request).answer is Answer.ALLOWED, (seed, request)
+            mended += 1
+    assert mended > 75
+
+
+def admitting_some(mesh: View, dice: Random) -> View:
+    """Admit about half of the mesh's proxies, and no other."""
+    names = sorted(each.proxy_name for each in mesh.workloads.values() if each.proxy_name is not None)
+    mesh.apply(Edits(settings=MeshSettings(endpoint_admission=EndpointAdmission.READY)))
+    mesh.apply(Edits(admitted={each: each for each in names if dice.random() < 0.5}))
+    return mesh
+
+
+def test_what_is_missing_is_told_apart_from_what_is_to_be_waited_for() -> None:
+    """With some proxies admitted: policy, admission, both or none lacks; with both mended it is a yes."""
+    seen_kinds: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(16):
+        dice = Random(seed)  # noqa: S311 - test data
+        made = case(dice, 8)
+        mesh = admitting_some(seen(read(*made.documents)), dice)
+        ready = Edits(admitted=dict(mesh.admitted))
+        for request in passing(mesh, made):
+            found = explain(mesh, request)
+            if found.decision.allowed or not anybody(mesh, request):
+                assert (found.missing, found.besides) == ((), ())
+                continue
+            assert found.missing or found.besides
+            added = seen(read(*made.documents, *found.missing))
+            assert decide(added, request).allowed  # everybody is admitted there
+            added.apply(Edits(settings=mesh.settings))
+            added.apply(ready)
+            assert decide(added, request).allowed is not bool(found.besides)
+            policy_lacks = not decide(seen(read(*made.documents)), request).allowed
+            assert bool(found.missing) is policy_lacks, (seed, request)
+            seen_kinds[bool(found.missing), bool(found.besides)] += 1
+    assert min(seen_kinds[each] for each in ((True, True), (True, False), (False, True))) > 5
+
+
+MESH = (
+    service("shop", port(80, name="web"), port(3306, 3306, TCP, name="db")),
+    service("v2", port(80)),
+    workload("shop", "10.0.0.1"),
+    workload("v2", "10.0.0.2"),
+    workload("buyer", "10.0.0.8"),
+    route_group("books", match("books", "/books.*", "GET", headers=(("x-tag", "a"),))),
+    tcp_route("db", 3306),
+)
+
+
+def explained(*things: object, path: str = "/", number: int = 80, name: str = "shop") -> Explanation:
+    """Explain the buyer's GET."""
+    request = Request(identity("buyer"), service_key(name), Port(number), "GET", path)
+    return explain(view(*MESH, *things), request)
+
+
+def texts(found: Explanation) -> list[str]:
+    """Return the sentences, indented as they are shown."""
+    return ["  " * step.depth + step.text for step in found.steps]
+
+
+def test_a_refusal_step_by_step() -> None:
+    """Port, place, targets with what each says, matches with what each lacks, and the answer."""
+    lacks = "the path must be /books.* in full and header x-tag must be a"
+    found = explained(
+        target("a", "buyer", "shop", http("books")),
+        target("b", "thief", "shop", http("books")),
+        target("c", "buyer", "shop", tcp("db")),
+        path="/other",
+    )
+    assert texts(found) == [
+        "Service default/shop has port 80, which speaks http, by its appProtocol",
+        "Service default/shop is answered by ServiceAccount default/shop at port 8080",
+        "  TrafficTarget default/a admits other requests there",
+        "    HTTPRouteGroup default/books, match books: does not fit, for " + lacks,
+        "  TrafficTarget default/b names other sources than default/buyer: default/thief",
+        "  TrafficTarget default/c admits other ports than 8080",
+        "    TCPRoute default/db: 3306",
+        "refused: the server's sidecar answers 403",
+    ]
+    key = ObjectKey("TrafficTarget", found.request.service.namespace, "a")
+    assert found.steps[2].objects == ((key, Origin("test", 1, 8)),)
+
+
+def test_splits_and_shares_are_told() -> None:
+    """Which split decides, which does not count, who gets no share and why."""
+    found = explained(
+        split("s", "shop", ("shop", 3), ("v2", 1), ("gone", 1)),
+        split("t", "shop", ("v2", 1)),
+        target("t", "buyer", "shop", tcp("db")),
+        number=3306,
+    )
+    assert found.decision.answer is Answer.ALLOWED
+    assert texts(found)[1:] == [
+        "TrafficSplit default/s says who answers, for it is for all requests: shop 3, v2 1, gone 1",
+        "TrafficSplit default/t does not count: default/s goes before it, which comes first by name",
+        "Service default/v2 has no port 3306 and none named db; it gets no share",
+        "Service default/gone does not exist; it gets no share",
+        "Service default/shop (weight 3) is answered by ServiceAccount default/shop at port 3306",
+        "  TrafficTarget default/t admits it",
+        "    TCPRoute default/db: 3306",
+        "allowed",
+    ]
+    assert found.missing == ()
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        (
+            (http("gone"),),
+            ["HTTPRouteGroup default/gone does not exist or is refused; the rule admits nothing"],
+        ),
+        (
+            (http("books", "x", "y"),),
+            ["HTTPRouteGroup default/books has no match x, y; the rule admits nothing"],
+        ),
+        ((http("empty"),), ["HTTPRouteGroup default/empty has no matches; the rule admits nothing"]),
+        ((tcp("gone"),), ["TCPRoute default/gone does not exist or is refused; the rule admits nothing"]),
+    ],
+)
+def test_a_rule_that_leads_nowhere_is_named(rules: tuple[Rule, ...], said: list[str]) -> None:
+    """With what it lacks; a match that would fit is not said to fit where its rule admits nothing."""
+    found = explained(route_group("empty"), target("t", "buyer", "shop", *rules), path="/books")
+    assert texts(found)[2:-1] == [
+        "  TrafficTarget default/t has no rule that refers to anything",
+        *(f"    {each}" for each in said),
+    ]
+
+
+def test_a_rule_with_an_unknown_match_keeps_its_others() -> None:
+    """What is misspelt is said, and what is not counts."""
+    made = target("t", "buyer", "shop", http("other", "o", "gone"))
+    found = explained(route_group("other", match("o", "/books"), match("p")), made, path="/books")
+    assert found.decision.answer is Answer.ALLOWED
+    assert texts(found)[3:-1] == [
+        "    HTTPRouteGroup default/other has no match gone; the others that the rule names count",
+        "    HTTPRouteGroup default/other, match o: fits",
+    ]
+
+
+def test_a_target_for_another_port_or_place_says_which() -> None:
+    """The port of its destination (v1alpha2), and the namespace in which it would count."""
+    foreign = replace(target("f", "buyer", "shop", http("books")), key=policy_key("f", "bank"))
+    found = explained(target("t", "buyer", "shop", http("books"), only=9090), foreign)
+    assert texts(found)[2:4] == [
+        f"  TrafficTarget bank/f {Verdict.NOT_IN_FORCE.value}, and is not in force; it must stand in default",
+        "  TrafficTarget default/t is for port 9090 of its destination alone",
+    ]
+
+
+GOES_FIRST = "does not count: default/s goes before it, which"
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "said"),
+    [
+        (("all",), split("t", "shop", ("v2", 1)), f"{GOES_FIRST} is for these requests in particular"),
+        ((), split("t", "shop", ("v2", 1)), f"{GOES_FIRST} has a creation time"),
+        ((), split("t", "shop", ("v2", 1), created="2025"), f"{GOES_FIRST} is older"),
+        (
+            (),
+            split("t", "shop", ("v2", 1), created="2024"),
+            f"{GOES_FIRST} comes first by name",
+        ),
+        ((), split("t", "shop", ("v2", 0)), SplitVerdict.NO_WEIGHT.value),
+        ((), split("t", "shop", ("gone", 1)), SplitVerdict.NO_WEIGHT.value),
+        ((), split("t", "shop", ("v2", 2**32)), SplitVerdict.TOO_HEAVY.value),
+        ((), split("t", "shop", ("v2", 1), matches=("gone",)), SplitVerdict.UNKNOWN_GROUP.value),
+        ((), split("t", "shop", ("v2", 1), matches=("empty",)), SplitVerdict.UNKNOWN_GROUP.value),
+        ((), split("t", "shop", ("v2", 1), matches=("books",)), SplitVerdict.OTHER_REQUESTS.value),
+        (
+            (),
+            replace(split("t", "shop", ("v2", 1)), key=policy_key("t", "bank")),
+            SplitVerdict.FOREIGN_APEX.value,
+        ),
+    ],
+)
+def test_why_a_split_does_not_decide(first: tuple[str, ...], other: TrafficSplit, said: str) -> None:
+    """Out of force, for other requests, or outdone: and by what."""
+    groups = (route_group("all", match("all")), route_group("empty"))
+    decides = split("s", "shop", ("shop", 1), matches=first, created="2024")
+    found = explained(*groups, decides, other)
+    assert texts(found)[2] == f"TrafficSplit {other.key} {said}"
+
+
+def test_splits_for_requests_do_not_count_on_tcp() -> None:
+    """Nobody sees requests there."""
+    made = split("s", "shop", ("v2", 1), matches=("books",))
+    assert texts(explained(made, number=3306))[1] == f"TrafficSplit default/s {SplitVerdict.HTTP_ONLY.value}"
+
+
+def test_what_no_policy_mends() -> None:
+    """No such service, no such port, nobody behind it: said, and nothing to add."""
+    for made in (explained(name="gone"), explained(number=81), explained(service("empty"), name="empty")):
+        assert (made.missing, made.besides) == ((), ())
+        assert made.steps[-1].text.endswith("no policy that is added would make it a yes")
+
+
+def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
+    """A Service by a like name or in another namespace, a target port, an account by its workload's name."""
+    assert texts(explained(name="gone"))[0] == "there is no Service default/gone"
+    assert texts(explained(name="shopp"))[0] == "there is no Service default/shopp, but default/shop"
+    elsewhere = service("vault", namespace="bank")
+    assert texts(explained(elsewhere, name="vault"))[0] == "there is no Service default/vault, but bank/vault"
+    assert texts(explained(number=81))[0] == "Service default/shop has no port 81; it has 80, 3306"
+    assert texts(explained(number=8080))[0] == (
+        "Service default/shop has no port 8080; it has 80, 3306; 8080 is the target port of its port 80"
+    )
+    nobody, day = "no workload has the ServiceAccount default/", "; what follows holds for the day one has it"
+    more = (workload("pod-1", "10.0.0.20", account="clerk"), workload("a", "10.0.0.21", namespace="bank"))
+    for name, hint in (
+        ("pod-1", ": the workload default/pod-1 has default/clerk"),
+        ("a", ", but bank/a"),
+        ("buyers", ", but default/buyer"),
+        ("zzz", ""),
+    ):
+        asked = Request(identity(name), service_key("shop"), Port(80))
+        assert texts(explain(view(*MESH, *more), asked))[1] == nobody + name + hint + day
+
+
+@pytest.mark.parametrize(
+    ("source", "declared", "said"),
+    [
+        ("appProtocol", None, "http, by its appProtocol"),
+        ("name", None, "http, by its name"),
+        ("port", None, "http, by its number"),
+        ("default", None, "http, by default, for nothing says it (set appProtocol)"),
+        ("default", TCP, "tcp, as its workloads declare"),
+    ],
+)
+def test_what_a_port_speaks_and_by_what(source: str, declared: Protocol | None, said: str) -> None:
+    """In the order in which it is decided."""
+    ports = (WorkloadPort(Port(8080), "", declared),)
+    made = explained(
+        service("web", port(80, source=source)), workload("web", "10.0.0.20", *ports), name="web"
+    )
+    assert texts(made)[0] == f"Service default/web has port 80, which speaks {said}"
+
+
+def test_a_port_in_dispute_is_told_of() -> None:
+    """Another Service says of the same port that it is TCP, and comes first: the sidecar has that."""
+    other = service("admin", port(81, protocol=TCP), app="shop")
+    said = "Workload default/shop takes its port 8080 for tcp, so that calls as http fail (MW2023)"
+    assert said in texts(explained(other))
+    assert said not in texts(explained(other, name="v2"))
+
+
+def test_an_explicit_client_without_the_upstream_is_told_of() -> None:
+    """Policy allows the call, and its sidecar offers the service nowhere."""
+    open_up = (route_group("all", match("all")), target("t", "agent", "shop", http("all")))
+    asked = Request(identity("agent"), service_key("shop"), Port(80))
+    for upstreams, said in (((("v2", 80, "127.0.0.1", 1),), True), ((("shop", 80, "127.0.0.1", 1),), False)):
+        client = workload("agent", "10.0.0.9", interception=explicit(None, *upstreams))
+        steps = texts(explain(view(*MESH, *open_up, client), asked))
+        text = "Workload default/agent has no upstream for default/shop:80: its sidecar offers it nowhere"
+        assert (text in steps) is said
+        assert steps[-1] == "allowed"
+
+
+def test_permissive_mode_is_told() -> None:
+    """With the MeshConfig that says it."""
+    found = explained(MeshConfig(permissive=True))
+    assert found.steps[1].text.startswith("the mesh is permissive")
+    assert [str(key) for key, _ in found.steps[1].objects] == ["MeshConfig osm-system/osm-mesh-config"]
+
+
+def test_the_remedy_is_narrow_and_keeps_names_apart() -> None:
+    """One path, one method, nothing taken for an expression, and a name that nobody has."""
+    taken = target("buyer-to-shop", "thief", "shop", tcp("db"))
+    request = Request(identity("buyer"), service_key("shop"), Port(80), "PURGE", "/a.b?c=d")
+    group, made = remedy(view(*MESH, taken), request)
+    assert group["spec"] == {"matches": [{"name": "this", "pathRegex": r"/a\.b", "methods": ["*"]}]}
+    assert made["metadata"] == {"name": "buyer-to-shop-2", "namespace": "default"}

@@ -1,0 +1,241 @@
+"""What is said of objects that do not fit together: every code, with the object and the place."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from catalog.lint.codes import Code
+from catalog.lint.problems import problems
+from catalog.store.view import MeshSettings, View
+from mesh.config import MeshConfig
+from mesh.endpoints import Inventory
+from mesh.names import Namespace, Port, ProxyUuid
+from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.policy import TrafficSplit, TrafficTarget
+from mesh.workload import WorkloadPort
+from tests.meshes.values import (
+    TCP,
+    explicit,
+    http,
+    identity,
+    match,
+    policy_key,
+    port,
+    route_group,
+    service,
+    service_key,
+    split,
+    target,
+    tcp,
+    view,
+    workload,
+)
+
+SHOP = (service("shop"), workload("shop", "10.0.0.1"), route_group("all", match("all", ".*")))
+FOREIGN = TrafficTarget(policy_key("t"), identity("shop", "bank"), (identity("buyer"),), (http("all"),))
+NO_SOURCES = TrafficTarget(policy_key("t"), identity("shop"), (), (http("all"),))
+FOREIGN_APEX = TrafficSplit(
+    policy_key("s"), service_key("shop", "bank"), split("x", "shop", ("shop", 1)).backends
+)
+TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uuid"))
+
+
+@pytest.mark.parametrize(
+    ("code", "things", "kind", "name", "field", "value"),
+    [
+        (
+            Code.UNKNOWN_ROUTE,
+            [target("t", "buyer", "shop", http("all"), tcp("x"))],
+            "TrafficTarget",
+            "t",
+            "spec.rules[1].name",
+            "x",
+        ),
+        (
+            Code.UNKNOWN_MATCH,
+            [target("t", "buyer", "shop", http("all"), http("all", "all", "x"))],
+            "TrafficTarget",
+            "t",
+            "spec.rules[1].matches",
+            "x",
+        ),
+        (Code.NO_RULES, [target("t", "buyer", "shop")], "TrafficTarget", "t", "spec.rules", ""),
+        (Code.ALL_REFUSED, [target("t", "buyer", "shop", tcp("x"))], "TrafficTarget", "t", "spec.rules", ""),
+        (Code.FOREIGN_DESTINATION, [FOREIGN], "TrafficTarget", "t", "spec.destination.namespace", "bank"),
+        (Code.NO_SOURCES, [NO_SOURCES], "TrafficTarget", "t", "spec.sources", ""),
+        (Code.UNKNOWN_APEX, [split("s", "x", ("shop", 1))], "TrafficSplit", "s", "spec.service", "default/x"),
+        (Code.UNKNOWN_APEX, [FOREIGN_APEX], "TrafficSplit", "s", "spec.service", "bank/shop"),
+        (
+            Code.UNKNOWN_BACKEND,
+            [split("s", "shop", ("shop", 1), ("x", 1))],
+            "TrafficSplit",
+            "s",
+            "spec.backends[1].service",
+            "x",
+        ),
+        (Code.ZERO_WEIGHTS, [split("s", "shop", ("shop", 0))], "TrafficSplit", "s", "spec.backends", ""),
+        (
+            Code.EXCESSIVE_WEIGHTS,
+            [split("s", "shop", ("shop", 2**32))],
+            "TrafficSplit",
+            "s",
+            "spec.backends",
+            str(2**32),
+        ),
+        (
+            Code.UNKNOWN_SPLIT_MATCH,
+            [split("s", "shop", ("shop", 1), matches=("all", "x"))],
+            "TrafficSplit",
+            "s",
+            "spec.matches",
+            "x",
+        ),
+        (
+            Code.OVERRULED_SPLIT,
+            [split("s", "shop", ("shop", 1)), split("a", "shop", ("shop", 1))],
+            "TrafficSplit",
+            "s",
+            "spec.service",
+            "default/shop",
+        ),
+        (
+            Code.BACKEND_PORT,
+            [
+                service("other", port(81)),
+                workload("other", "10.0.0.3"),
+                split("s", "shop", ("shop", 1), ("other", 1)),
+            ],
+            "TrafficSplit",
+            "s",
+            "spec.backends",
+            "default/other",
+        ),
+        (Code.NO_ENDPOINTS, [service("empty")], "Service", "empty", "spec.selector", "app=empty"),
+        (
+            Code.OUTSIDE_MESH,
+            [workload("bare", "10.0.0.9", app="shop", sidecar=False)],
+            "Service",
+            "shop",
+            "endpoints",
+            "10.0.0.9:8080",
+        ),
+        (
+            Code.SHARED_ADDRESS,
+            [service("a", app="shop", address="10.96.0.1"), service("b", app="shop", address="10.96.0.1")],
+            "Service",
+            "b",
+            "spec.clusterIP",
+            "10.96.0.1:80",
+        ),
+        (
+            Code.PROTOCOLS_DIFFER,
+            [service("raw", port(80, 8080, TCP), app="shop")],
+            "Workload",
+            "shop",
+            "spec.ports",
+            "http by default/shop, tcp by default/raw",
+        ),
+        (
+            Code.UNKNOWN_PRIMARY,
+            [workload("w", "10.0.0.5", WorkloadPort(Port(1)))],
+            "Workload",
+            "w",
+            "spec.service",
+            "w",
+        ),
+        (Code.UUID_TWICE, [TWIN], "Workload", "twin", "spec.uuid", "shop-uuid"),
+        (
+            Code.LISTENER_CONFLICT,
+            [
+                workload(
+                    "w",
+                    "127.0.0.2",
+                    interception=explicit(None, ("shop", 80, "127.0.0.3", 1), ("shop", 80, "127.0.0.3", 1)),
+                )
+            ],
+            "Workload",
+            "w",
+            "spec.upstreams",
+            "outbound 127.0.0.3:1 of workload default/w",
+        ),
+        (
+            Code.UNKNOWN_UPSTREAM,
+            [workload("w", "127.0.0.2", interception=explicit(None, ("shop", 81, "127.0.0.3", 1)))],
+            "Workload",
+            "w",
+            "spec.upstreams",
+            "default/shop:81",
+        ),
+    ],
+)
+def test_each_code(
+    code: Code, things: Sequence[object], kind: str, name: str, field: str, value: str
+) -> None:
+    """The problem is said once of the object concerned, at its origin, with field and value."""
+    mesh = view(*SHOP, *things)
+    found = [each for each in problems(mesh) if each.code == code]
+    key = ObjectKey(kind, Namespace("default"), name)
+    assert [(each.key, each.field, each.value) for each in found] == [(key, field, value)]
+    assert found[0].origin == mesh.sourced[key].origin
+    assert found[0].expected
+
+
+def test_a_healthy_mesh_has_no_problems() -> None:
+    """Services with endpoints and a target with rules leave nothing to say, nor does a pure client."""
+    buyer = workload("buyer", "10.0.0.2", interception=explicit(None, ("shop", 80, "127.0.0.1", 8001)))
+    assert problems(view(*SHOP, buyer, target("t", "buyer", "shop", http("all")))) == ()
+
+
+def test_the_apex_of_a_split_needs_no_endpoints() -> None:
+    """An apex without anyone behind it is no problem: its backends answer."""
+    assert problems(view(*SHOP, service("root", app="nobody"), split("s", "root", ("shop", 1)))) == ()
+
+
+@pytest.mark.parametrize(
+    ("matches", "value", "expected", "refused"),
+    [
+        (("all", "al"), "al", " (did you mean all?); the other matches of this rule are in force", False),
+        (("all", "zzz"), "zzz", "; the other matches of this rule are in force", False),
+        (("al", "zzz"), "al, zzz", " (did you mean all?); this rule admits nothing", True),
+    ],
+)
+def test_a_misspelt_match_is_named_and_the_others_kept(
+    matches: tuple[str, ...], value: str, expected: str, refused: bool
+) -> None:
+    """An error says which name is not there, what is, and what becomes of the rule."""
+    found = problems(
+        view(*SHOP, workload("buyer", "10.0.0.8"), target("t", "buyer", "shop", http("all", *matches)))
+    )
+    codes = [Code.UNKNOWN_MATCH, Code.ALL_REFUSED] if refused else [Code.UNKNOWN_MATCH]
+    assert [each.code for each in found] == codes
+    assert (found[0].severity, found[0].value) == (Severity.ERROR, value)
+    assert found[0].expected == f"HTTPRouteGroup default/all has all{expected}"
+
+
+def test_one_of_several_configs_counts() -> None:
+    """`osm-mesh-config` counts, whatever else there is, and the others are told so."""
+    keys = [ObjectKey("MeshConfig", Namespace("a"), name) for name in ("aaa", "osm-mesh-config")]
+    objects = {
+        key: Sourced(key, MeshConfig(permissive=key.name == "aaa"), Origin("test", 1, line))
+        for line, key in enumerate(keys, 1)
+    }
+    mesh = View.build(objects, Inventory(), MeshSettings())
+    assert not mesh.config.permissive
+    assert problems(mesh) == (
+        Problem(
+            "MW2040",
+            Severity.WARNING,
+            Origin("test", 1, 1),
+            keys[0],
+            "metadata.name",
+            "aaa",
+            "MeshConfig a/osm-mesh-config counts and this one does not; keep one of them",
+        ),
+    )
+
+
+def test_codes_are_unlike_and_explained() -> None:
+    """Every code has a meaning of its own in one line."""
+    assert len({code.value for code in Code}) == len({code.doc for code in Code}) == len(Code)
+    assert all(code.value.startswith("MW20") and code.doc.endswith(".") for code in Code)

@@ -1,0 +1,151 @@
+"""Pods to come: they are no endpoints and no identities of the mesh, and policy for them is no fault."""
+
+import pytest
+
+from catalog.lint.problems import Problems, problems
+from catalog.policy.access import may_call
+from catalog.relations.endpoints import endpoints
+from catalog.store.edits import Known
+from catalog.store.view import View
+from mesh.endpoints import Inventory
+from mesh.names import Port
+from mesh.objects import ObjectKey, Origin, Sourced
+from mesh.policy import TrafficTarget
+from mesh.service import Protocol
+from mesh.workload import WorkloadPort
+from tests.meshes.values import (
+    deployment,
+    http,
+    identity,
+    inventory,
+    match,
+    object_key,
+    policy_key,
+    port,
+    route_group,
+    service,
+    service_key,
+    split,
+    target,
+    tcp,
+    tcp_route,
+    view,
+    workload,
+)
+
+WEB = WorkloadPort(Port(8080), "web")
+MESH = (
+    service("shop", port(80, "web")),
+    deployment("shop", WEB),
+    deployment("buyer"),
+    route_group("books", match("books", "/books")),
+    target("t", "buyer", "shop", http("books")),
+)
+TO_COME = ("info", "MW2025", "Service default/shop", "app=shop")
+
+
+def _said(found: View) -> list[tuple[str, str, str, str]]:
+    return [(each.severity.value, each.code, str(each.key), each.value) for each in problems(found)]
+
+
+def test_nothing_is_called_at_pods_to_come() -> None:
+    """No endpoint, no workload, no identity, no caller: only what is said of them."""
+    found = view(*MESH)
+    shop = found.services[service_key("shop")]
+    assert endpoints(found, shop.key, shop.ports[0]) == ()
+    assert (dict(found.workloads), dict(found.backing), dict(found.by_identity)) == ({}, {}, {})
+    assert not may_call(found, identity("thief"), identity("shop"), Port(8080), Protocol.HTTP)
+    assert _said(found) == [TO_COME]
+
+
+def _named(name: str, *sources: str) -> TrafficTarget:
+    return TrafficTarget(
+        policy_key(name), identity("shop"), tuple(identity(each) for each in sources), (http("books"),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("things", "expected"),
+    [
+        ((_named("u", "other"),), [("warning", "MW2008", "TrafficTarget default/u", "default/other")]),
+        (
+            (deployment("clerk"), deployment("porter"), _named("u", "buyer", "clerk", "porter")),
+            [
+                ("warning", "MW2054", "TrafficTarget default/u", "3"),
+                ("warning", "MW2056", "TrafficTarget default/t", "default/buyer"),
+            ],
+        ),
+        (
+            (tcp_route("db", 5432), target("u", "buyer", "shop", tcp("db"))),
+            [("warning", "MW2055", "TrafficTarget default/u", "")],
+        ),
+        (
+            (deployment("v2", WEB), service("v2"), split("s", "shop", ("shop", 1), ("v2", 1))),
+            [("warning", "MW2017", "TrafficSplit default/s", "default/v2")],
+        ),
+        (
+            (service("admin", port(80, "admin"), app="shop"),),
+            [("warning", "MW2020", "Service default/admin", "admin")],
+        ),
+        (
+            (service("none", app="sop"),),
+            [("warning", "MW2020", "Service default/none", "app=sop")],
+        ),
+    ],
+)
+def test_faults_are_found_before_anything_runs(
+    things: tuple[object, ...], expected: list[tuple[str, str, str, str]]
+) -> None:
+    """As they would be if the pods were there."""
+    found = _said(view(*MESH, *things))
+    assert sorted(each for each in found if each[0] != "info") == expected
+
+
+def test_an_account_that_is_meant_is_named() -> None:
+    """A target for the name of a Deployment whose ServiceAccount is called otherwise says that one's."""
+    found = view(service("shop"), deployment("shop", WEB, account="keeper"), deployment("buyer"), *MESH[3:])
+    (problem,) = (each for each in problems(found) if each.code == "MW2007")
+    assert problem.expected.endswith("(Deployment default/shop has the ServiceAccount default/keeper)")
+
+
+def test_what_is_said_follows_the_pods() -> None:
+    """With a workload the word goes, with the Deployment alone it is back, without both it is a warning."""
+    found = view(*MESH)
+    kept = Problems(found)
+    pod = workload("shop", "10.0.0.1", WEB)
+
+    def said(*things: object) -> list[tuple[str, str]]:
+        objects = {object_key(each): _sourced(each) for each in things}
+        found.apply(found.edits_to(Known.of(objects, inventory(things))))
+        for _ in kept.steps():
+            pass
+        assert kept.said() == problems(View.build(objects, inventory(things), found.settings))
+        return [(each.code, str(each.key)) for each in kept.said()]
+
+    assert said(*MESH) == [("MW2025", "Service default/shop")]
+    assert said(*MESH, pod) == []
+    assert said(*MESH) == [("MW2025", "Service default/shop")]
+    assert said(MESH[0], *MESH[2:]) == [
+        ("MW2007", "TrafficTarget default/t"),
+        ("MW2020", "Service default/shop"),
+    ]
+    assert said(MESH[0], MESH[1], *MESH[3:]) == [
+        ("MW2008", "TrafficTarget default/t"),
+        ("MW2025", "Service default/shop"),
+    ]
+
+
+def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
+    """Under its one key the template becomes a workload, and neither is left of the other."""
+    key = ObjectKey("Pod", identity("shop").namespace, "shop")
+    template, pod = deployment("shop", WEB), workload("shop", "10.0.0.1", WEB)
+    found = view()
+    for value, templates in ((template, 1), (pod, 0), (template, 1)):
+        running = Inventory.of([value] if value is pod else [])
+        objects = {key: Sourced(key, value, Origin("test"))}
+        found.apply(found.edits_to(Known.of(objects, running)))
+        assert (len(found.templates), len(found.workloads)) == (templates, 1 - templates)
+
+
+def _sourced(thing: object) -> Sourced:
+    return next(iter(view(thing).sourced.values()))

@@ -1,0 +1,139 @@
+"""The random policies ask what they are there to ask: whatever may decide a request does, often enough."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from catalog.oracle.decide import (
+    Answer,
+    Request,
+    Verdict,
+    accepts_everyone,
+    backends,
+    decide,
+    places,
+    split_for,
+    verdicts,
+)
+from catalog.store.view import MeshSettings, View
+from providers.manifests import Manifests
+from tests.differential.cases import case
+from tests.differential.comparing import FLOORS, Counts
+from tests.differential.topology import TCP
+from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
+
+POLICIES = 80
+LEAST = {
+    "several targets admit it": 60,
+    "one target admits what another of the same client does not": 60,
+    "the method decides": 15,
+    "the path decides": 50,
+    "a header decides": 8,
+    "a repeated header decides": 3,
+    "an account with a metacharacter is nobody else": 3,
+    "a match with a metacharacter in its name is named": 100,
+    "a split for some requests decides": 10,
+    "a split for all requests decides": 20,
+    "a split decides on TCP": 3,
+    "TCP is allowed": 10,
+    "TCP is denied": 10,
+    "the mesh is permissive": 20,
+    "only the namespace is permissive": 20,
+    "a caller of another namespace is allowed": 50,
+    "a caller of another namespace is denied": 50,
+}
+
+
+def seen(manifests: Manifests) -> View:
+    """Return the mesh that manifests describe."""
+    return View.build(manifests.objects(), manifests.inventory(), MeshSettings())
+
+
+def differs(mesh: View, request: Request, other: Request) -> bool:
+    """Say whether another request is answered otherwise."""
+    return decide(mesh, request).answer is not decide(mesh, other).answer
+
+
+def by_http(mesh: View, request: Request) -> Iterator[str]:
+    """Yield what decides an HTTP request, found by asking without it."""
+    if differs(mesh, request, replace(request, method="POST" if request.method == "GET" else "GET")):
+        yield "the method decides"
+    if differs(mesh, request, replace(request, path="/elsewhere")):
+        yield "the path decides"
+    names = Counter(name.lower() for name, _ in request.headers)
+    for index, (name, _) in enumerate(request.headers):
+        fewer = replace(request, headers=request.headers[:index] + request.headers[index + 1 :])
+        if name != "Host" and differs(mesh, request, fewer):
+            repeated = names[name.lower()] > 1
+            yield "a repeated header decides" if repeated else "a header decides"
+
+
+def by_targets(mesh: View, request: Request) -> Iterator[str]:
+    """Yield how targets, splits and openness have to do with a request."""
+    service, answer = mesh.services[request.service], decide(mesh, request).answer
+    port = service.port(request.port)
+    assert port is not None
+    split = split_for(mesh, request, port)
+    for key, number, _ in backends(mesh, request, port, split):
+        for place in places(mesh, key, number):
+            found = [verdict for _, verdict in verdicts(mesh, request, place)]
+            if found.count(Verdict.ADMITS) > 1:
+                yield "several targets admit it"
+            if Verdict.ADMITS in found and Verdict.OTHER_REQUESTS in found:
+                yield "one target admits what another of the same client does not"
+    if split is not None:
+        yield f"a split for {'some' if split.matches else 'all'} requests decides"
+        if request.port == TCP:
+            yield "a split decides on TCP"
+    if accepts_everyone(mesh, request.service.namespace):
+        yield "the mesh is permissive" if mesh.config.permissive else "only the namespace is permissive"
+    said = "allowed" if answer is Answer.ALLOWED else "denied"
+    if request.port == TCP:
+        yield f"TCP is {said}"
+    if request.client is not None and request.client.namespace != request.service.namespace:
+        yield f"a caller of another namespace is {said}"
+
+
+@pytest.fixture(scope="module")
+def found() -> Counter[str]:
+    """What decides the requests of some policies, counted."""
+    counted: Counter[str] = Counter()
+    for number in range(POLICIES):
+        made = case(Random(f"1/{number}"), 12)  # noqa: S311 - test data
+        policy = text(*made.documents)
+        mesh = seen(TOPOLOGY.apply("b.yaml", policy))
+        confused = seen(TOPOLOGY.apply("b.yaml", policy.replace("al.ce", "alice")))
+        for request in made.requests:
+            if request.port != TCP:
+                counted.update(by_http(mesh, request))
+            counted.update(by_targets(mesh, request))
+            if decide(mesh, request).answer is not decide(confused, request).answer:
+                counted["an account with a metacharacter is nobody else"] += 1
+        named = [
+            name for each in mesh.targets_by_key.values() for rule in each.rules for name in rule.matches
+        ]
+        odd = sum(not name.isalpha() for name in named)
+        counted["a match with a metacharacter in its name is named"] += odd
+    return counted
+
+
+@pytest.mark.parametrize("what", LEAST)
+def test_it_decides_often_enough(found: Counter[str], what: str) -> None:
+    """Else the comparison with real Envoys would say nothing of it."""
+    assert found[what] >= LEAST[what], found
+
+
+def test_shares_are_far_from_too_small() -> None:
+    """Allowed, denied, and decided by several objects, with some room above what is demanded (0.15)."""
+    counts = Counts()
+    for number in range(POLICIES):
+        made = case(Random(f"2/{number}"), 12)  # noqa: S311 - test data
+        mesh = seen(TOPOLOGY.apply("b.yaml", text(*made.documents)))
+        for asked in made.requests:
+            counts.count(mesh, asked, decide(mesh, asked))
+        counts.count_policy(made)
+    short = {name: share for name, share in counts.shares.items() if share < 1.2 * FLOORS[name]}
+    assert short == {}, counts.shares

@@ -1,0 +1,218 @@
+"""Who may call what: the table of rules and protocols, and the oracle beside it."""
+
+import itertools
+import re
+
+import pytest
+
+from catalog.oracle.decide import Answer, Request, Share, decide, fits
+from catalog.policy.access import Admission, Everything, Matching, Nothing, admission
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
+from mesh.config import MeshConfig
+from mesh.names import Namespace, Port
+from mesh.policy import HTTPMatch, TrafficTarget
+from tests.meshes.values import (
+    HTTP,
+    TCP,
+    http,
+    identity,
+    match,
+    port,
+    route_group,
+    service,
+    service_key,
+    split,
+    target,
+    tcp,
+    tcp_route,
+    view,
+    workload,
+)
+
+BOOKS, READ = match("books", "/books.*"), match("read", ".*", "GET")
+ROUTES = (route_group("routes", BOOKS, READ), tcp_route("any"), tcp_route("web", 8080), tcp_route("db", 3306))
+
+
+@pytest.mark.parametrize(
+    ("rules", "on_http", "on_tcp"),
+    [
+        ((), Nothing(), Nothing()),
+        ((http("routes"),), Matching((BOOKS, READ)), Nothing()),
+        ((http("routes", "read"),), Matching((READ,)), Nothing()),
+        ((http("routes", "read"), http("routes", "books")), Matching((READ, BOOKS)), Nothing()),
+        ((tcp("any"),), Everything(), Everything()),
+        ((tcp("web"),), Everything(), Nothing()),
+        ((tcp("db"),), Nothing(), Everything()),
+        ((tcp("db"), tcp("web")), Everything(), Everything()),
+        ((http("routes", "read"), tcp("any")), Matching((READ,)), Everything()),
+        ((http("routes", "read"), tcp("web")), Matching((READ,)), Nothing()),
+        ((http("routes", "read"), tcp("db")), Nothing(), Everything()),
+        # What is unknown never opens a door that its kind would have kept shut.
+        ((http("missing"),), Nothing(), Nothing()),
+        ((http("routes", "missing"),), Nothing(), Nothing()),
+        ((http("routes", "missing"), tcp("any")), Nothing(), Everything()),
+        # Of the matches that a rule names, those count that are there.
+        ((http("routes", "read", "missing"),), Matching((READ,)), Nothing()),
+        ((http("routes", "read", "missing"), tcp("db")), Nothing(), Everything()),
+        ((http("missing"), tcp("any")), Nothing(), Everything()),
+        ((http("routes", "read"), tcp("missing")), Nothing(), Nothing()),
+        ((http("missing"), http("routes", "read")), Matching((READ,)), Nothing()),
+    ],
+)
+def test_the_table(rules: tuple[object, ...], on_http: Admission, on_tcp: Admission) -> None:
+    """Each combination of rules admits on HTTP port 8080 and TCP port 3306 what the table says."""
+    wanted = target("t", "buyer", "shop", *rules)  # type: ignore[arg-type]  # parametrize loses the types
+    mesh = view(*ROUTES, wanted)
+    assert admission(mesh, wanted, Port(8080), HTTP) == on_http
+    assert admission(mesh, wanted, Port(3306), TCP) == on_tcp
+
+
+def test_a_port_of_old_versions_restricts_all_rules() -> None:
+    """`spec.destination.port` of v1alpha1 and v1alpha2 keeps a target to that port."""
+    wanted = target("t", "buyer", "shop", tcp("any"), only=3306)
+    mesh = view(*ROUTES, wanted)
+    assert admission(mesh, wanted, Port(8080), HTTP) == Nothing()
+    assert admission(mesh, wanted, Port(3306), TCP) == Everything()
+
+
+def test_a_target_speaks_for_its_own_namespace_only() -> None:
+    """A TrafficTarget in another namespace than its destination's admits nothing."""
+    foreign = TrafficTarget(
+        target("t", "buyer", "shop").key, identity("shop", "bank"), (identity("buyer"),), (tcp("any"),)
+    )
+    mesh = view(*ROUTES, foreign, workload("shop", "10.0.0.1", namespace="bank"))
+    assert admission(mesh, foreign, Port(8080), HTTP) == Nothing()
+
+
+MESH = (
+    service("shop", port(80, 8080), port(3306, 3306, TCP)),
+    service("shop-v2"),
+    workload("shop", "10.0.0.1"),
+    workload("shop-v2", "10.0.0.2"),
+    workload("buyer", "10.0.0.8"),
+    workload("thief", "10.0.0.9"),
+    route_group("routes", BOOKS, READ, match("curl", None, headers=(("x-agent", "curl/.*"),))),
+    *ROUTES[1:],
+    target("buyer-books", "buyer", "shop", http("routes", "books")),
+    target("buyer-curl", "buyer", "shop", http("routes", "curl"), tcp("web")),
+    target("thief-db", "thief", "shop", tcp("db")),
+    target("thief-reads-v2", "thief", "shop-v2", http("routes", "read")),
+)
+
+
+def inbound(mesh: View, workload_name: str, number: int) -> InboundPort:
+    """Return the inbound port of a workload from its proxy's policy."""
+    found = next(each for key, each in mesh.workloads.items() if key.name == workload_name)
+    policy = proxy_policy(mesh, group_of(mesh, found))
+    return next(each for each in policy.inbound if each.port == number)
+
+
+def admits(port_policy: InboundPort, request: Request) -> bool:
+    """Read a ProxyPolicy's access rules as a proxy would: in words of this test, not of the oracle."""
+    match port_policy.access:
+        case EveryoneInTheMesh():
+            return request.client is not None
+        case OnlyRules(rules):
+            return any(
+                request.client in rule.principals
+                and (rule.matches is None or any(_holds(each, request) for each in rule.matches))
+                for rule in rules
+            )
+
+
+def _holds(wanted: HTTPMatch, request: Request) -> bool:
+    given: dict[str, list[str]] = {}
+    for name, value in request.headers:
+        given.setdefault(name.lower(), []).append(value)
+    return (
+        re.fullmatch(wanted.path_regex or ".*", request.path.split("?")[0]) is not None
+        and request.method in (wanted.methods or (request.method,))
+        and all(
+            any(re.fullmatch(each.regex, value) for value in given.get(each.name, []))
+            for each in wanted.headers
+        )
+    )
+
+
+@pytest.mark.parametrize("permissive", [False, True])
+def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
+    """For a table of requests, the rules of the server's proxy and the oracle agree; both answers occur."""
+    mesh = view(*MESH, MeshConfig(permissive=permissive))
+    seen = {True: 0, False: 0}
+    for client, (name, number, target_number), path, method, headers in itertools.product(
+        ("buyer", "thief", "stranger"),
+        (("shop", 80, 8080), ("shop", 3306, 3306), ("shop-v2", 80, 8080)),
+        ("/", "/books", "/books/1?q=1", "/x/books", "/book"),
+        ("GET", "POST"),
+        ((), (("X-Agent", "curl/8"),), (("x-agent", "x"), ("x-agent", "curl/9"))),
+    ):
+        request = Request(identity(client), service_key(name), Port(number), method, path, headers)
+        allowed = admits(inbound(mesh, name, target_number), request)
+        assert decide(mesh, request).allowed == allowed, request
+        seen[allowed] += 1
+    assert seen[True] > 20
+    assert (seen[False] > 20) != permissive
+
+
+def test_overlapping_targets_unite() -> None:
+    """What one TrafficTarget admits is not taken away by another of the same destination."""
+    found = inbound(view(*MESH), "shop", 8080).access
+    assert isinstance(found, OnlyRules)
+    curl = match("curl", None, headers=(("x-agent", "curl/.*"),))
+    assert found.rules == (
+        AccessRule(MESH[-4].key, (identity("buyer"),), (BOOKS,)),
+        AccessRule(MESH[-3].key, (identity("buyer"),), (curl,)),
+    )
+
+
+def test_the_oracle_says_why_and_where() -> None:
+    """A decision names the targets and the split, and the shares of those who may be called."""
+    mesh = view(
+        *MESH,
+        target("buyer-v2", "buyer", "shop-v2", http("routes", "read")),
+        split("canary", "shop", ("shop", 3), ("shop-v2", 1)),
+    )
+    asked = Request(identity("buyer"), service_key("shop"), Port(80), "GET", "/books")
+    default = Namespace("default")
+    found = decide(mesh, asked)
+    assert found.answer is Answer.ALLOWED
+    assert found.shares == (
+        Share(service_key("shop"), 3, (identity("shop"),), ()),
+        Share(service_key("shop-v2"), 1, (identity("shop-v2"),), ()),
+    )
+    assert [(kind, key.name) for kind, key in found.because] == [
+        ("TrafficSplit", "canary"),
+        ("TrafficTarget", "buyer-books"),
+        ("TrafficTarget", "buyer-v2"),
+    ]
+    assert {key.namespace for _, key in found.because} == {default}
+    post = Request(identity("buyer"), service_key("shop"), Port(80), "POST", "/books")
+    assert decide(mesh, post).answer is Answer.DEPENDS
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "number", "answer"),
+    [
+        (None, "shop", 80, Answer.REFUSED),
+        ("buyer", "missing", 80, Answer.UNREACHABLE),
+        ("buyer", "shop", 81, Answer.UNREACHABLE),
+        ("buyer", "shop-v2", 80, Answer.UNREACHABLE),
+        ("thief", "shop", 80, Answer.UNREACHABLE),
+        ("buyer", "shop", 80, Answer.REFUSED),
+    ],
+)
+def test_other_answers(client: str | None, name: str, number: int, answer: Answer) -> None:
+    """Nobody, nowhere and not allowed are told apart."""
+    who = None if client is None else identity(client)
+    assert decide(view(*MESH), Request(who, service_key(name), Port(number), "GET", "/")).answer is answer
+
+
+def test_host_is_the_authority() -> None:
+    """A header match on `host` looks at the authority under either name."""
+    wanted = match("m", None, headers=(("host", "shop"),))
+    request = Request(None, service_key("shop"), Port(80), headers=((":authority", "shop"),))
+    assert fits(wanted, request)
+    assert not fits(wanted, Request(None, service_key("shop"), Port(80)))

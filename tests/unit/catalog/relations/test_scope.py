@@ -1,0 +1,197 @@
+"""Narrowing: what a proxy is told of, never whom a server lets in."""
+
+import pytest
+
+from catalog.explain import explain
+from catalog.explain.remedy import remedy
+from catalog.oracle.decide import Answer, Request, decide
+from catalog.policy.inbound import access
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.store.view import View
+from engine.derived import Pin
+from mesh.config import MeshConfig
+from mesh.names import Port
+from mesh.service import Egress
+from sidecars.envoy.translate import resources
+from tests.meshes.values import (
+    HTTP,
+    explicit,
+    http,
+    identity,
+    match,
+    namespace,
+    narrowed,
+    route_group,
+    service,
+    service_key,
+    split,
+    target,
+    view,
+    workload,
+)
+from xds.protocol.resource import CLUSTER
+
+PERMISSIVE = MeshConfig(permissive=True)
+SHOPS = (
+    *(service(name, namespace=space) for space in ("one", "two") for name in ("books", "db")),
+    *(
+        workload(name, f"10.0.{n}.{m}", namespace=space)
+        for n, space in enumerate(("one", "two"))
+        for m, name in enumerate(("books", "db"))
+    ),
+)
+
+
+def policy_of(mesh: View, name: str = "client") -> ProxyPolicy:
+    """Return the policy of a workload's proxy."""
+    (group,) = (key for key in mesh.members if any(each.name == name for each in mesh.members[key]))
+    return proxy_policy(mesh, group)
+
+
+def told(mesh: View, name: str = "client") -> list[str]:
+    """Return the services in a proxy's configuration."""
+    return [str(each.service) for each in policy_of(mesh, name).outbound]
+
+
+@pytest.mark.parametrize(
+    ("own", "of_namespace", "expected"),
+    [
+        (None, None, ["one/books", "one/db", "two/books", "two/db"]),
+        (narrowed("one/*"), None, ["one/books", "one/db"]),
+        (narrowed("*/db"), None, ["one/db", "two/db"]),
+        (narrowed("two/books", "one/db", "no/where"), None, ["one/db", "two/books"]),
+        (narrowed("*/*"), narrowed("one/books"), ["one/books", "one/db", "two/books", "two/db"]),
+        (None, narrowed("one/books"), ["one/books"]),
+        (narrowed("two/db"), narrowed("one/books"), ["two/db"]),
+        ((), None, []),
+        (None, (), []),
+    ],
+)
+def test_a_workload_s_word_holds_else_its_namespace_s(
+    own: Egress, of_namespace: Egress, expected: list[str]
+) -> None:
+    """In a permissive mesh; the names that patterns leave open are any."""
+    client = workload("client", "10.0.9.9", egress=own)
+    mesh = view(*SHOPS, client, namespace("default", egress=of_namespace), PERMISSIVE)
+    assert told(mesh) == expected
+    for key in ("one/books", "one/db", "two/books", "two/db"):
+        space, name = key.split("/")
+        asked = Request(identity("client"), service_key(name, space), Port(80), "GET", "/")
+        expected_answer = Answer.ALLOWED if key in expected else Answer.UNREACHABLE
+        assert decide(mesh, asked).answer is expected_answer
+
+
+def test_it_never_grants() -> None:
+    """Where policy decides, what is named and not allowed stays out of sight."""
+    mesh = view(
+        *SHOPS[:1],
+        service("shop"),
+        service("spare"),
+        workload("shop", "10.0.0.1"),
+        workload("spare", "10.0.0.2"),
+        workload("client", "10.0.9.9", egress=narrowed("default/shop", "one/*")),
+        route_group("all", match("all")),
+        target("t", "client", "shop", http("all")),
+        target("u", "client", "spare", http("all")),
+    )
+    assert told(mesh) == ["default/shop"]
+
+
+def test_servers_do_not_mind() -> None:
+    """It is no boundary: whom the server's sidecar admits is the same with and without it."""
+    plain, narrow = (
+        view(*SHOPS, workload("client", "10.0.9.9", egress=each), PERMISSIVE) for each in (None, ())
+    )
+    one, other = (access(each, identity("db", "one"), Port(8080), HTTP) for each in (plain, narrow))
+    assert one == other
+
+
+def test_what_stands_behind_a_service_comes_along() -> None:
+    """The backends of an apex are clusters, and not services to be called."""
+    mesh = view(
+        service("root"),
+        service("shop"),
+        workload("shop", "10.0.0.1"),
+        workload("client", "10.0.9.9", egress=narrowed("*/root")),
+        split("s", "root", ("shop", 1)),
+        PERMISSIVE,
+    )
+    assert told(mesh) == ["default/root"]
+    assert [each.service.name for each in policy_of(mesh).destinations] == ["shop"]
+
+
+def test_explicit_upstreams_are_narrowed_too() -> None:
+    """One rule for both interceptions."""
+    upstreams = explicit(None, ("shop", 80, "127.0.0.1", 8001), ("spare", 80, "127.0.0.1", 8002))
+    things = service("shop"), service("spare"), workload("shop", "10.0.0.1"), workload("spare", "10.0.0.2")
+    client = workload("client", "10.0.9.9", interception=upstreams, egress=narrowed("*/spare"))
+    assert told(view(*things, client, PERMISSIVE)) == ["default/spare"]
+
+
+def test_five_services_are_five_clusters() -> None:
+    """Of 200 services in a permissive mesh; without the narrowing there is a cluster for each."""
+    many = [service(f"s{n}") for n in range(200)]
+    few = narrowed(*(f"default/s{n}" for n in range(5)))
+    counts = []
+    for egress in (few, None):
+        mesh = view(*many, workload("client", "10.0.9.9", app="none", egress=egress), PERMISSIVE)
+        made = resources(policy_of(mesh))
+        counts.append(sum(each.type_url == CLUSTER for each in made))
+        assert len(policy_of(mesh).destinations) == (5 if egress else 200)
+    assert counts == [5, 200]
+
+
+def test_a_service_outside_concerns_nobody() -> None:
+    """With a narrowing, another service's endpoints come and go without a computation of its policy."""
+    mesh = view(*SHOPS, workload("client", "10.0.9.9", egress=narrowed("one/books")), PERMISSIVE)
+    (group,) = (key for key in mesh.members if key.identity == identity("client"))
+    pin = Pin(proxy_policy, mesh, group)
+    before = pin.value()
+    moved = [each for each in SHOPS if each != SHOPS[-1]] + [workload("db", "10.7.7.7", namespace="two")]
+    after = view(*moved, workload("client", "10.0.9.9", egress=narrowed("one/books")), PERMISSIVE)
+    mesh.apply(mesh.edits_to(after.known()))
+    assert not pin.node.stale
+    assert pin.value() == before
+
+
+def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> None:
+    """The Workload's or the Namespace's object, with its place."""
+    client = workload("client", "10.0.9.9", egress=narrowed("one/books", "*/db"))
+    mesh = view(client, *SHOPS, PERMISSIVE)
+    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    found = explain(mesh, asked)
+    assert found.decision.answer is Answer.UNREACHABLE
+    assert (found.missing, remedy(mesh, asked)) == ((), ())
+    by = "Workload default/client"
+    said = (
+        f"{by} narrows the services it is told of to one/books, */db; "
+        "two/books is not: its sidecar does not know the service"
+    )
+    assert said in [each.text for each in found.steps]
+    besides = f"{by} does not have two/books among the services that its sidecar is told of"
+    assert found.besides == (besides,)
+    assert found.steps[-1].text.endswith(f"; policy is not what is missing: {besides}")
+
+
+def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
+    """Both are named, with the manifests; lifting the narrowing leaves the manifests to be added."""
+    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    narrow, wide = (
+        explain(view(workload("client", "10.0.9.9", egress=narrowed(each)), *SHOPS), asked)
+        for each in ("one/books", "*/*")
+    )
+    assert len(narrow.besides) == 1
+    assert wide.besides == ()
+    assert narrow.missing == wide.missing != ()
+
+
+def test_some_of_an_identity_s_workloads_may_be_narrowed() -> None:
+    """Then it depends on who calls; and a policy that is missing is not what is missing for the others."""
+    one = workload("client-1", "10.0.9.8", account="client", egress=())
+    other = workload("client-2", "10.0.9.9", account="client")
+    mesh = view(*SHOPS, one, other, PERMISSIVE)
+    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    found = explain(mesh, asked)
+    assert found.decision.answer is Answer.DEPENDS
+    assert found.missing == ()

@@ -1,0 +1,200 @@
+"""`meshwright diff` against the pages of a server, and the comparison that it stands on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from admin.http.servers import SOCKET_NAME, serving, unix_socket
+from admin.pages.routes import add_pages, pages
+from admin.reading import ProxyStanding, ProxyState
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from cli.offline.changes import Change, Changed, Comparison, Kind, compare
+from cli.offline.mesh import read
+from mesh.identity import ProxyName
+from sidecars.envoy.translate import resources
+from tests.unit.cli.commands.test_explain import MESH, Run
+from tests.unit.cli.typed import Done
+from xds.protocol.snapshot import Snapshot
+
+POLICY = """
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: routes, namespace: shop}
+spec: {matches: [{name: books, pathRegex: /books}]}
+---
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: t, namespace: shop}
+spec:
+  destination: {kind: ServiceAccount, name: store, namespace: shop}
+  sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
+  rules: [{kind: HTTPRouteGroup, name: routes}]
+"""
+Diff = Callable[..., Awaitable[Done]]
+
+
+@dataclass
+class Served:
+    """admin.reading.MeshReading of a server that serves a directory."""
+
+    shown: View
+
+    def view(self) -> View:
+        """Return the view."""
+        return self.shown
+
+    def streams(self) -> tuple[object, ...]:
+        """Return no streams."""
+        return ()
+
+    def ledger(self) -> tuple[object, ...]:
+        """Return no proxy certificates."""
+        return ()
+
+    def failure(self, name: ProxyName) -> str:
+        """Say that a proxy's group could be computed."""
+        del name
+        return ""
+
+    def unreceived(self, name: ProxyName) -> str:
+        """Say that a proxy can take everything."""
+        del name
+        return ""
+
+    def rejected(self, name: ProxyName) -> tuple[object, ...]:
+        """Say that a proxy has rejected nothing."""
+        del name
+        return ()
+
+    def settings(self) -> dict[str, object]:
+        """Return the settings that matter."""
+        return {
+            "trust_domain": "cluster.local",
+            "cluster_domain": "cluster.local",
+            "virtual_addresses": "240.0.0.0/8",
+            "endpoint_admission": "off",
+            "headers_per_message": 1000,
+            "header_kibibytes": 64,
+        }
+
+    def proxies(self) -> tuple[ProxyStanding, ...]:
+        """Return all proxies, expected."""
+        now = datetime.now(UTC)
+        return tuple(ProxyStanding(name, ProxyState.EXPECTED, "", now, known=True) for name in self._groups())
+
+    def snapshot(self, name: ProxyName) -> Snapshot:
+        """Return what a proxy is served."""
+        return Snapshot.of(resources(proxy_policy(self.shown, self._groups()[name])))
+
+    def _groups(self) -> dict[ProxyName, Any]:
+        found = {}
+        for group, uuids in groups(self.shown).items():
+            for uuid in uuids:
+                name = self.shown.workloads_by_uuid[uuid].proxy_name
+                assert name is not None
+                found[name] = group
+        return found
+
+
+@pytest.fixture
+async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
+    """Serve a directory with a policy, and return a runner of the command against it."""
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "mesh.yaml").write_text(MESH + "---" + POLICY)
+    reading: Any = Served(read(served).view)
+    app = web.Application()
+    add_pages(app, pages(reading, lambda: datetime.now(UTC)))
+
+    async def compared(manifests: str, *arguments: str) -> Done:
+        wanted = tmp_path / "wanted"
+        wanted.mkdir(exist_ok=True)
+        (wanted / "mesh.yaml").write_text(manifests)
+        return await asyncio.to_thread(run, "diff", str(wanted), "--state", str(tmp_path), *arguments)
+
+    async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
+        yield compared
+
+
+async def test_nothing_would_change(diff: Diff) -> None:
+    """The same directory: status 0."""
+    assert await diff(MESH + "---" + POLICY) == Done(0, "0 proxies would change, 2 would not\n", "")
+
+
+async def test_one_route_would_change(diff: Diff) -> None:
+    """Another path of one match: one resource of the server's proxy, with the lines that differ."""
+    done = await diff(MESH + "---" + POLICY.replace("/books", "/shelves"))
+    lines = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (3, "")
+    assert lines[:4] == [
+        "1 proxy would change, 1 would not",
+        "",
+        "u1.store.shop",
+        "  ~ route rds-inbound.8080",
+    ]
+    differing = [line for line in lines if line[:2] in ("+ ", "- ")]
+    assert [(line[0], line.split()[-1]) for line in differing] == [("-", "/books"), ("+", "/shelves")]
+
+
+async def test_what_comes_and_goes(diff: Diff) -> None:
+    """Without the policy the client's resources go; a workload more is a new proxy; errors are said."""
+    other = MESH.replace("uuid: u1", "uuid: u3")
+    done = await diff(other + "---\nkind: Nonsense", "--names")
+    assert done.returncode == 3
+    assert done.stderr.startswith("meshwright: 1 error in ")
+    assert done.stdout.splitlines()[:3] == [
+        "1 proxy would change, 0 would not",
+        "new: u3.store.shop",
+        "not known any more (it keeps what it has): u1.store.shop",
+    ]
+    assert "  - cluster shop/store|8080" in done.stdout.splitlines()
+
+
+async def test_what_would_not_be_in_force_is_pointed_to(diff: Diff) -> None:
+    """A rule that names what is not there changes nothing, and is an error that lint explains."""
+    dangling = (
+        POLICY.partition("---")[2].replace("name: t,", "name: u,").replace("name: routes", "name: gone")
+    )
+    done = await diff("---".join((MESH, POLICY, dangling)))
+    assert (done.returncode, done.stdout) == (0, "0 proxies would change, 2 would not\n")
+    # The rule, and the target that has no other.
+    assert done.stderr.startswith("meshwright: 2 errors between objects of ")
+
+
+async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
+    """By its document; one whose driver nobody knows keeps what it has, and that is no error of reading."""
+    named = "metadata: {name: store-1, namespace: shop, annotations: {meshwright.dev/sidecar-driver: %s},"
+    policy = "---" + POLICY
+    done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "document") + policy)
+    lines = done.stdout.splitlines()
+    assert (lines[0], done.stderr) == ("1 proxy would change, 1 would not", "")
+    assert "  + document document" in lines
+    assert "  - listener inbound-listener" in lines
+    done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "pipy") + policy)
+    unknown = "sidecar driver 'pipy' is unknown; known: document, envoy"
+    said = f"0 proxies would change, 1 would not\nkeeps what it has: u1.store.shop: {unknown}\n"
+    assert done == Done(0, said, "")
+
+
+def test_proxies_with_the_same_change_are_told_together() -> None:
+    """Equal changes are one entry; the same names with other versions are another."""
+    before = {name: {"route": {"r": "1"}} for name in "abcd"}
+    after = {
+        "a": {"route": {"r": "2"}},
+        "b": {"route": {"r": "2"}},
+        "c": {"route": {"r": "3"}},
+        "d": {"route": {"r": "1"}},
+    }
+    change = (Change("route", "r", Kind.CHANGED),)
+    assert compare(before, after) == Comparison(
+        (Changed(("a", "b"), change), Changed(("c",), change)), 1, (), ()
+    )
+    assert not compare(before, before)

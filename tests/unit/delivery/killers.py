@@ -1,0 +1,54 @@
+"""Search the histories that find what is wrong without the recorded reads of one table or index.
+
+    python -m tests.unit.delivery.killers [NAME ...]
+
+prints the lines of `KILLED_BY` in test_histories.py, which must be searched again when the generator changes.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from engine.graph import Graph
+from engine.index import Entries
+from engine.node import Node
+from engine.table import Table
+from tests.unit.delivery.histories import Mesh, Replica, mismatch
+
+STEPS: Final = 10
+SEEDS: Final = 3000
+
+
+def forgetful(name: str) -> Callable[[Graph, Node], None]:
+    """Return a way to record reads that forgets those of one table or index."""
+    record = Graph.record
+
+    def recording(self: Graph, node: Node) -> None:
+        if getattr(node, "origin", None) != name:
+            record(self, node)
+
+    return recording
+
+
+def names() -> set[str]:
+    """Return the names of all tables and of the indexes over them."""
+    view = Replica(Mesh()).view
+    tables: list[Table[Any, Any]] = [each for each in vars(view).values() if isinstance(each, Table)]
+    followers = [index for table in tables for index in table._followers if isinstance(index, Entries)]
+    found = {each.name for each in tables} | {each.name for each in followers}
+    return found | {"certificates", "trust bundle"}
+
+
+def killer(name: str) -> int | None:
+    """Return the first history that differs without the reads of one table or index, None if none does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Graph, "record", forgetful(name))
+        return next((seed for seed in range(SEEDS) if mismatch(seed, STEPS)), None)
+
+
+if __name__ == "__main__":
+    for wanted in sorted(sys.argv[1:] or names()):
+        sys.stdout.write(f'    "{wanted}": {killer(wanted)},\n')
+        sys.stdout.flush()

@@ -1,0 +1,75 @@
+"""Negative control: programs that fail open are caught by the tests of what is left out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from catalog.policy.proxy import OnlyRules, ProxyPolicy
+from delivery.quarantine import fallback, lessened, record
+from delivery.trials import Trials
+from mesh.service import Protocol
+from sidecars.contract.driver import Piece
+from tests.unit.delivery.quarantine.guilty import Picky, match, policy, port, rule
+from tests.unit.delivery.quarantine.test_guilty_units import _settled
+
+HTTP_BEFORE = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "all"),))))
+HTTP_AFTER = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "only"), rule("b", "bad")))))
+TCP_BEFORE = policy(port(90, Protocol.TCP, OnlyRules((rule("a"), rule("b")))))
+TCP_AFTER = policy(port(90, Protocol.TCP, OnlyRules((rule("b"),))), ciphers="bad")
+
+
+def _goes_back(good: Any, own: Any) -> Any:
+    """Serve the last good version as it is."""
+    del own
+    return good
+
+
+def _holds_all(self: Trials[Any], blamed: Any) -> Trials[Any]:
+    """Take everything for guilty that was refused together."""
+    return Trials(self.waiting, (), self.guilty | {*blamed})
+
+
+def _lets_in(self: record.Rejecting) -> frozenset[str]:
+    """Leave nothing out."""
+    del self
+    return frozenset()
+
+
+MUTANTS: tuple[tuple[Any, str, Any], ...] = (
+    (fallback, "admitted_by_both", _goes_back),
+    (Piece, "admits", property(lambda _: False)),
+    (Trials, "refused", _holds_all),
+    (record.Rejecting, "units", property(_lets_in)),
+    (lessened, "units_of", lambda _: {}),
+)
+
+
+def _holds() -> None:
+    """Narrow a caller of either kind of port, while something else is refused."""
+    for before, after in ((HTTP_BEFORE, HTTP_AFTER), (TCP_BEFORE, TCP_AFTER)):
+        _narrowed(before, after)
+
+
+def _narrowed(before: ProxyPolicy, after: ProxyPolicy) -> None:
+    proxy = Picky(frozenset({match("bad")}), frozenset({"bad"}))
+    proxy.publish(before)
+    _settled(proxy, before)
+    proxy.publish(after)
+    _settled(proxy, after)
+    assert len(proxy.out()) == (after is HTTP_AFTER)
+
+
+def test_the_program_as_it_is_holds() -> None:
+    """Else the mutants would show nothing."""
+    _holds()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each[1])
+def test_a_program_that_fails_open_is_caught(
+    monkeypatch: pytest.MonkeyPatch, mutant: tuple[Any, str, Callable[..., Any]]
+) -> None:
+    """Each of them admits somebody too many, or holds somebody guilty who is not."""
+    monkeypatch.setattr(*mutant)
+    with pytest.raises(AssertionError):
+        _holds()

@@ -1,0 +1,217 @@
+"""A proxy that refuses parts of policy is served the rest, and admits nobody whom the policy does not."""
+
+import math
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catalog.policy.left_out import Unit, unit_id, units
+from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, OutboundRoute, ProxyPolicy
+from mesh.policy import HTTPMatch
+from mesh.service import Protocol
+from tests.unit.delivery.quarantine.guilty import (
+    Picky,
+    admitted,
+    covers,
+    match,
+    policy,
+    port,
+    rule,
+    snapshot,
+    split,
+)
+
+SOURCES = ("a", "b", "c", "d")
+MATCHES = tuple(f"m{number}" for number in range(12))
+
+_http_rules = st.lists(
+    st.builds(rule, st.sampled_from(SOURCES), *[st.sampled_from(MATCHES)] * 2),
+    max_size=6,
+    unique_by=lambda each: each.target,
+)
+_tcp_rules = st.lists(st.sampled_from(SOURCES).map(rule), max_size=4, unique_by=lambda each: each.target)
+_splits = st.lists(
+    st.builds(split, st.sampled_from(("s", "t")), st.sampled_from(MATCHES)),
+    max_size=2,
+    unique_by=lambda each: each.split,
+)
+
+
+def _access(rules: list[AccessRule]) -> OnlyRules:
+    return OnlyRules(tuple(sorted(rules, key=lambda each: each.target)))
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> ProxyPolicy:
+    """Return a policy with ports of both kinds, of which some are open to all."""
+    everyone = draw(st.integers(0, 9)) == 0
+    http = EveryoneInTheMesh() if everyone else _access(draw(_http_rules))
+    ports = (
+        port(80, Protocol.HTTP, http),
+        port(81, Protocol.HTTP, _access(draw(_http_rules))),
+        port(90, Protocol.TCP, _access(draw(_tcp_rules))),
+    )
+    return policy(*ports, splits=draw(_splits))
+
+
+def _guilty(draw: st.DataObject, *of: ProxyPolicy) -> frozenset[Unit]:
+    every = sorted({unit for each in of for unit in units(each)}, key=repr)
+    return frozenset(draw.draw(st.sets(st.sampled_from(every), max_size=4))) if every else frozenset()
+
+
+def _settled(proxy: Picky, now: ProxyPolicy) -> int:
+    """Settle: what is served never admits anybody whom the policy does not, nor at last what is held."""
+    allowed, before = admitted(snapshot(now)), proxy.nacks
+    for step, _ in enumerate(_watched(proxy)):
+        assert covers(allowed, admitted(proxy.served))
+        assert step < 400, "it ends"
+    assert covers(allowed, admitted(proxy.held))
+    return proxy.nacks - before
+
+
+def _watched(proxy: Picky) -> Iterator[None]:
+    yield
+    for _ in proxy.settle():
+        yield
+
+
+@given(st.data())
+def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> None:
+    """From nothing or from another policy; after a new stream, a wait and a restart as well."""
+    earlier, now = data.draw(policies()), data.draw(policies())
+    guilty = _guilty(data, earlier, now)
+    proxy = Picky(guilty)
+    if data.draw(st.booleans()):
+        proxy.publish(earlier)
+        _settled(proxy, earlier)
+    proxy.publish(now)
+    nacks = _settled(proxy, now)
+    present = {*units(now)}
+    bad = {unit_id(each) for each in guilty & present}
+    assert proxy.out() == bad
+    assert covers(admitted(proxy.held), admitted(snapshot(now)) - _of(guilty, now))
+    assert nacks <= 2 + 2 * len(bad) * (1 + math.ceil(math.log2(len(present) + 1)))
+    proxy.reconnect()
+    _settled(proxy, now)
+    assert proxy.out() == bad
+    again = Picky(guilty, verdicts=proxy.withholding.verdicts())
+    again.publish(now)
+    assert _settled(again, now) == 0, "a restart asks nothing of the proxy that it has refused"
+    assert again.out() == bad
+    assert {*again.held} == {*proxy.held}
+
+
+def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, str]]:
+    """Return what of a policy the guilty units admit, and nobody is to be admitted by."""
+    found = set()
+    for inbound in now.inbound:
+        if isinstance(inbound.access, EveryoneInTheMesh):
+            if inbound.access in guilty:
+                found.add((int(inbound.port), "*", "*"))
+            continue
+        for each in inbound.access.rules:
+            for who in map(str, each.principals):
+                if each in guilty:
+                    found.add((int(inbound.port), who, "*"))
+                found |= {(int(inbound.port), who, one.name) for one in each.matches or () if one in guilty}
+    return frozenset(found)
+
+
+@given(st.data())
+def test_an_edit_or_a_proxy_that_takes_it_ends_it(data: st.DataObject) -> None:
+    """What was guilty in one policy says nothing of another, and what is accepted is innocent."""
+    now = data.draw(policies())
+    proxy = Picky(_guilty(data, now))
+    proxy.publish(now)
+    _settled(proxy, now)
+    proxy.guilty = frozenset()
+    if data.draw(st.booleans()):
+        proxy.retry()
+        _settled(proxy, now)
+    for _ in range(8):  # one by one, when their time has come
+        proxy.later(1000.0)
+        _settled(proxy, now)
+    assert proxy.withholding.units_out() == ()
+    assert proxy.served is proxy.published.snapshot(next(iter(proxy.published.members)))
+
+
+def test_a_caller_who_is_narrowed_in_the_same_change_is_narrowed() -> None:
+    """The case that was seen: nothing of the policy after the bad one was enforced."""
+    before = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "all"),))))
+    after = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "only"), rule("b", "bad")))))
+    proxy = Picky(frozenset({match("bad")}))
+    proxy.publish(before)
+    _settled(proxy, before)
+    proxy.publish(after)
+    _settled(proxy, after)
+    assert admitted(proxy.held) == {(80, "default/a", "only")}
+    assert proxy.nacks == 2, "both new ones at once, and one of them again"
+
+
+@pytest.mark.parametrize("guilty_in", ["tls", "nothing"])
+def test_a_listener_that_goes_back_admits_only_whom_the_policy_admits_now(guilty_in: str) -> None:
+    """Ciphers that Envoy does not know cost every listener; a client that is withdrawn meanwhile is out."""
+    both = OnlyRules((rule("a"), rule("b")))
+    before = policy(port(90, Protocol.TCP, both))
+    proxy = Picky(guilty_frames=frozenset({"bad"} if guilty_in == "tls" else ()))
+    proxy.publish(before)
+    _settled(proxy, before)
+    assert {who for _, who, _ in admitted(proxy.held)} == {"default/a", "default/b"}
+    bad = policy(port(90, Protocol.TCP, both), ciphers="bad")
+    proxy.publish(bad)
+    _settled(proxy, bad)
+    assert {who for _, who, _ in admitted(proxy.held)} == {"default/a", "default/b"}, "as good as before"
+    narrowed = policy(port(90, Protocol.TCP, OnlyRules((rule("b"), rule("c")))), ciphers="bad")
+    proxy.publish(narrowed)
+    _settled(proxy, narrowed)
+    expected = {"default/b"} if guilty_in == "tls" else {"default/b", "default/c"}
+    assert {who for _, who, _ in admitted(proxy.held)} == expected
+    assert proxy.out() == frozenset(), "no client is at fault"
+    closed = policy(ciphers="bad")
+    proxy.publish(closed)
+    _settled(proxy, closed)
+    assert admitted(proxy.held) == frozenset()
+
+
+def test_a_split_goes_back_to_what_it_was_until_something_else_changes() -> None:
+    """Splits admit nobody: the good version is better than none, as long as nothing new waits for it."""
+    web = port(80, Protocol.HTTP, OnlyRules((rule("a", "all"),)))
+    before, after = (policy(web, splits=[split("s", name)]) for name in ("good", "bad"))
+    proxy = Picky(frozenset({match("bad")}))
+    proxy.publish(before)
+    _settled(proxy, before)
+    proxy.publish(after)
+    _settled(proxy, after)
+    assert _splits_of(proxy) == {"good"}
+    beside = policy(web, splits=[split("s", "bad"), split("t", "new")])
+    proxy.publish(beside)
+    _settled(proxy, beside)
+    assert _splits_of(proxy) == {"new"}
+
+
+def _splits_of(proxy: Picky) -> set[str]:
+    routes = (each for key, each in proxy.held.items() if key[1].startswith("rds-outbound"))
+    found: set[str] = set()
+    for resource in routes:
+        for unit in resource.recipe.units:  # type: ignore[attr-defined]
+            assert not isinstance(unit, OutboundRoute)
+            found |= {unit.name} if isinstance(unit, HTTPMatch) else set()
+    return found
+
+
+def test_what_is_refused_for_certain_is_offered_less_and_less_often() -> None:
+    """10, 20, 40 seconds and so on after each refusal, and not in between."""
+    now = policy(port(80, Protocol.HTTP, OnlyRules((rule("a", "bad"), rule("b", "good")))))
+    proxy = Picky(frozenset({match("bad")}))
+    proxy.publish(now)
+    _settled(proxy, now)
+    offered = []
+    for _ in range(1300):
+        before = proxy.nacks
+        proxy.later(1.0)
+        _settled(proxy, now)
+        offered += [proxy.now] * (proxy.nacks - before)
+    assert offered == [10, 30, 70, 150, 310, 630, 1230]
+    assert admitted(proxy.held) == {(80, "default/b", "good")}

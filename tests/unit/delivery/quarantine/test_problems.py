@@ -1,0 +1,167 @@
+"""Rejections in words: held against the one object that is at fault."""
+
+from dataclasses import replace
+
+from catalog.policy.provenance import MadeFrom
+from delivery.quarantine.problems import PROBLEMS, Rejections, problem
+from delivery.quarantine.quarantine import Rejected
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.translation import translation
+from mesh.names import Namespace
+from mesh.objects import ObjectKey, Origin, Problem, Severity
+from sidecars.contract.reasons import Reason
+from sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values
+from tests.unit.delivery.histories import certificate
+from xds.cache import NodeKey
+from xds.protocol.resource import LISTENER, ROUTE, ResourceName, Version
+
+NODE = NodeKey("buyer-uuid.buyer.default")
+VIEW = values.view()
+ROUTES = ResourceName("rds-outbound.default/shop|80")
+
+
+def _rejected(name: str = ROUTES, said: str = "bad\n regex", *, replaced: bool = True) -> Rejected:
+    return Rejected(NODE, ROUTE, ResourceName(name), Version("2"), said, replaced)
+
+
+def _made_from(kind: str, name: str, line: int) -> MadeFrom:
+    return MadeFrom(ObjectKey(kind, Namespace("default"), name), Origin("mesh.yaml", 1, line))
+
+
+def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
+    """A split rather than the service; the words stand in one line."""
+    behind = (_made_from("Service", "shop", 1), _made_from("TrafficSplit", "weights", 9))
+    assert problem(VIEW, _rejected(), behind) == Problem(
+        "resource-rejected",
+        Severity.ERROR,
+        Origin("mesh.yaml", 1, 9),
+        ObjectKey("TrafficSplit", Namespace("default"), "weights"),
+        "route rds-outbound.default/shop|80",
+        "rejected: bad regex",
+        f"{NODE} or others of its group reject it and are served its last good version until it changes",
+    )
+
+
+def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> None:
+    """Nearly all that an Envoy finds wrong with a listener is an address that it cannot bind."""
+    behind = (_made_from("HTTPRouteGroup", "all", 1), _made_from("Workload", "shop", 9))
+    rejected = Rejected(NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True)
+    assert problem(VIEW, rejected, behind).key == behind[1].key
+    assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: a route is not"
+
+
+def test_what_is_long_is_cut() -> None:
+    """Envoy may say much."""
+    found = problem(VIEW, _rejected(said="x" * 500), ())
+    assert len(found.value) == 200
+    assert found.value.endswith("...")
+
+
+def test_what_nothing_is_behind_is_said_all_the_same() -> None:
+    """What was left of another time."""
+    found = problem(VIEW, _rejected(replaced=False), ())
+    assert (found.origin, found.key) == (Origin("proxies"), None)
+    assert found.expected.endswith("are served its last good version where there is one until it changes")
+
+
+def _serving(*things: object) -> Serving:
+    view = values.view(*things)
+    serving = Serving(view, translation(EnvoyDriver()))
+    serving.certify(
+        {each.identity: certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
+    )
+    for _ in serving.steps(Published(), serving.touched()):
+        pass
+    return serving
+
+
+THINGS = (
+    values.service("shop"),
+    values.workload("buyer", "10.0.0.1"),
+    values.workload("shop", "10.0.0.2"),
+    values.target("t", "buyer", "shop", values.http("all")),
+    values.route_group("all", values.match("any")),
+)
+
+
+def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
+    """A line that moves is no other resource: what is behind it is known, where it stands is not."""
+    serving = _serving(*THINGS)
+    rejections = Rejections()
+    (before,) = rejections.problems(serving, [_rejected()])
+    assert (str(before.key), before.origin) == ("HTTPRouteGroup default/all", Origin("test", 1, 5))
+    moved = values.view(values.service("first"), *THINGS)
+    serving.view.apply(serving.view.edits_to(moved.known()))
+    serving.translate = lambda _: ()
+    (after,) = rejections.problems(serving, [_rejected()])
+    assert after.origin == Origin("test", 1, 6)
+    assert rejections.problems(serving, []) == ()
+    (unknown,) = rejections.problems(serving, [_rejected()])
+    assert unknown.key is None, "negative control: it was forgotten, and nothing is made any more"
+
+
+def test_too_many_are_counted() -> None:
+    """An Envoy that rejects everything makes no page unreadable."""
+    found = Rejections().problems(
+        _serving(*THINGS), [_rejected(f"r{number}") for number in range(PROBLEMS + 7)]
+    )
+    assert len(found) == PROBLEMS + 1
+    assert found[-1].expected == "7 more resources are rejected"
+
+
+def test_a_proxy_that_is_gone_has_nothing_behind_it() -> None:
+    """Between two waves."""
+    assert [each.key for each in Rejections().problems(_serving(), [_rejected()])] == [None]
+
+
+MATCH = values.match("one", "/one")
+
+
+def _unit(said: str, *changed: str) -> str:
+    """Return what is held against a match that was refused after these objects had changed."""
+    serving = _serving(*THINGS[:-1], values.route_group("all", MATCH))
+    keys = frozenset(ObjectKey(kind, Namespace("default"), name) for kind, name in map(str.split, changed))
+    rejected = replace(_rejected("rds-inbound.8080", said), unit=MATCH, changed=keys)
+    behind = (_made_from("HTTPRouteGroup", "all", 5), _made_from("TrafficTarget", "t", 4))
+    found = problem(serving.view, rejected, behind)
+    assert (found.origin.source, found.value) == ("test", f"rejected: {said}")
+    return f"{found.key} {found.field}"
+
+
+def test_a_match_is_held_against_its_group_or_whoever_began_to_use_it() -> None:
+    """What the words quote is at fault, else what was edited; after a restart nobody knows of edits."""
+    group = "HTTPRouteGroup default/all spec.matches[0]"
+    assert _unit("no") == group
+    assert _unit("no", "HTTPRouteGroup all", "TrafficTarget t") == group
+    assert _unit(f"bad regex {MATCH.path_regex}", "TrafficTarget t") == group
+    assert _unit("no", "TrafficTarget t") == "TrafficTarget default/t route rds-inbound.8080"
+    assert _unit("no", "Service shop") == group, "what did not use it is not at fault"
+
+
+def test_a_resource_is_held_against_what_had_changed() -> None:
+    """The case that was seen: a split was edited, and an untouched route group was blamed."""
+    behind = (_made_from("HTTPRouteGroup", "all", 1), _made_from("TrafficSplit", "sp", 9))
+    edited = replace(_rejected(), changed=frozenset({behind[1].key}))
+    assert problem(VIEW, edited, behind).key == behind[1].key
+    assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: by kinds alone"
+
+
+def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None:
+    """Whatever had changed before."""
+    serving = _serving(*THINGS)
+    behind = (_made_from("Service", "shop", 1),)
+    rejected = Rejected(
+        NODE,
+        LISTENER,
+        ResourceName("outbound"),
+        Version("2"),
+        "cannot bind '10.0.0.1:1': Address already in use",
+        replaced=False,
+        reason=Reason.ADDRESS_IN_USE,
+        changed=frozenset({behind[0].key}),
+    )
+    found = problem(serving.view, rejected, behind)
+    assert str(found.key) == "Workload default/buyer"
+    assert found.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"

@@ -1,0 +1,210 @@
+"""What a change of endpoints costs: counted work, function by function; no time is measured."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pytest
+
+from catalog.lint.problems import Problems
+from catalog.policy.whole import proxy_policy
+from catalog.store.edits import Edits
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings, View
+from delivery.snapshots import serving
+from delivery.snapshots.published import Published, Step
+from delivery.snapshots.serving import Need, Serving
+from delivery.snapshots.translation import translation
+from engine.graph import Graph
+from engine.node import Derivation
+from mesh.names import IpAddress
+from sidecars.contract.driver import Piece
+from sidecars.document.driver import DocumentDriver
+from sidecars.document.translate import DOCUMENT, NAME
+from sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values
+from tests.unit.delivery.histories import certificate
+from xds.protocol.resource import ENDPOINT, TypeUrl
+
+ALL = values.http("all")
+MOVED = replace(
+    values.workload("shop-1", "10.1.0.1", app="shop", account="shop"), address=IpAddress("10.1.0.9")
+)
+ONCE = (
+    "catalog.relations.backing.backing",
+    "catalog.relations.backing.services_of",
+    "catalog.relations.conflicts.claims_of",
+    "catalog.relations.endpoints.endpoints",
+    "catalog.policy.outbound._behind",
+    "catalog.policy.outbound.protocol_of",
+    "delivery.snapshots.serving.made",
+    "delivery.snapshots.serving.nodes_of",
+)
+PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.serving.resources")
+
+
+class Server:
+    """Follows a mesh in which `callers` clients call a shop of two workloads, and each a service of its own.
+
+    `translated` are the ServiceAccounts of the groups that the last wave translated.
+    """
+
+    def __init__(
+        self, callers: int, translate: Callable[[Need], Iterable[Piece]], mode: EndpointAdmission
+    ) -> None:
+        self.view = values.view(*_mesh(callers), settings=MeshSettings(endpoint_admission=mode))
+        self._translate = translate
+        self.translated: list[str] = []
+        self.serving = Serving(self.view, self._noted)
+        identities = {each.identity for each in self.view.workloads.values()}
+        self.serving.certify({each: certificate(each, "1") for each in identities}, b"ROOT")
+        self.published = Published()
+        self.wave(Edits())
+
+    def _noted(self, need: Need) -> Iterable[Piece]:
+        self.translated.append(need.policy.identity.service_account)
+        return self._translate(need)
+
+    def wave(self, edits: Edits) -> Step:
+        """Follow edits; return what changes of what is served."""
+        self.translated.clear()
+        self.view.apply(edits)
+        (step,) = [
+            each for each in self.serving.steps(self.published, self.serving.touched()) if each is not None
+        ]
+        self.published = step.after(self.published)
+        return step
+
+
+def _changes(step: Step, before: Published) -> dict[str, set[TypeUrl]]:
+    """Return the types that a step changes, by the ServiceAccount of the group."""
+    return {
+        name.split("|")[1]: set(snapshot.changed_since(before.snapshots[name]))
+        for name, snapshot in step.snapshots.items()
+        if snapshot is not None
+    }
+
+
+def _mesh(callers: int) -> Iterable[object]:
+    yield values.service("shop")
+    yield values.route_group("all", values.match("any", "/.*"))
+    for number in (1, 2):
+        yield values.workload(f"shop-{number}", f"10.1.0.{number}", app="shop", account="shop")
+    for number in range(callers):
+        name = f"client-{number}"
+        yield values.service(f"own-{number}")
+        yield values.workload(name, f"10.2.0.{number}")
+        yield values.workload(f"own-{number}", f"10.3.0.{number}")
+        yield values.target(f"shop-{number}", name, "shop", ALL)
+        yield values.target(f"own-{number}", name, f"own-{number}", ALL)
+
+
+def _server(callers: int = 3, mode: EndpointAdmission = EndpointAdmission.OFF) -> Server:
+    return Server(callers, translation(EnvoyDriver()), mode)
+
+
+def _clients(callers: int = 3) -> list[str]:
+    return [f"client-{number}" for number in range(callers)]
+
+
+@pytest.fixture
+def computed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Return a counter of the functions that are computed from now on."""
+    found: Counter[str] = Counter()
+    compute = Graph._compute
+
+    def counting(self: Graph, node: Derivation) -> None:
+        found[f"{node.function.__module__}.{node.function.__qualname__}"] += 1
+        compute(self, node)
+
+    monkeypatch.setattr(Graph, "_compute", counting)
+    return found
+
+
+def _derived(computed: Counter[str]) -> dict[str, int]:
+    """Leave out the view's indexes, which are functions without a name."""
+    return {name: count for name, count in computed.items() if "<lambda>" not in name}
+
+
+@pytest.mark.parametrize("callers", [1, 3])
+def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
+    callers: int, computed: Counter[str]
+) -> None:
+    """No group is translated; per caller its endpoints are looked up, and one load assignment serves all."""
+    server = _server(callers)
+    before, encoded = server.published, server.serving.encoded
+    computed.clear()
+    step = server.wave(Edits(workloads={MOVED.key: MOVED}))
+    assert server.translated == []
+    assert _derived(computed) == dict.fromkeys(ONCE, 1) | dict.fromkeys(PER_CALLER, callers)
+    assert server.serving.encoded - encoded == 1
+    assert _changes(step, before) == {name: {ENDPOINT} for name in _clients(callers)}
+
+
+def test_an_endpoint_that_comes_or_goes_translates_nothing() -> None:
+    """As long as another of its identity is there; the proxy of one that comes is in its group at once."""
+    server = _server()
+    gone = server.wave(Edits(workloads={MOVED.key: None}))
+    assert (server.translated, sorted(map(str, gone.members))) == ([], ["shop-1-uuid.shop.default"])
+    came = server.wave(Edits(workloads={MOVED.key: MOVED}))
+    assert (server.translated, sorted(map(str, came.members))) == ([], ["shop-1-uuid.shop.default"])
+
+
+def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str]) -> None:
+    """It concerns the callers' endpoints, and nothing else is even computed."""
+    server = _server(mode=EndpointAdmission.READY)
+    proxy = server.view.workloads[MOVED.key].proxy_name
+    assert proxy is not None
+    computed.clear()
+    before = server.published
+    step = server.wave(Edits(admitted={proxy: proxy}))
+    assert server.translated == []
+    assert _derived(computed) == {
+        "catalog.relations.readiness.is_admitted": 1,
+        "delivery.snapshots.serving.made": 1,
+        **dict.fromkeys(PER_CALLER, 3),
+    }
+    assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}
+
+
+def test_an_identity_that_comes_to_answer_translates_the_callers() -> None:
+    """Negative control: who may answer stands in clusters."""
+    server = _server()
+    other = replace(MOVED, identity=values.identity("own-0"))
+    server.wave(Edits(workloads={MOVED.key: other}))
+    assert {"client-0", "own-0"} <= set(server.translated) <= {*_clients(), "own-0", "shop"}
+
+
+def test_a_translation_that_reads_endpoints_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: it is asked again for every caller."""
+    monkeypatch.setattr(serving, "outline", proxy_policy)
+    server = _server()
+    server.wave(Edits(workloads={MOVED.key: MOVED}))
+    assert sorted(server.translated) == _clients()
+
+
+def test_a_piece_gets_the_endpoints_of_the_destinations_that_it_names() -> None:
+    """A driver with one piece for everything: the document follows a move, without another translation."""
+    server = Server(1, lambda need: DocumentDriver().pieces(need.policy), EndpointAdmission.OFF)
+    before = server.published
+    step = server.wave(Edits(workloads={MOVED.key: MOVED}))
+    assert server.translated == []
+    assert _changes(step, before) == {"client-0": {DOCUMENT}}
+    (after,) = [each for each in step.snapshots.values() if each is not None]
+    assert b'"address":"10.1.0.9"' in after.resources(DOCUMENT)[NAME].body
+
+
+def test_an_endpoint_that_moves_is_looked_at_for_problems_by_those_that_name_it(
+    computed: Counter[str],
+) -> None:
+    """Its Service and itself; no TrafficTarget of its identity is looked at again."""
+    view: View = values.view(*_mesh(3))
+    problems = Problems(view)
+    for _ in problems.steps():
+        pass
+    computed.clear()
+    view.apply(Edits(workloads={MOVED.key: MOVED}))
+    for _ in problems.steps():
+        pass
+    asked = {name: count for name, count in _derived(computed).items() if ".problems." in name}
+    assert asked == {"catalog.lint.problems.of_service": 1, "catalog.lint.problems.of_workload": 1}

@@ -1,0 +1,67 @@
+"""Pieces leave out of a policy what they do not look at, and nothing else."""
+
+import contextlib
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+from catalog.policy.proxy import InterceptionKind, ProxyPolicy
+from catalog.policy.whole import outline, proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.view import View
+from sidecars.envoy import clusters, endpoints, listeners, routes
+from sidecars.envoy.translate import pieces
+from tests.unit.delivery.histories import random_mesh
+from xds.protocol.resource import Resource
+
+
+def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
+    """Make every resource with the whole policy in hand."""
+    yield from listeners.listeners(policy)
+    for port in filter(listeners.is_open, policy.inbound):
+        yield clusters.application(policy, port)
+        if port.protocol.is_http:
+            yield routes.inbound(policy, port)
+    yield from (routes.outbound(each) for each in policy.outbound if each.protocol.is_http)
+    for destination in policy.destinations:
+        yield clusters.destination(policy, destination)
+        yield endpoints.assignment(destination)
+    if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
+        yield clusters.passthrough()
+        yield clusters.blackhole()
+
+
+def _told(resource: Resource) -> tuple[object, ...]:
+    return (resource.type_url, resource.name, resource.body, sorted(resource.references))
+
+
+def _random_policies() -> Iterator[tuple[ProxyPolicy, ProxyPolicy]]:
+    """Yield policies of random meshes, each without endpoints and whole."""
+    for seed in range(60):
+        mesh = random_mesh(random.Random(seed))  # noqa: S311 - dice
+        view = View(mesh.settings)
+        view.apply(view.edits_to(mesh.known()))
+        for group in groups(view):
+            with contextlib.suppress(ValueError):  # the range of virtual addresses is too small in some
+                yield outline(view, group), proxy_policy(view, group)
+
+
+def test_pieces_make_what_the_whole_policy_makes() -> None:
+    """Byte for byte, over random meshes: a function that looked at what its piece leaves out would show."""
+    compared = 0
+    for _, policy in _random_policies():
+        made = [_told(each) for piece in pieces(policy) for each in piece.resources()]
+        assert sorted(made, key=str) == sorted(map(_told, _from_the_whole(policy)), key=str)
+        compared += 1
+    assert compared > 60
+
+
+def test_endpoints_are_in_load_assignments_alone() -> None:
+    """Without endpoints the pieces are the same, but for what the destinations of these lack."""
+    different: set[object] = set()
+    for without, policy in _random_policies():
+        for bare, whole in zip(pieces(without), pieces(policy), strict=True):
+            places = tuple(replace(each, endpoints=()) for each in whole.destinations)
+            assert bare == replace(whole, destinations=places)
+            different.update(() if bare == whole else (whole.make,))
+    assert different == {endpoints.assignment}

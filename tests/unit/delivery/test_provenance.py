@@ -1,0 +1,223 @@
+"""Provenance: each resource knows the objects it was made from, and no others."""
+
+from typing import Any
+
+import pytest
+
+from catalog.policy.provenance import ISSUER, KINDS, MadeFrom
+from catalog.relations import groups
+from catalog.store.view import MeshSettings, View
+from certs.material import ServiceCertificate
+from delivery.snapshots.published import Published
+from delivery.snapshots.serving import Need, Serving, resources
+from delivery.snapshots.translation import translation
+from engine.table import Table
+from mesh.config import MeshConfig
+from mesh.names import Namespace, ServiceAccountName
+from mesh.objects import ObjectKey, Origin
+from sidecars.contract.driver import Piece
+from sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values
+from tests.unit.delivery.histories import certificate
+from xds.cache import NodeKey
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
+
+THINGS = (
+    MeshConfig(),
+    values.service("shop"),
+    values.service("shop-v1"),
+    values.service("shop-v2"),
+    values.service("bank"),
+    values.workload("buyer", "10.0.0.1"),
+    values.workload("shop-v1", "10.0.0.2"),
+    values.workload("shop-v2", "10.0.0.3"),
+    values.workload("bank", "10.0.0.4"),
+    values.split("weights", "shop", ("shop-v1", 1), ("shop-v2", 1)),
+    values.target("to-v1", "buyer", "shop-v1", values.http("all")),
+    values.target("to-v2", "buyer", "shop-v2", values.http("all")),
+    values.target("to-bank", "buyer", "bank", values.http("money")),
+    values.route_group("all", values.match("any", "/.*")),
+    values.route_group("money", values.match("pay", "/pay")),
+)
+
+
+def _serving(view: View) -> Serving:
+    serving = Serving(view, translation(EnvoyDriver()))
+    issued: dict[Any, ServiceCertificate] = {
+        each.identity: certificate(each.identity, "1") for each in view.workloads.values()
+    }
+    serving.certify(issued, b"ROOT")
+    for _ in serving.steps(Published(), serving.touched()):
+        pass
+    return serving
+
+
+def _group(serving: Serving, name: str) -> groups.GroupKey:
+    found = serving.group(NodeKey(f"{name}-uuid.{name}.default"))
+    assert found is not None
+    return found
+
+
+def _behind(proxy: str, type_url: TypeUrl, name: str, *things: object) -> list[str]:
+    serving = _serving(values.view(*(things or THINGS)))
+    found = serving.objects_behind(_group(serving, proxy), type_url, ResourceName(name))
+    return [str(each.key) for each in found]
+
+
+CONFIG = "MeshConfig osm-system/osm-mesh-config"
+
+
+def test_a_route_configuration_names_its_service_split_targets_and_route_groups() -> None:
+    """And nothing of the bank's, which the same proxy calls as well."""
+    assert _behind("buyer", ROUTE, "rds-outbound.default/shop|80") == [
+        "HTTPRouteGroup default/all",
+        CONFIG,
+        "Service default/shop",
+        "Service default/shop-v1",
+        "Service default/shop-v2",
+        "TrafficSplit default/weights",
+        "TrafficTarget default/to-v1",
+        "TrafficTarget default/to-v2",
+        "Workload default/shop-v1",
+        "Workload default/shop-v2",
+    ]
+
+
+def test_another_service_of_the_same_proxy_has_other_objects() -> None:
+    """Its route group is its own."""
+    found = _behind("buyer", ROUTE, "rds-outbound.default/bank|80")
+    assert [each for each in found if "shop" in each or "all" in each] == []
+    assert "HTTPRouteGroup default/money" in found
+
+
+def test_an_inbound_route_configuration_names_whom_it_admits_by_what() -> None:
+    """The server's side of the same policy."""
+    assert _behind("bank", ROUTE, "rds-inbound.8080") == [
+        "HTTPRouteGroup default/money",
+        CONFIG,
+        "Service default/bank",
+        "TrafficTarget default/to-bank",
+        "Workload default/bank",
+    ]
+
+
+def test_a_load_assignment_names_the_workloads_behind_it() -> None:
+    """And neither the splits that lead there nor others' workloads."""
+    found = _behind("buyer", ENDPOINT, "default/shop-v1|8080")
+    assert [each for each in found if each.startswith("Workload")] == ["Workload default/shop-v1"]
+    assert [each for each in found if each.startswith("TrafficSplit")] == []
+
+
+def test_a_secret_names_its_identity_and_the_roots_their_trust_domain() -> None:
+    """What a certificate says are the names of the identity's services."""
+    assert _behind("bank", SECRET, "service-cert:default/bank") == [
+        "Service default/bank",
+        "Workload default/bank",
+        "certificate default/bank",
+    ]
+    assert _behind("bank", SECRET, "root-cert:cluster.local") == ["trust bundle cluster.local"]
+
+
+def test_a_listener_names_all_that_stands_in_it() -> None:
+    """The outbound one both services, the inbound one of the bank none of the shop's."""
+    outbound = _behind("buyer", LISTENER, "outbound-listener")
+    assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= {*outbound}
+    inbound = _behind("bank", LISTENER, "inbound-listener")
+    assert [each for each in inbound if "shop" in each] == []
+    assert "Service default/bank" in inbound
+
+
+def test_places_are_said_and_what_no_manifest_holds_comes_from_a_provider() -> None:
+    """The origin of the n-th object is line n."""
+    serving = _serving(values.view(*THINGS))
+    found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank"))
+    assert found == (
+        MadeFrom(ObjectKey("Service", Namespace("default"), "bank"), Origin("test", 1, 5)),
+        MadeFrom(ObjectKey("Workload", Namespace("default"), "bank"), Origin("test", 1, 9)),
+        MadeFrom(ObjectKey("certificate", Namespace("default"), ServiceAccountName("bank")), ISSUER),
+    )
+    service, workload = values.service("bank"), values.workload("bank", "10.0.0.4")
+    objects = values.view(service).sourced.held()
+    view = View.build(objects, values.inventory((workload,)), MeshSettings())
+    serving = _serving(view)
+    secret = serving.objects_behind(
+        _group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank")
+    )
+    assert [str(each) for each in secret] == [
+        "Service default/bank (test:1 (document 1))",
+        "Workload default/bank (endpoint provider)",
+        "certificate default/bank (certificates)",
+    ]
+
+
+def test_the_order_of_inputs_does_not_matter() -> None:
+    """The same objects, the other way round."""
+    name = "rds-outbound.default/shop|80"
+    assert _behind("buyer", ROUTE, name) == _behind("buyer", ROUTE, name, *reversed(THINGS))
+
+
+def test_what_is_not_there_is_made_from_nothing() -> None:
+    """A resource that the group does not have."""
+    assert _behind("buyer", CLUSTER, "nobody") == []
+
+
+def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None:
+    """So that whoever looks for the cause has somewhere to look."""
+    serving = _serving(values.view(*THINGS))
+
+    def broken(_: Need) -> tuple[Piece, ...]:
+        raise ValueError
+
+    serving.translate = broken
+    found = {
+        str(each.key) for each in serving.objects_behind(_group(serving, "buyer"), ROUTE, ResourceName("x"))
+    }
+    assert {"Service default/shop", "Service default/bank", "TrafficSplit default/weights"} <= found
+
+
+def test_asking_computes_nothing_again_and_keeps_nothing() -> None:
+    """Everything that a part is was computed for the group already."""
+    serving = _serving(values.view(*THINGS))
+    before = (serving.graph.computed, serving.encoded, serving.graph.size())
+    group = _group(serving, "buyer")
+    for type_url, name in ((ROUTE, "rds-outbound.default/shop|80"), (ENDPOINT, "default/bank|8080")):
+        assert serving.objects_behind(group, type_url, ResourceName(name))
+    assert (serving.graph.computed, serving.encoded, serving.graph.size()) == before
+
+
+NO_OBJECTS = {"objects", "settings", "admitted proxies"}
+NOT_SERVED = {"pod templates"}
+
+
+def test_every_table_is_of_objects_or_known_not_to_be() -> None:
+    """A new one cannot be forgotten; nothing that is served is made of pods to come."""
+    tables: list[Table[Any, Any]] = [each for each in vars(values.view()).values() if isinstance(each, Table)]
+    assert {each.name for each in tables} == KINDS.keys() | NO_OBJECTS | NOT_SERVED
+
+
+@pytest.mark.parametrize("thing", THINGS[1:], ids=lambda each: type(each).__name__)
+def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) -> None:
+    """Leave out each object in turn: a resource that is another one then must have named it."""
+    whole, without = (
+        _serving(values.view(*THINGS)),
+        _serving(values.view(*(e for e in THINGS if e is not thing))),
+    )
+    named = values.object_key(thing)
+    compared = 0
+    for group, made in _resources(whole).items():
+        others = _resources(without).get(group)
+        if others is None:
+            continue
+        for (type_url, name), version in made.items():
+            if others.get((type_url, name)) != version:
+                found = whole.objects_behind(group, type_url, name)
+                assert named in [each.key for each in found], (group, name)
+                compared += 1
+    assert compared or named.kind == "Workload"
+
+
+def _resources(serving: Serving) -> dict[groups.GroupKey, dict[tuple[TypeUrl, ResourceName], str]]:
+    return {
+        group: {(each.type_url, each.name): each.version for each in resources(serving, group).resources}
+        for group in serving.view.members
+    }

@@ -1,0 +1,216 @@
+"""A watched directory with real files."""
+
+import asyncio
+import os
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from providers.contract import EndpointProvider
+from providers.directory.files import DirectoryError
+from providers.directory.source import DirectorySource
+from tests.meshes.texts import account, account_key, workload, workload_key
+from tests.unit.providers.directory.watched import DEADLINE, WatchedSource, running
+
+
+def _clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class Watched(WatchedSource[DirectorySource]):
+    """A running source, and every set of names it published."""
+
+    def __init__(self, source: DirectorySource) -> None:
+        super().__init__(source)
+        self.published: list[list[str]] = []
+
+    def changed(self) -> None:
+        """Take note of a change."""
+        self.published.append([key.name for key in self.source.objects()])
+        super().changed()
+
+    async def until_read_after(self, moment: datetime) -> None:
+        """Wait until everything was read again, which is no change that is told."""
+        async with asyncio.timeout(DEADLINE):
+            while (self.source.freshness().last_full_read or moment) <= moment:
+                await asyncio.sleep(0.005)
+
+    async def until_present(self, name: str) -> None:
+        """Wait until this ServiceAccount is in force."""
+        await self.until(lambda: account_key(name) in self.source.objects())
+
+    async def until_names(self, *names: str) -> None:
+        """Wait until exactly these objects are in force."""
+        await self.until(lambda: [key.name for key in self.source.objects()] == list(names))
+
+
+def _running(source: DirectorySource) -> AbstractAsyncContextManager[Watched]:
+    source.load()
+    return running(Watched(source))
+
+
+def _source(path: Path, settle: int = 300, *, polling: bool = False) -> DirectorySource:
+    settled, hold = timedelta(milliseconds=settle), timedelta(0)  # holding back has tests of its own
+    retry = timedelta(milliseconds=50)
+    return DirectorySource(path, _clock, settle=settled, hold=hold, retry=retry, polling=polling)
+
+
+def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
+    """Folders and symlinks to files are followed; hidden files, copies of editors and others are not."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.yml").write_text(account("a"))
+    outside = tmp_path / "outside.txt"
+    outside.write_text(account("b"))
+    (tmp_path / "b.yaml").symlink_to(outside)
+    for name in (".hidden.yaml", "c.yaml~", "#c.yaml", ".c.yaml.swp", "c.txt", "4913"):
+        (tmp_path / name).write_text(account("no"))
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "x.yaml").write_text(account("no"))
+    source = _source(tmp_path)
+    source.load()
+    assert {key.name: found.origin.source for key, found in source.objects().items()} == {
+        "a": "sub/a.yml",
+        "b": "b.yaml",
+    }
+    assert source.problems() == ()
+    provider: EndpointProvider = source
+    assert provider.name == "directory"
+    assert provider.freshness().last_full_read is not None
+
+
+def test_a_missing_directory_is_one_clear_sentence(tmp_path: Path) -> None:
+    """So is a file in its place."""
+    with pytest.raises(DirectoryError, match=r"directory .*/none cannot be read: no such file or directory"):
+        _source(tmp_path / "none").load()
+    (tmp_path / "file").touch()
+    with pytest.raises(DirectoryError, match="not a directory"):
+        _source(tmp_path / "file").load()
+
+
+def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
+    """Too large, not text, no regular file, a symlink to nothing: each is named, the rest is read."""
+    (tmp_path / "good.yaml").write_text(account("a"))
+    (tmp_path / "large.yaml").write_bytes(b"#" * (4 * 1024 * 1024 + 1))
+    (tmp_path / "binary.yaml").write_bytes(b"a: \xff")
+    (tmp_path / "nowhere.yaml").symlink_to(tmp_path / "none")
+    os.mkfifo(tmp_path / "pipe.yaml")
+    source = _source(tmp_path)
+    with capture_logs() as logs:
+        source.load()
+    assert [(problem.origin.source, problem.code) for problem in source.problems()] == [
+        ("binary.yaml", "MW1105"),
+        ("large.yaml", "MW1103"),
+        ("nowhere.yaml", "MW1104"),
+        ("pipe.yaml", "MW1104"),
+    ]
+    assert len(logs) == 4
+    assert list(source.objects()) == [account_key("a")]
+
+
+@pytest.mark.parametrize("polling", [False, True])
+async def test_changes_take_effect(tmp_path: Path, polling: bool) -> None:
+    """Added, changed, added in a new folder, deleted: each is published."""
+    file = tmp_path / "x.yaml"
+    file.write_text(account("a"))
+    async with _running(_source(tmp_path, 50, polling=polling)) as watched:
+        (tmp_path / "y.yaml").write_text(workload("w", "10.0.0.1"))
+        await watched.until_names("a", "w")
+        file.write_text(account("b"))
+        await watched.until_names("b", "w")
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "sub" / "z.yaml").write_text(account("c"))
+        await watched.until_names("b", "c", "w")
+        (tmp_path / "y.yaml").unlink()
+        await watched.until_names("b", "c")
+        assert watched.source.inventory().workloads == {}
+        assert watched.source.freshness().last_event is not None
+
+
+async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: Path) -> None:
+    """Stale while bad, fresh when mended; a re-read does not log again."""
+    file = tmp_path / "x.yaml"
+    file.write_text(workload("w", "10.0.0.1"))
+    source = DirectorySource(
+        tmp_path, _clock, settle=timedelta(milliseconds=200), reread=timedelta(milliseconds=50)
+    )
+    with capture_logs() as logs:
+        async with _running(source) as watched:
+            file.write_text(workload("w", "nowhere"))
+            await watched.until(lambda: source.objects()[workload_key("w")].stale)
+            first = source.freshness().last_full_read
+            assert first is not None
+            await watched.until_read_after(first)
+            file.with_name("y.yaml").write_text(account("a"))
+            await watched.until_names("a", "w")
+            file.write_text(workload("w", "10.0.0.2"))
+            await watched.until(lambda: source.problems() == ())
+            assert not source.objects()[workload_key("w")].stale
+    assert [log["event"] for log in logs] == ["manifest_problem", "problem_gone"]
+    assert "spec.address" in logs[0]["problem"]
+
+
+def _rewrite_like_an_editor(file: Path, text: str) -> None:
+    """Delete, re-create empty, write half, write the rest, each seen by whoever looks."""
+    file.unlink()
+    file.touch()
+    with file.open("w") as handle:
+        handle.write(text[:30])
+        handle.flush()
+        handle.write(text[30:])
+
+
+async def test_an_editor_does_not_make_objects_flap(tmp_path: Path) -> None:
+    """Deleted and re-created many times, the object is in everything that is published."""
+    file = tmp_path / "x.yaml"
+    file.write_text(account("a"))
+    async with _running(_source(tmp_path, 60_000)) as watched:
+        for count in range(20):
+            _rewrite_like_an_editor(file, account("a"))
+            backup = file.rename(tmp_path / "x.yaml~")
+            (tmp_path / f"seen{count}.yaml").write_text(account(f"seen{count}"))
+            # The source has looked while the file was away.
+            await watched.until_present(f"seen{count}")
+            backup.rename(file)
+        assert len(watched.published) >= 20
+        assert all("a" in names for names in watched.published)
+
+
+async def test_without_settle_time_objects_flap(tmp_path: Path) -> None:
+    """The negative control: the same rename to and fro without waiting takes the object out of force."""
+    file = tmp_path / "x.yaml"
+    file.write_text(account("a"))
+    async with _running(_source(tmp_path, 0)) as watched:
+        backup = file.rename(tmp_path / "x.yaml~")
+        await watched.until_names()
+        backup.rename(file)
+        await watched.until_names("a")
+        assert [] in watched.published
+
+
+async def test_a_vanished_directory_keeps_its_last_good_answer(tmp_path: Path) -> None:
+    """The error and its time are shown; when the directory is back, watching goes on."""
+    mesh = tmp_path / "mesh"
+    mesh.mkdir()
+    (mesh / "x.yaml").write_text(account("a"))
+    async with _running(_source(mesh, 50)) as watched:
+        source = watched.source
+        mesh.rename(tmp_path / "away")
+        await watched.until(lambda: bool(source.freshness().error))
+        assert "cannot be read: no such file or directory" in source.freshness().error
+        assert source.freshness().error_since is not None
+        assert list(source.objects()) == [account_key("a")]
+        (problem,) = source.problems()
+        assert (problem.code, problem.expected) == (
+            "MW1109",
+            f"directory {mesh} cannot be read: no such file or directory; what it held stays in force",
+        )
+        mesh.mkdir()
+        (mesh / "x.yaml").write_text(account("b"))
+        await watched.until(lambda: list(source.objects()) == [account_key("b")])
+        assert (source.freshness().error, source.freshness().error_since) == ("", None)
+        assert source.problems() == ()
+        (mesh / "y.yaml").write_text(account("c"))
+        await watched.until_names("b", "c")

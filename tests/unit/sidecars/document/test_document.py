@@ -1,0 +1,257 @@
+"""The document: what it says of a policy, what it leaves out, and who reads it."""
+
+import json
+import ssl
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from certs.authority import CertificateAuthority
+from certs.issuer import Names, Usage
+from certs.pair import issue_pair
+from mesh.names import Namespace, TrustDomain
+from mesh.workload import WorkloadKey
+from sidecars.contract.driver import Credentials
+from sidecars.document.driver import DocumentDriver
+from sidecars.document.readers import LINGER_SECONDS, Readers
+from sidecars.document.server import contents, version
+from sidecars.document.tls import server_context
+from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
+from tests.meshes.views import POLICY, view, workload
+from tests.unit.delivery.histories import certificate
+from xds.cache import NodeKey
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.type_urls import Version
+from xds.protocol.wire import Nonce, Rejection, Response
+from xds.server.ads import TlsIdentity
+from xds.server.hooks import Ending, Peer, Unobserved
+from xds.server.limits import Limits
+from xds.server.status import SyncState, Variant
+
+NODE = NodeKey("one.store.shop")
+PEER = Peer(b"pem", "127.0.0.1:1")
+MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
+DRIVER = DocumentDriver()
+
+
+def _policy(*documents: str) -> ProxyPolicy:
+    of = view(*documents)
+    return proxy_policy(of, group_of(of, of.workloads[WorkloadKey(Namespace("shop"), "one")]))
+
+
+def _document(policy: ProxyPolicy) -> Any:
+    (resource,) = DRIVER.translate(policy)
+    return json.loads(resource.body)
+
+
+def test_who_may_connect_stands_in_it() -> None:
+    """A rule by path admits nobody: a proxy that cannot look at requests would let more pass."""
+    said = _document(_policy(POLICY, workload("one")))
+    assert said["identity"] == "spiffe://cluster.local/ns/shop/sa/store"
+    assert said["inbound"] == [
+        {
+            "address": "10.0.0.1",
+            "port": port,
+            "application": {"address": "127.0.0.1", "port": port},
+            "protocol": protocol,
+            "everyone": False,
+            "admitted": ["spiffe://cluster.local/ns/shop/sa/store"],
+        }
+        for port, protocol in ((90, "tcp"), (8080, "http"))
+    ]
+
+
+def test_without_an_address_of_its_own_there_is_none_to_bind() -> None:
+    """In transparent interception, as every Pod is read: a program that admits callers listens by itself."""
+    said = _document(_policy(POLICY, workload("one", explicit=False)))
+    assert [(each["address"], each["port"]) for each in said["inbound"]] == [(None, 90), (None, 8080)]
+
+
+def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
+    """With who may answer there; a split service is left out, not sent to one of its backends."""
+    assert _document(_policy(POLICY, workload("one")))["outbound"] == []
+    unsplit = POLICY[: POLICY.rindex("---")]
+    (http, _tcp) = sorted(
+        _document(_policy(unsplit, workload("one")))["outbound"], key=lambda each: each["port"]
+    )
+    assert http == {
+        "service": "shop/store",
+        "port": 80,
+        "protocol": "http",
+        "listen": [{"address": "127.0.0.1", "port": 1080}],
+        "serverName": "store.shop.svc.cluster.local",
+        "peers": ["spiffe://cluster.local/ns/shop/sa/store"],
+        "endpoints": [{"address": "10.0.0.1", "port": 8080, "weight": 1}],
+    }
+
+
+def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None:
+    """Its form without endpoints, for those who call one of them, does not take the other's place."""
+    policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
+    as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.destinations)
+    both = replace(policy, destinations=(*policy.destinations, *as_called))
+    assert _document(both) == _document(policy)
+    assert [len(each["endpoints"]) for each in _document(both)["outbound"]] == [1, 1]
+
+
+def test_equal_policies_make_equal_documents() -> None:
+    """Whatever order the manifests are in; another policy is another version."""
+    one, same = _policy(POLICY, workload("one")), _policy(workload("one"), POLICY)
+    assert DRIVER.translate(one) == DRIVER.translate(same)
+    assert DRIVER.translate(one) != DRIVER.translate(_policy(workload("one")))
+    (piece,) = DRIVER.pieces(one)
+    assert piece.resources() == DRIVER.translate(one)
+
+
+def _snapshot(serial: str = "1") -> Snapshot:
+    policy = _policy(workload("one"))
+    held = Credentials(certificate(policy.identity, serial), TrustDomain("cluster.local"), b"roots")
+    return Snapshot.of((*DRIVER.translate(policy), *DRIVER.credentials(held)[0].resources()))
+
+
+def test_a_reader_is_given_its_credentials_beside() -> None:
+    """Another certificate is another version; no key shows where values are printed."""
+    snapshot = _snapshot()
+    said = json.loads(contents(snapshot))
+    assert said["credentials"] == {
+        "certificateChain": "chain 1",
+        "privateKey": "key 1",
+        "trustBundle": "roots",
+    }
+    assert said["document"] == json.loads(snapshot.resources(DOCUMENT)[NAME].body)
+    assert version(snapshot) != version(_snapshot("2"))
+    assert version(snapshot) == version(_snapshot())
+    assert "key 1" not in repr(snapshot.ordered(CREDENTIALS))
+
+
+class Seen(Unobserved):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
+        """Remember it."""
+        self.said.append(f"opened {node_key} {peer.address} {variant}")
+
+    def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
+        """Remember it."""
+        self.said.append(f"sent {response.nonce} {size}")
+
+    def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
+        """Remember it."""
+        self.said.append(f"answered {response.nonce} {rejection}")
+
+    def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
+        """Remember it."""
+        self.said.append(f"closed {ending}")
+
+
+def _state(readers: Readers) -> tuple[SyncState, str]:
+    (status,) = readers.statuses()
+    (document,) = status.types
+    return document.state, document.acked_version
+
+
+def test_the_life_of_a_reader() -> None:
+    """It comes with its first request, is in step when it says so, and goes when it asks no more."""
+    seen = Seen()
+    readers = Readers(seen)
+    readers.began(NODE, PEER, 0.0, MOMENT)
+    assert _state(readers) == (SyncState.ASKED, "")
+    resource = Resource(DOCUMENT, NAME, Version("d"), b"{}")
+    readers.given(NODE, "v1", MOMENT, Response(DOCUMENT, Version("d"), Nonce("v1"), (resource,)), 9)
+    assert _state(readers) == (SyncState.PENDING, "")
+    readers.confirmed(NODE, "of somebody else", "v1")
+    assert _state(readers) == (SyncState.PENDING, "")
+    readers.confirmed(NODE, "v1", "v2")
+    readers.confirmed(NODE, "v1", "v2")
+    assert _state(readers) == (SyncState.SYNCED, "v1")
+    readers.sweep(LINGER_SECONDS * 2)
+    assert len(readers.statuses()) == 1, "it still asks"
+    readers.ended(NODE, 1.0)
+    readers.sweep(LINGER_SECONDS + 0.5)
+    assert len(readers.statuses()) == 1
+    readers.sweep(LINGER_SECONDS + 1.5)
+    assert readers.statuses() == ()
+    assert seen.said == [
+        f"opened {NODE} 127.0.0.1:1 sotw",
+        "sent v1 9",
+        "answered v1 None",
+        "closed client",
+    ]
+
+
+def test_requests_at_once_are_bounded() -> None:
+    """Of one proxy, and of all; without bounds there are none."""
+    readers, other = Readers(Unobserved()), NodeKey("two.store.shop")
+    bounds = Limits(streams=2, streams_per_certificate=1)
+    assert not readers.too_many(NODE, bounds)
+    readers.began(NODE, PEER, 0.0, MOMENT)
+    assert (readers.too_many(NODE, bounds), readers.too_many(other, bounds)) == (True, False)
+    readers.began(other, PEER, 0.0, MOMENT)
+    assert readers.too_many(NodeKey("three.store.shop"), bounds)
+    assert not readers.too_many(NODE, replace(bounds, streams=None, streams_per_certificate=None))
+
+
+def _shown(server: ssl.SSLContext, client: ssl.SSLContext) -> bytes:
+    """Shake hands in memory, and return the certificate that the client is shown."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    one = client.wrap_bio(to_client, to_server, server_hostname="localhost")
+    other = server.wrap_bio(to_server, to_client, server_side=True)
+    pending = [one, other]
+    while pending:
+        for each in tuple(pending):
+            try:
+                each.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            pending.remove(each)
+    return one.getpeercert(binary_form=True) or b""
+
+
+def test_certificates_and_roots_are_renewed_without_a_restart(tmp_path: Path) -> None:
+    """What is shown, and who is trusted, is asked for at each handshake; TLS 1.1 is not spoken."""
+    now = datetime.now(UTC)
+
+    def authority(name: str) -> CertificateAuthority:
+        return CertificateAuthority.open(tmp_path / name, TrustDomain("cluster.local"), now)
+
+    def identity(of: CertificateAuthority) -> TlsIdentity:
+        names = Names("ads", dns_names=("localhost",))
+        pair = issue_pair(of, Usage.SERVER, names, timedelta(hours=1), now)
+        return TlsIdentity(pair.chain_pem, pair.key.reveal(), of.trust_bundle())
+
+    def client(of: CertificateAuthority) -> ssl.SSLContext:
+        pair = issue_pair(of, Usage.PROXY, Names(NODE), timedelta(hours=1), now)
+        file = tmp_path / "client.pem"
+        file.write_bytes(pair.key.reveal() + pair.chain_pem)
+        context = ssl.create_default_context(cadata=of.trust_bundle().decode())
+        context.load_cert_chain(file)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # a server's refusal is then seen in the handshake
+        return context
+
+    old, new = authority("old"), authority("new")
+    current = [identity(old)]
+    server = server_context(lambda: current[0])
+    first = _shown(server, client(old))
+    assert _shown(server, client(old)) == first
+    current[0] = identity(old)
+    assert _shown(server, client(old)) != first
+    with pytest.raises(ssl.SSLError):
+        _shown(server, client(new))
+    current[0] = identity(new)
+    assert _shown(server, client(new)) != first
+    foreign = client(new)
+    foreign.load_verify_locations(cadata=new.trust_bundle().decode())
+    current[0] = replace(identity(new), trust_bundle=old.trust_bundle())
+    with pytest.raises(ssl.SSLError):
+        _shown(server, foreign)
+    assert server.minimum_version == ssl.TLSVersion.TLSv1_2

@@ -1,0 +1,180 @@
+"""What a policy needs, and what is said where a driver cannot do it."""
+
+from dataclasses import replace
+
+import pytest
+
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
+from catalog.store.view import View
+from mesh.names import Namespace, ServiceName
+from mesh.policy import PolicyKey
+from mesh.service import ServiceKey
+from mesh.workload import WorkloadKey
+from sidecars.codes import Code
+from sidecars.contract.driver import Capability
+from sidecars.document.driver import DocumentDriver
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.lint import Installed, problems
+from sidecars.requirements import Needed, needs
+from tests.meshes.views import DRIVER, POLICY, mesh_config, namespace, view, workload
+
+STORE = ServiceKey(Namespace("shop"), ServiceName("store"))
+BY_PATH, HALVES = PolicyKey(Namespace("shop"), "by-path"), PolicyKey(Namespace("shop"), "halves")
+INSTALLED = Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+
+
+def _needs(of: View, name: str = "one") -> tuple[Needed, ...]:
+    group = group_of(of, of.workloads[WorkloadKey(Namespace("shop"), name)])
+    return needs(proxy_policy(of, group))
+
+
+def _said(of: View, installed: Installed = INSTALLED) -> list[tuple[str, str, str, str]]:
+    return [(each.code, str(each.key), each.field, each.value) for each in problems(of, installed)]
+
+
+def test_what_is_needed_and_by_what() -> None:
+    """Interception, routes by request, splits of both kinds, ports that are not HTTP."""
+    assert _needs(view(POLICY, workload("one"))) == (
+        Needed(Capability.EXPLICIT_INTERCEPTION, "Workload"),
+        Needed(Capability.HTTP_ROUTES, "TrafficTarget", BY_PATH),
+        Needed(Capability.TCP_ROUTES, "Service", STORE),
+        Needed(Capability.TCP_SPLITS, "TrafficSplit", HALVES),
+        Needed(Capability.TRAFFIC_SPLITS, "TrafficSplit", HALVES),
+    )
+
+
+def test_transparent_interception_and_egress() -> None:
+    """Egress is MeshConfig's wish, and there only where the kernel leads the calls."""
+    egress = mesh_config("logLevel: error").replace("{sidecar:", "{traffic: {enableEgress: true}, sidecar:")
+    found = _needs(view(workload("one", explicit=False), egress))
+    assert found[:2] == (
+        Needed(Capability.EGRESS_PASSTHROUGH, "MeshConfig"),
+        Needed(Capability.TRANSPARENT_INTERCEPTION, "Workload"),
+    )
+    assert Needed(Capability.EGRESS_PASSTHROUGH, "MeshConfig") not in _needs(view(workload("one"), egress))
+
+
+def test_envoy_can_do_everything() -> None:
+    """Nothing is said, and no policy computed for it."""
+    assert _said(view(POLICY, workload("one"))) == []
+
+
+def test_what_a_driver_cannot_do_is_said_of_each_workload() -> None:
+    """With the object that needs it; what stands in no object of another is its own interception."""
+    of = view(POLICY, workload("one", "document"), workload("two", "document", 2, explicit=False))
+    found = [
+        (str(each.key), each.expected.partition(":")[0].removeprefix("cannot do "))
+        for each in problems(of, INSTALLED)
+    ]
+    http = "http-routes, which is needed for TrafficTarget shop/by-path"
+    split = "traffic-splits, which is needed for TrafficSplit shop/halves"
+    tcp = "tcp-splits, which is needed for TrafficSplit shop/halves"
+    own = "transparent-interception, which is needed for its own interception"
+    one, two = "Workload shop/one", "Workload shop/two"
+    assert sorted(found) == sorted(
+        [(one, http), (one, split), (one, tcp), (two, http), (two, split), (two, tcp), (two, own)]
+    )
+    assert {each.code for each in problems(of, INSTALLED)} == {Code.INCAPABLE}
+
+
+def test_a_pod_is_taken_for_intercepted() -> None:
+    """Nothing in a Pod says otherwise, so a driver that cannot intercept does not fit it: that is said."""
+    said_of_it = f"labels: {{meshwright.dev/proxy-uuid: p}}, annotations: {{{DRIVER}: document}}"
+    metadata = f"metadata: {{name: p, namespace: shop, {said_of_it}}}"
+    pod = f"apiVersion: v1\nkind: Pod\n{metadata}\nstatus: {{podIP: 10.0.0.7}}\n"
+    (said,) = problems(view(pod), INSTALLED)
+    assert (said.code, str(said.key), said.value) == (Code.INCAPABLE, "Pod shop/p", "document")
+    because = "transparent-interception, which is needed for a Pod, which is taken for intercepted"
+    assert said.expected.startswith(f"cannot do {because}: ")
+
+
+CLASS = "spec.sidecar.sidecarClass"
+ANNOTATION = "metadata.annotations.meshwright.dev/sidecar-driver"
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        (
+            (workload("one", "pipy"), workload("two", host=2)),
+            [(Code.UNKNOWN_DRIVER, "Workload shop/one", ANNOTATION, "pipy")],
+        ),
+        (
+            (workload("one"), workload("two", "envoy", 2), namespace("pipy")),
+            [(Code.UNKNOWN_DRIVER, "Namespace shop", ANNOTATION, "pipy")],
+        ),
+        (
+            (workload("one"), workload("two", "envoy", 2), mesh_config("sidecarClass: pipy")),
+            [
+                (
+                    Code.UNKNOWN_DRIVER,
+                    "MeshConfig osm-system/osm-mesh-config",
+                    "spec.sidecar.sidecarClass",
+                    "pipy",
+                )
+            ],
+        ),
+        (
+            (
+                workload("one"),
+                mesh_config("sidecarDrivers: [{sidecarName: envoy, sidecarDisabledMTLS: true}]"),
+            ),
+            [
+                (
+                    Code.NO_MTLS,
+                    "MeshConfig osm-system/osm-mesh-config",
+                    "spec.sidecar.sidecarDrivers.sidecarDisabledMTLS",
+                    "envoy",
+                )
+            ],
+        ),
+        (
+            (
+                workload("one"),
+                mesh_config("sidecarDrivers: [{sidecarName: envoy}, {sidecarName: envoy}]"),
+            ),
+            [
+                (
+                    Code.DRIVER_TWICE,
+                    "MeshConfig osm-system/osm-mesh-config",
+                    "spec.sidecar.sidecarDrivers",
+                    "envoy",
+                )
+            ],
+        ),
+    ],
+)
+def test_who_is_not_there_is_said_where_it_is_named(
+    documents: tuple[str, ...], expected: list[tuple[str, str, str, str]]
+) -> None:
+    """Once, against the object that must be mended."""
+    assert _said(view(*documents)) == expected
+
+
+def test_who_was_not_started_is_said() -> None:
+    """Of whom names it; where nobody knows who runs, as offline, nothing is."""
+    of = view(workload("one", "document"), workload("two", host=2))
+    running = replace(INSTALLED, running=frozenset({"envoy"}))
+    assert _said(of, running)[-1] == (Code.NOT_STARTED, "Workload shop/one", ANNOTATION, "document")
+    assert not [each for each in _said(of) if each[0] == Code.NOT_STARTED]
+    by_config = view(workload("one"), mesh_config("sidecarClass: document"), namespace("''"))
+    (said,) = [each for each in _said(by_config, running) if each[0] == Code.NOT_STARTED]
+    assert said == (Code.NOT_STARTED, "MeshConfig osm-system/osm-mesh-config", CLASS, "document")
+
+
+def test_the_environment_chooses_where_nobody_else_does() -> None:
+    """MeshConfig's word wins over it, and a workload's over that."""
+    here = replace(INSTALLED, environment={"MESHWRIGHT_SIDECAR_CLASS": "document"})
+    config = view().config.sidecar
+    assert here.driver_of(config, "").name == "document"
+    assert here.driver_of(view(mesh_config("sidecarClass: envoy")).config.sidecar, "").name == "envoy"
+    assert here.driver_of(view(mesh_config("sidecarClass: document")).config.sidecar, "envoy").name == "envoy"
+
+
+def test_the_group_knows_who_names_the_driver() -> None:
+    """The workload's own word, or else its namespace's, or nobody's."""
+    of = view(workload("one", "document"), workload("two", host=2), namespace("envoy"))
+    drivers = {group.driver for group in of.members}
+    assert drivers == {"document", "envoy"}
+    assert {group.driver for group in view(workload("one")).members} == {""}

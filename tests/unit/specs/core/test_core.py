@@ -1,0 +1,221 @@
+"""Core kinds: Namespace, ServiceAccount, Service, Pod, EndpointSlice and Endpoints."""
+
+import pytest
+
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
+from mesh.objects import EndpointSlice, NamespaceObject
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
+from mesh.workload import Workload, WorkloadKey, WorkloadPort
+from specs.protocols import decide
+from tests.meshes.reading import complaints, reading, value
+
+NS = Namespace("shop")
+
+
+def test_namespace_and_service_account() -> None:
+    """A Namespace keeps labels and annotations, a ServiceAccount is an identity."""
+    meta = "{name: shop, labels: {b: x, a: y}, annotations: {c: z}}"
+    text = f"apiVersion: v1\nkind: Namespace\nmetadata: {meta}\n"
+    assert value(text) == NamespaceObject(NS, (("a", "y"), ("b", "x")), (("c", "z"),))
+    text = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: cart, namespace: shop}\nsecrets: []"
+    assert value(text) == ServiceIdentity(NS, ServiceAccountName("cart"))
+
+
+def _service(spec: str) -> str:
+    return f"apiVersion: v1\nkind: Service\nmetadata: {{name: cart, namespace: shop}}\nspec: {spec}"
+
+
+def test_service_with_everything() -> None:
+    """Ports are sorted, targetPort may be a number or name, unknown fields are let be."""
+    spec = """
+  selector: {app: cart, a: b}
+  clusterIP: 10.0.0.9
+  type: ClusterIP
+  sessionAffinity: None
+  ports:
+  - {port: 9000, targetPort: main, name: tcp-server-first-x, nodePort: 30000}
+  - {port: 80, targetPort: 8080, name: web, appProtocol: kubernetes.io/h2c}
+"""
+    assert value(_service(spec)) == Service(
+        ServiceKey(NS, ServiceName("cart")),
+        (
+            ServicePort(Port(80), Port(8080), Protocol.HTTP, "web", "appProtocol"),
+            ServicePort(Port(9000), "main", Protocol.TCP_SERVER_FIRST, "tcp-server-first-x", "name"),
+        ),
+        (("a", "b"), ("app", "cart")),
+        IpAddress("10.0.0.9"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("app_protocol", "name", "port", "expected"),
+    [
+        ("tcp", "http", 3306, (Protocol.TCP, "appProtocol")),
+        ("GRPC", "", 80, (Protocol.GRPC, "appProtocol")),
+        ("mysql", "", 80, (Protocol.TCP_SERVER_FIRST, "appProtocol")),
+        ("unheard-of", "http", 80, (Protocol.TCP, "appProtocol")),
+        (None, "http", 3306, (Protocol.HTTP, "name")),
+        (None, "grpc-web", 80, (Protocol.GRPC, "name")),
+        (None, "tcp-server-first", 80, (Protocol.TCP_SERVER_FIRST, "name")),
+        (None, "tcp-x", 80, (Protocol.TCP, "name")),
+        (None, "https-x", 80, (Protocol.TCP, "name")),
+        (None, "httpx", 80, (Protocol.HTTP, "default")),
+        (None, "tcpx", 3306, (Protocol.TCP_SERVER_FIRST, "port")),
+        (None, "", 5432, (Protocol.TCP, "port")),
+        (None, "", 8080, (Protocol.HTTP, "default")),
+    ],
+)
+def test_protocol_of_a_port(
+    app_protocol: str | None, name: str, port: int, expected: tuple[Protocol, str]
+) -> None:
+    """AppProtocol goes before the name, the name before the number, and HTTP is the default."""
+    assert decide(app_protocol, name, Port(port)) == expected
+
+
+def test_udp_port_is_left_out_and_said() -> None:
+    """The other ports of the Service stay in force, the same number by TCP included."""
+    text = _service("{ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]}")
+    found = reading(text)
+    assert complaints(text) == [("warning", "MW1023", "spec.ports[0].protocol", '"UDP"')]
+    ((_, service),) = found.objects
+    assert isinstance(service, Service)
+    assert [port.port for port in service.ports] == [53]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("{ports: [{port: 0}]}", ("error", "MW1013", "spec.ports[0].port", "0")),
+        ("{ports: [{port: '80'}]}", ("error", "MW1010", "spec.ports[0].port", '"80"')),
+        ("{ports: [{}]}", ("error", "MW1011", "spec.ports[0].port", "")),
+        ("{ports: [{port: 80, targetPort: '80'}]}", ("error", "MW1013", "spec.ports[0].targetPort", '"80"')),
+        ("{ports: [{port: 80, targetPort: 0}]}", ("error", "MW1013", "spec.ports[0].targetPort", "0")),
+        ("{ports: [{port: 80}], selector: []}", ("error", "MW1010", "spec.selector", "a list of 0 items")),
+        ("{ports: [{port: 80}], selector: {a: 1}}", ("error", "MW1010", "spec.selector[a]", "1")),
+        ("{ports: [{port: 80}], clusterIP: x}", ("error", "MW1013", "spec.clusterIP", '"x"')),
+        ("[]", ("error", "MW1010", "spec", "a list of 0 items")),
+    ],
+)
+def test_bad_services_name_their_place(spec: str, expected: tuple[str, str, str, str]) -> None:
+    """A wrong field that is used refuses the Service."""
+    assert complaints(_service(spec)) == [expected]
+    assert reading(_service(spec)).objects == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected", "objects"),
+    [
+        ("{ports: [{port: 1}, {port: 1}]}", ("error", "MW1015", "spec.ports[1].port", "1"), 1),
+        ("{selector: {a: b}}", ("warning", "MW1017", "spec.ports", ""), 1),
+        (
+            "{ports: [{port: 1, appProtocol: odd}]}",
+            ("warning", "MW1019", "spec.ports[0].appProtocol", '"odd"'),
+            1,
+        ),
+        ("{type: ExternalName, externalName: a.b}", ("info", "MW1020", "spec.type", ""), 0),
+    ],
+)
+def test_odd_services_are_in_force_or_not_used(
+    spec: str, expected: tuple[str, str, str, str], objects: int
+) -> None:
+    """What does not hinder is said and does not refuse."""
+    assert complaints(_service(spec)) == [expected]
+    assert len(reading(_service(spec)).objects) == objects
+
+
+def _pod(labels: str, rest: str, annotations: str = "{}") -> str:
+    head = f"{{name: cart-0, namespace: shop, labels: {labels}, annotations: {annotations}}}"
+    return f"apiVersion: v1\nkind: Pod\nmetadata: {head}\n{rest}"
+
+
+_SPEC = """
+spec:
+  serviceAccountName: cart
+  containers:
+  - name: a
+    ports: [{containerPort: 8080, name: main}, {containerPort: 53, protocol: UDP}]
+  - name: b
+"""
+
+
+def _pod_value(uuid: str | None, service: str, labels: tuple[tuple[str, str], ...]) -> Workload:
+    return Workload(
+        WorkloadKey(NS, "cart-0"),
+        ServiceIdentity(NS, ServiceAccountName("cart")),
+        ServiceName(service),
+        IpAddress("10.1.0.7"),
+        ProxyUuid(uuid) if uuid else None,
+        (WorkloadPort(Port(8080), "main"),),
+        labels,
+    )
+
+
+def test_pods_become_workloads() -> None:
+    """UUID from our label or OSM's, service from the ServiceAccount or our annotation."""
+    rest = _SPEC + "status: {podIP: 10.1.0.7, phase: Running}\n"
+    assert value(_pod("{osm-proxy-uuid: u1}", rest)) == _pod_value("u1", "cart", (("osm-proxy-uuid", "u1"),))
+    both = "{osm-proxy-uuid: u1, meshwright.dev/proxy-uuid: u2}"
+    labels = (("meshwright.dev/proxy-uuid", "u2"), ("osm-proxy-uuid", "u1"))
+    assert value(_pod(both, rest, "{meshwright.dev/service: till}")) == _pod_value("u2", "till", labels)
+    assert value(_pod("{}", rest)) == _pod_value(None, "cart", ())
+
+
+def test_pods_without_address_wait() -> None:
+    """A Pod without IP, or without status, is not used yet, and that is information."""
+    expected = [("info", "MW1022", "status.podIP", "")]
+    assert complaints(_pod("{}", _SPEC)) == expected
+    assert complaints(_pod("{}", "status: {podIP: ''}")) == expected
+    assert complaints(_pod("{}", "status: {podIP: 10.0.0.1, phase: Failed}")) == [
+        ("info", "MW1020", "status.phase", "")
+    ]
+
+
+def test_bad_pods_name_their_place() -> None:
+    """A wrong address or UUID refuses the Pod."""
+    assert complaints(_pod("{}", "status: {podIP: 10.0.0}")) == [
+        ("error", "MW1013", "status.podIP", '"10.0.0"')
+    ]
+    assert complaints(_pod("{osm-proxy-uuid: A_B}", "status: {podIP: 10.0.0.1}")) == [
+        ("error", "MW1013", "metadata.labels[osm-proxy-uuid]", '"A_B"')
+    ]
+
+
+@pytest.mark.parametrize("name", ["serviceAccountName", "serviceAccount"])
+@pytest.mark.parametrize("account", ["a/b", "Cart", "café", "a_b", "-a", "a" * 254])
+def test_a_pod_s_account_is_a_name(name: str, account: str) -> None:
+    """It becomes part of the SPIFFE ID: a slash there would be another identity."""
+    found = complaints(_pod("{}", f"spec: {{{name}: {account}}}\nstatus: {{podIP: 10.0.0.1}}"))
+    assert [each[:3] for each in found] == [("error", "MW1013", f"spec.{name}")]
+
+
+def test_endpoint_slices_and_endpoints() -> None:
+    """Ready addresses only, sorted; ports by name and number."""
+    text = """
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: cart-x, namespace: shop, labels: {kubernetes.io/service-name: cart}}
+addressType: IPv4
+endpoints:
+- {addresses: [10.0.0.2], conditions: {ready: true}}
+- {addresses: [10.0.0.1]}
+- {addresses: [10.0.0.3], conditions: {ready: false}}
+ports: [{name: web, port: 8080, protocol: TCP}, {name: dns, port: 53, protocol: UDP}]
+"""
+    expected = EndpointSlice("cart", NS, "cart-x", ("10.0.0.1", "10.0.0.2"), (("web", 8080),))
+    assert value(text) == expected
+    text = """
+apiVersion: v1
+kind: Endpoints
+metadata: {name: cart, namespace: shop}
+subsets:
+- {addresses: [{ip: 10.0.0.2}], notReadyAddresses: [{ip: 10.0.0.3}], ports: [{port: 80}]}
+- {addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}
+"""
+    assert value(text) == EndpointSlice("cart", NS, "cart", ("10.0.0.1", "10.0.0.2"), (("", 80),))
+    assert complaints(text.replace("10.0.0.1}], ports: [{port: 80", "10.0.0.1}], ports: [{port: 81")) == [
+        ("error", "MW1013", "subsets", "a list of 2 items")
+    ]
+    assert complaints(text.replace("10.0.0.2", "nowhere")) == [
+        ("error", "MW1013", "subsets[0].addresses[0]", '"nowhere"')
+    ]

@@ -1,0 +1,265 @@
+"""OSM's MeshConfig."""
+
+from datetime import timedelta
+
+import pytest
+
+from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.names import Port
+from specs.durations import parse_duration
+from tests.meshes.reading import complaints, reading, value
+
+
+def _config(spec: str, version: str = "v1alpha2") -> str:
+    return (
+        f"apiVersion: config.openservicemesh.io/{version}\nkind: MeshConfig\n"
+        f"metadata: {{name: osm-mesh-config, namespace: osm-system}}\nspec: {spec}"
+    )
+
+
+def test_empty_config_is_closed() -> None:
+    """What is not said keeps the defaults, which are closed."""
+    assert value(_config("{}")) == MeshConfig()
+    assert (MeshConfig().permissive, MeshConfig().egress) == (False, False)
+
+
+def test_config_with_everything_that_is_honoured() -> None:
+    """Every honoured field arrives, under OSM's names and its successor's."""
+    spec = """
+  sidecar:
+    sidecarClass: envoy
+    sidecarDrivers:
+    - sidecarName: envoy
+      sidecarImage: e:1
+      sidecarWindowsImage: w:1
+      initContainerImage: i:1
+      proxyServerPort: 15128
+      sidecarDisabledMTLS: true
+    logLevel: debug
+    envoyImage: e:2
+    envoyWindowsImage: w:2
+    initContainerImage: i:2
+    tlsMinProtocolVersion: TLSv1_3
+    tlsMaxProtocolVersion: TLS_AUTO
+    cipherSuites: [ECDHE-ECDSA-AES128-GCM-SHA256, "[AES128-SHA|AES256-SHA]", ECDHE-ECDSA-AES128-GCM-SHA256]
+    ecdhCurves: [prime256v1, X25519, P-256]
+  traffic:
+    enableEgress: true
+    enablePermissiveTrafficPolicyMode: true
+    inboundPortExclusionList: [9100, 22, 9100]
+    outboundPortExclusionList: [6379]
+    outboundIPRangeInclusionList: [10.0.0.0/8]
+    outboundIPRangeExclusionList: [10.2.0.0/16, 10.1.0.1]
+  certificate: {serviceCertValidityDuration: 1h30m}
+"""
+    driver = SidecarDriverSettings("envoy", "e:1", "w:1", "i:1", 15128, disabled_mtls=True)
+    sidecar = SidecarSettings(
+        "envoy",
+        (driver,),
+        "debug",
+        "e:2",
+        "w:2",
+        "i:2",
+        TlsVersion.V1_3,
+        TlsVersion.V1_3,
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", "[AES128-SHA|AES256-SHA]"),
+        ("P-256", "X25519"),
+    )
+    kept = Exclusions((Port(22), Port(9100)), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.1/32", "10.2.0.0/16"))
+    expected = MeshConfig(True, True, timedelta(minutes=90), sidecar, kept)
+    assert value(_config(spec)) == expected
+    assert value(_config(spec, "v1alpha1")) == expected
+
+
+def test_known_fields_without_effect_are_one_line() -> None:
+    """They are accepted whatever they hold, and named together."""
+    spec = """
+  sidecar: {localProxyMode: PodIP, resources: {limits: {cpu: 1}}}
+  traffic: {networkInterfaceExclusionList: [eth1], outboundIPRangeInclusionList: []}
+  observability: {osmLogLevel: info, tracing: {enable: false}}
+  featureFlags: {enableWASMStats: true}
+"""
+    found = reading(_config(spec))
+    assert [problem.expected for problem in found.problems] == [
+        (
+            "read, not used: spec.featureFlags.enableWASMStats, spec.observability.osmLogLevel, "
+            "spec.observability.tracing, spec.sidecar.localProxyMode, spec.sidecar.resources, "
+            "spec.traffic.networkInterfaceExclusionList"
+        )
+    ]
+    assert [pair[1] for pair in found.objects] == [MeshConfig()]
+
+
+def test_fields_that_kubernetes_prunes_are_named_and_the_rest_is_in_force() -> None:
+    """Misplaced, misspelt, of another project: one warning names them all, and nothing is opened by them."""
+    text = """
+apiVersion: config.openservicemesh.io/v1alpha1
+kind: MeshConfig
+metadata: {name: osm-mesh-config}
+traffic: {enableEgress: true}
+spec:
+  sidecar: {logLevel: info, proxyMode: Localhost, sidecarDrivers: [{sidecarName: envoy, sidecarImg: e:1}]}
+  traffic: {enablePermisiveTrafficPolicyMode: true}
+  observability: {outboundPortExclusionList: [6379], tracing: {enable: false}}
+  trafic: {}
+  certificate: {serviceCertValidityDuration: 1h}
+"""
+    found = reading(text)
+    assert [
+        (problem.severity.value, problem.code, problem.field, problem.expected) for problem in found.problems
+    ] == [
+        ("info", "MW1021", "spec", "read, not used: spec.observability.tracing"),
+        (
+            "warning",
+            "MW1032",
+            "",
+            (
+                "these fields are none of a MeshConfig's and have no effect: traffic (it is one of spec), "
+                "spec.trafic (did you mean traffic?), "
+                "spec.sidecar.proxyMode (did you mean localProxyMode?), "
+                "spec.traffic.enablePermisiveTrafficPolicyMode (did you mean "
+                "enablePermissiveTrafficPolicyMode?), "
+                "spec.observability.outboundPortExclusionList (it is one of spec.traffic), "
+                "spec.sidecar.sidecarDrivers[0].sidecarImg (did you mean sidecarImage?)"
+            ),
+        ),
+    ]
+    sidecar = SidecarSettings(drivers=(SidecarDriverSettings("envoy"),), log_level="info")
+    expected = MeshConfig(service_certificate_validity=timedelta(hours=1), sidecar=sidecar)
+    assert [pair[1] for pair in found.objects] == [expected]
+
+
+def test_of_very_many_pruned_fields_some_are_named() -> None:
+    """The warning stays one of a bearable length, whatever stands there."""
+    (problem,) = reading(_config("{" + ", ".join(f"x{n:03}: 1" for n in range(500)) + "}")).problems
+    assert problem.expected.endswith("spec.x019 and 480 more")
+
+
+@pytest.mark.parametrize(
+    ("authorization", "expected"),
+    [
+        (
+            "{enable: true, address: opa.opa.svc.cluster.local, port: 9191, timeout: 1s}",
+            [("warning", "MW1030", "spec.traffic.inboundExternalAuthorization")],
+        ),
+        ("{enable: false, address: opa.opa.svc.cluster.local}", [("info", "MW1021", "spec")]),
+        ("{enable: null}", [("info", "MW1021", "spec")]),
+    ],
+)
+def test_external_authorization_is_not_enforced_and_says_so(
+    authorization: str, expected: list[tuple[str, str, str]]
+) -> None:
+    """Whoever turned it on believes that requests are refused by it; the MeshConfig is in force without."""
+    found = reading(
+        _config(f"{{traffic: {{enableEgress: true, inboundExternalAuthorization: {authorization}}}}}")
+    )
+    assert [(each.severity.value, each.code, each.field) for each in found.problems] == expected
+    assert [pair[1] for pair in found.objects] == [MeshConfig(egress=True)]
+
+
+def test_a_bound_of_connections_is_not_enforced_and_says_what_is() -> None:
+    """None, or 0, is no bound."""
+    (problem,) = reading(_config("{sidecar: {maxDataPlaneConnections: 7}}")).problems
+    assert (problem.severity.value, problem.code, problem.field, problem.expected) == (
+        "warning",
+        "MW1030",
+        "spec.sidecar.maxDataPlaneConnections",
+        "is not enforced here: the server's setting max_streams bounds how many proxies connect",
+    )
+    unbound = reading(_config("{sidecar: {maxDataPlaneConnections: 0}}"))
+    assert [each.code for each in unbound.problems] == ["MW1021"]
+
+
+def test_presets_of_osms_chart_are_a_good_spec() -> None:
+    """The JSON from which OSM makes its MeshConfig, with every field that it ever had, is read as a whole."""
+    presets = """
+{"sidecar": {"enablePrivilegedInitContainer": false, "logLevel": "error", "envoyImage": "",
+  "maxDataPlaneConnections": 0, "configResyncInterval": "0s", "resources": {},
+  "tlsMinProtocolVersion": "TLSv1_2", "tlsMaxProtocolVersion": "TLSv1_3",
+  "cipherSuites": [], "ecdhCurves": [], "localProxyMode": "Localhost"},
+ "traffic": {"enableEgress": true, "enablePermissiveTrafficPolicyMode": true, "outboundPortExclusionList": [],
+  "inboundPortExclusionList": [], "outboundIPRangeExclusionList": [], "outboundIPRangeInclusionList": [],
+  "networkInterfaceExclusionList": [], "useHTTPSIngress": false},
+ "observability": {"enableDebugServer": false, "osmLogLevel": "info", "prometheusScraping": true,
+  "tracing": {"enable": false}},
+ "certificate": {"serviceCertValidityDuration": "24h", "certKeyBitSize": 2048,
+  "ingressGateway": {"subjectAltNames": ["a"], "validityDuration": "24h",
+   "secret": {"name": "a", "namespace": "b"}}},
+ "featureFlags": {"enableWASMStats": true, "enableEgressPolicy": true, "enableMulticlusterMode": false,
+  "enableSnapshotCacheMode": false, "enableAsyncProxyServiceMapping": false,
+  "enableIngressBackendPolicy": true, "enableEnvoyActiveHealthChecks": false,
+  "enableRetryPolicy": false, "enableMeshRootCertificate": false,
+  "enableSPIFFE": false}}
+"""
+    for version in ("v1alpha1", "v1alpha2", "v1alpha3"):
+        found = reading(_config(presets.replace("\n", " "), version))
+        assert [(each.severity.value, each.code) for each in found.problems] == [("info", "MW1021")]
+        assert [pair[1] for pair in found.objects] == [MeshConfig(permissive=True, egress=True)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("{traffic: {enableEgress: 'no'}}", ("error", "MW1010", "spec.traffic.enableEgress", '"no"')),
+        (
+            "{certificate: {serviceCertValidityDuration: 1 day}}",
+            ("error", "MW1013", "spec.certificate.serviceCertValidityDuration", '"1 day"'),
+        ),
+        (
+            "{traffic: {outboundPortExclusionList: [0]}}",
+            ("error", "MW1013", "spec.traffic.outboundPortExclusionList[0]", "0"),
+        ),
+        (
+            "{traffic: {outboundIPRangeExclusionList: [10.0.0.1/8]}}",
+            ("error", "MW1013", "spec.traffic.outboundIPRangeExclusionList[0]", '"10.0.0.1/8"'),
+        ),
+        (
+            "{traffic: {outboundIPRangeInclusionList: [fd00::/8]}}",
+            ("error", "MW1013", "spec.traffic.outboundIPRangeInclusionList[0]", '"fd00::/8"'),
+        ),
+        (
+            "{sidecar: {cipherSuites: [AES128-SHA, TLS_AES_128_GCM_SHA256]}}",
+            ("error", "MW1013", "spec.sidecar.cipherSuites[1]", '"TLS_AES_128_GCM_SHA256"'),
+        ),
+        (
+            "{sidecar: {cipherSuites: ['[AES128-SHA|ALL]']}}",
+            ("error", "MW1013", "spec.sidecar.cipherSuites[0]", '"[AES128-SHA|ALL]"'),
+        ),
+        ("{sidecar: {ecdhCurves: [P-224]}}", ("error", "MW1013", "spec.sidecar.ecdhCurves[0]", '"P-224"')),
+        ("{sidecar: {ecdhCurves: ['']}}", ("error", "MW1010", "spec.sidecar.ecdhCurves[0]", '""')),
+        ("{sidecar: {logLevel: loud}}", ("error", "MW1013", "spec.sidecar.logLevel", '"loud"')),
+        (
+            "{sidecar: {tlsMinProtocolVersion: TLSv1_1}}",
+            ("error", "MW1013", "spec.sidecar.tlsMinProtocolVersion", '"TLSv1_1"'),
+        ),
+        (
+            "{sidecar: {tlsMinProtocolVersion: TLSv1_3, tlsMaxProtocolVersion: TLSv1_2}}",
+            ("error", "MW1013", "spec.sidecar.tlsMinProtocolVersion", '"TLSv1_3"'),
+        ),
+    ],
+)
+def test_bad_config_names_its_place(spec: str, expected: tuple[str, str, str, str]) -> None:
+    """Each wrong field gives one problem with field and value, and no object."""
+    assert complaints(_config(spec)) == [expected]
+    assert reading(_config(spec)).objects == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("24h", timedelta(hours=24)),
+        ("1h30m", timedelta(minutes=90)),
+        ("1.5s", timedelta(seconds=1.5)),
+        ("500ms", timedelta(milliseconds=500)),
+        ("2us", timedelta(microseconds=2)),
+        ("", None),
+        ("24", None),
+        ("h", None),
+        ("1d", None),
+        ("-1h", None),
+        ("999999999h", None),
+    ],
+)
+def test_durations(text: str, expected: timedelta | None) -> None:
+    """Durations are read as Go reads them, within 100 years."""
+    assert parse_duration(text) == expected

@@ -1,0 +1,64 @@
+"""The annotations by which a Service is found in the DNS."""
+
+import pytest
+
+from mesh.names import Port
+from mesh.service import DnsName, Service
+from tests.meshes.reading import complaints, value
+
+DNS, SRV = "meshwright.dev/dns", "meshwright.dev/dns-srv"
+ONE = "[{port: 5432, name: tcp}]"
+TWO = "[{port: 80, name: http}, {port: 90, name: tcp, targetPort: main}]"
+NAMED = "[{port: 90, name: tcp, targetPort: main}]"
+
+
+def _service(annotation: str, text: str, ports: str = ONE) -> str:
+    metadata = f"{{name: db, namespace: shop, annotations: {{{annotation}: '{text}'}}}}"
+    return f"apiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {{ports: {ports}}}"
+
+
+def _names(annotation: str, text: str, ports: str = ONE) -> tuple[DnsName, ...]:
+    found = value(_service(annotation, text, ports))
+    assert isinstance(found, Service)
+    return found.dns_names
+
+
+def test_names_with_and_without_port() -> None:
+    """Separated by spaces, lines or commas; in one form, sorted, each once."""
+    assert _names(DNS, "b.test, A.Test.:5 a.test:5,b.test a.test") == (
+        DnsName("a.test"),
+        DnsName("a.test", Port(5)),
+        DnsName("b.test"),
+    )
+    assert _names(DNS, "") == ()
+    assert _names(DNS, "a.test", TWO) == (DnsName("a.test"),)
+
+
+def test_srv_names() -> None:
+    """Their ports are in the records."""
+    assert _names(SRV, "_db._tcp.test db.service.test") == (
+        DnsName("_db._tcp.test", srv=True),
+        DnsName("db.service.test", srv=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "ports"),
+    [
+        (DNS, "a..test", ONE),
+        (DNS, "10.0.0.1", ONE),
+        (DNS, "a.test:0", ONE),
+        (DNS, "a.test:65536", ONE),
+        (DNS, "a.test:", ONE),
+        (DNS, "fd00::1", ONE),
+        (DNS, "a.test:5", TWO),
+        (DNS, "a.test", NAMED),
+        (DNS, "x" * 64 + ".test", ONE),
+        (SRV, "a.test:5", ONE),
+        (SRV, "_db._tcp.test", TWO),
+    ],
+)
+def test_what_is_wrong_is_left_out_and_said(annotation: str, text: str, ports: str) -> None:
+    """With the annotation and the word; the rest of the Service stays in force."""
+    field = f"metadata.annotations[{annotation}]"
+    assert complaints(_service(annotation, text, ports)) == [("error", "MW1013", field, f'"{text}"')]

@@ -1,0 +1,319 @@
+"""TrafficTarget, HTTPRouteGroup, TCPRoute, UDPRoute and TrafficSplit in all their versions."""
+
+import pytest
+
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
+from mesh.policy import (
+    Backend,
+    HeaderMatch,
+    HTTPMatch,
+    HTTPRouteGroup,
+    PolicyKey,
+    RouteKind,
+    Rule,
+    TCPRoute,
+    TrafficSplit,
+    TrafficTarget,
+)
+from mesh.service import ServiceKey
+from specs.manifest import NAME_RULE
+from tests.meshes.reading import complaints, reading, value
+
+NS = Namespace("default")
+KEY = PolicyKey(NS, "x")
+
+
+def _account(name: str, namespace: str = "default") -> ServiceIdentity:
+    return ServiceIdentity(Namespace(namespace), ServiceAccountName(name))
+
+
+def _target(port: int | None) -> TrafficTarget:
+    return TrafficTarget(
+        KEY,
+        _account("api"),
+        (_account("a"), _account("b", "other")),
+        (Rule(RouteKind.HTTP, "routes", ("m",)), Rule(RouteKind.TCP, "tcp")),
+        Port(port) if port else None,
+    )
+
+
+_SOURCES = """
+  sources:
+  - {kind: ServiceAccount, name: b, namespace: other}
+  - {kind: ServiceAccount, name: a}"""
+_RULES = """
+  - {kind: HTTPRouteGroup, name: routes, matches: [m]}
+  - {kind: TCPRoute, name: tcp}"""
+
+
+def _spec_target(version: str, port: str = "", rules: str = _RULES, sources: str = _SOURCES) -> str:
+    return f"""
+apiVersion: access.smi-spec.io/{version}
+kind: TrafficTarget
+metadata: {{name: x}}
+spec:
+  destination: {{kind: ServiceAccount, name: api, namespace: default{port}}}
+  rules:{rules}{sources}
+"""
+
+
+@pytest.mark.parametrize("port", ["8080", '"8080"'])
+def test_traffic_target_v1alpha1_has_its_fields_at_the_top(port: str) -> None:
+    """v1alpha1: destination, specs and sources beside metadata, with a port as number or text."""
+    text = f"""
+apiVersion: access.smi-spec.io/v1alpha1
+kind: TrafficTarget
+metadata: {{name: x}}
+destination: {{kind: ServiceAccount, name: api, port: {port}}}
+specs:
+- {{kind: HTTPRouteGroup, name: routes, matches: [m]}}
+- {{kind: TCPRoute, name: tcp}}
+sources:
+- {{kind: ServiceAccount, name: b, namespace: other}}
+- {{kind: ServiceAccount, name: a}}
+"""
+    assert value(text) == _target(8080)
+
+
+def test_later_traffic_targets_have_a_spec() -> None:
+    """v1alpha2 has spec, rules and a port; v1alpha3 the same without port."""
+    assert value(_spec_target("v1alpha2", ", port: 8080")) == _target(8080)
+    assert value(_spec_target("v1alpha3")) == _target(None)
+    assert complaints(_spec_target("v1alpha3", ", port: 8080")) == [
+        ("error", "MW1012", "spec.destination.port", "8080")
+    ]
+
+
+def test_traffic_target_draft_is_refused_by_name() -> None:
+    """v1alpha4 says that it is a draft, and which versions are read; the object is named."""
+    found = reading(_spec_target("v1alpha4"))
+    assert [str(problem) for problem in found.problems] == [
+        (
+            "MW1005 test.yaml:1 (document 1): TrafficTarget default/x: apiVersion is "
+            '"access.smi-spec.io/v1alpha4": is a draft of TrafficTarget that is not read; must be one of '
+            "access.smi-spec.io/v1alpha1, access.smi-spec.io/v1alpha2, access.smi-spec.io/v1alpha3"
+        )
+    ]
+    assert found.refused == (found.key,)
+
+
+def test_traffic_target_in_the_old_shape_does_not_pass_as_a_new_one() -> None:
+    """Fields beside spec are refused, not ignored: both shapes at once mean neither."""
+    text = _spec_target("v1alpha3") + "specs: []\n"
+    assert complaints(text) == [("error", "MW1012", "specs", "a list of 0 items")]
+
+
+def test_traffic_target_speaks_only_for_its_own_namespace() -> None:
+    """A destination elsewhere is refused, also when everything else is right."""
+    text = _spec_target("v1alpha3").replace("namespace: default", "namespace: other")
+    assert complaints(text) == [("error", "MW1016", "spec.destination.namespace", '"other"')]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("\n  - {kind: UDPRoute, name: u}", ("error", "MW1024", "spec.rules[0].kind", '"UDPRoute"')),
+        ("\n  - {kind: Route, name: u}", ("error", "MW1013", "spec.rules[0].kind", '"Route"')),
+        ("\n  - {kind: TCPRoute}", ("error", "MW1011", "spec.rules[0].name", "")),
+        (
+            "\n  - {kind: TCPRoute, name: t, matches: [a]}",
+            ("error", "MW1013", "spec.rules[0].matches", "a list of 1 item"),
+        ),
+        (
+            "\n  - {kind: TCPRoute, name: t, mathces: [a]}",
+            ("error", "MW1012", "spec.rules[0].mathces", "a list of 1 item"),
+        ),
+        ("\n  - 7", ("error", "MW1010", "spec.rules[0]", "7")),
+        (" 7", ("error", "MW1010", "spec.rules", "7")),
+        (" []", ("warning", "MW1017", "spec.rules", "")),
+    ],
+)
+def test_bad_rules_name_their_place(rules: str, expected: tuple[str, str, str, str]) -> None:
+    """Each wrong rule gives one problem with field and value; empty rules are in force and warned of."""
+    text = _spec_target("v1alpha3", rules=rules)
+    assert complaints(text) == [expected]
+    assert len(reading(text).objects) == (1 if expected[0] == "warning" else 0)
+
+
+def test_a_typo_is_answered_with_the_right_word() -> None:
+    """The problem proposes the field that was probably meant."""
+    text = _spec_target("v1alpha3").replace("destination:", "destnation:")
+    found = reading(text)
+    assert [problem.expected for problem in found.problems] == [
+        "is missing; must be a mapping",
+        "is missing; must be ServiceAccount",
+        f"is missing; {NAME_RULE}",
+        "unknown field; did you mean destination?",
+    ]
+
+
+_GROUP = """
+apiVersion: specs.smi-spec.io/{version}
+kind: HTTPRouteGroup
+metadata: {{name: x}}
+{body}
+"""
+_MATCH = "{{name: m, pathRegex: /a, methods: [PUT, GET], headers: {headers}}}"
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4"])
+@pytest.mark.parametrize("headers", ["{Host: h, a: b.*}", "[{Host: h}, {a: b.*}]"])
+def test_http_route_groups_of_all_versions(version: str, headers: str) -> None:
+    """Matches stand at the top or in spec, headers in a mapping or a list, and mean the same."""
+    matches = f"matches: [{{name: m, pathRegex: /a, methods: [PUT, GET], headers: {headers}}}, {{name: all}}]"
+    body = matches if version in ("v1alpha1", "v1alpha2") else f"spec: {{{matches}}}"
+    assert value(_GROUP.format(version=version, body=body)) == HTTPRouteGroup(
+        KEY,
+        (
+            HTTPMatch("m", "/a", ("GET", "PUT"), (HeaderMatch("a", "b.*"), HeaderMatch("host", "h"))),
+            HTTPMatch("all"),
+        ),
+    )
+
+
+def test_any_method_is_written_with_a_star() -> None:
+    """A star beside other methods means any."""
+    text = _GROUP.format(version="v1alpha4", body="spec: {matches: [{name: m, methods: [GET, '*']}]}")
+    assert value(text) == HTTPRouteGroup(KEY, (HTTPMatch("m"),))
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [
+        ("{pathRegex: /a}", ("error", "MW1011", "spec.matches[0].name", "")),
+        ("{name: m, pathRegex: '(a'}", ("error", "MW1014", "spec.matches[0].pathRegex", '"(a"')),
+        ("{name: m, pathRegex: '(?=a)'}", ("error", "MW1014", "spec.matches[0].pathRegex", '"(?=a)"')),
+        ("{name: m, pathRegex: 7}", ("error", "MW1010", "spec.matches[0].pathRegex", "7")),
+        ("{name: m, methods: [get]}", ("error", "MW1013", "spec.matches[0].methods[0]", '"get"')),
+        ("{name: m, methods: GET}", ("error", "MW1010", "spec.matches[0].methods", '"GET"')),
+        (r"{name: m, pathRegex: '/[\b]x'}", ("error", "MW1014", "spec.matches[0].pathRegex", r'"/[\\b]x"')),
+        (r"{name: m, headers: {a: 'caf\é'}}", ("error", "MW1014", "spec.matches[0].headers.a", r'"caf\\é"')),
+        ("{name: m, headers: {x-a: ''}}", ("error", "MW1014", "spec.matches[0].headers.x-a", '""')),
+        ("{name: m, headers: {a: '['}}", ("error", "MW1014", "spec.matches[0].headers.a", '"["')),
+        ("{name: m, headers: [{'a b': c}]}", ("error", "MW1013", "spec.matches[0].headers[0].a b", '"c"')),
+        ("{name: m, path: /a}", ("error", "MW1012", "spec.matches[0].path", '"/a"')),
+        ("{name: m}, {name: m}", ("error", "MW1015", "spec.matches[1].name", '"m"')),
+        ("", ("warning", "MW1017", "spec.matches", "")),
+    ],
+)
+def test_bad_matches_name_their_place(match: str, expected: tuple[str, str, str, str]) -> None:
+    """Each wrong match gives one problem with field and value."""
+    assert complaints(_GROUP.format(version="v1alpha4", body=f"spec: {{matches: [{match}]}}")) == [expected]
+
+
+def test_an_empty_path_is_any_path() -> None:
+    """As if it were not there; what it means is said."""
+    text = _GROUP.format(version="v1alpha4", body="spec: {matches: [{name: m, pathRegex: ''}]}")
+    ((_, made),) = reading(text).objects
+    assert made == HTTPRouteGroup(KEY, (HTTPMatch("m"),))
+    assert complaints(text) == [("info", "MW1026", "spec.matches[0].pathRegex", "")]
+
+
+def test_tcp_routes_of_all_versions() -> None:
+    """Only v1alpha4 has ports; without them every port is meant."""
+    head = "apiVersion: specs.smi-spec.io/{}\nkind: TCPRoute\nmetadata: {{name: x}}\n"
+    assert value(head.format("v1alpha1")) == TCPRoute(KEY)
+    assert value(head.format("v1alpha2")) == TCPRoute(KEY)
+    assert value(head.format("v1alpha3") + "spec: {}") == TCPRoute(KEY)
+    assert value(head.format("v1alpha4") + "spec: {matches: {ports: []}}") == TCPRoute(KEY)
+    assert value(head.format("v1alpha4") + "spec: {matches: {ports: [80, 70, 80]}}") == TCPRoute(
+        KEY, (Port(70), Port(80))
+    )
+    assert complaints(head.format("v1alpha3") + "spec: {matches: {ports: [80]}}") == [
+        ("error", "MW1012", "spec.matches", "a mapping of 1 key")
+    ]
+    assert complaints(head.format("v1alpha4") + "spec: {matches: {ports: [0]}}") == [
+        ("error", "MW1013", "spec.matches.ports[0]", "0")
+    ]
+
+
+def test_udp_route_is_refused_by_its_own_code() -> None:
+    """UDPRoute says why it cannot be had."""
+    text = "apiVersion: specs.smi-spec.io/v1alpha4\nkind: UDPRoute\nmetadata: {name: x}\nspec: {}"
+    assert complaints(text) == [("error", "MW1024", "kind", '"UDPRoute"')]
+
+
+def _split(version: str, weights: tuple[str, str], more: str = "", service: str = "apex") -> str:
+    return f"""
+apiVersion: split.smi-spec.io/{version}
+kind: TrafficSplit
+metadata: {{name: x, creationTimestamp: "2026-01-02T03:04:05Z"}}
+spec:
+  service: {service}
+  backends:
+  - {{service: one, weight: {weights[0]}}}
+  - {{service: two.default, weight: {weights[1]}}}
+{more}"""
+
+
+def _split_value(first: int, second: int, matches: tuple[str, ...] = ()) -> TrafficSplit:
+    return TrafficSplit(
+        KEY,
+        ServiceKey(NS, ServiceName("apex")),
+        (Backend(ServiceName("one"), first), Backend(ServiceName("two"), second)),
+        matches,
+        "2026-01-02T03:04:05Z",
+    )
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        (("1", "2"), (1, 2)),
+        (('"1"', "500m"), (1000, 500)),
+        (("0.5", "1k"), (500, 1_000_000)),
+        (('"0.0005"', "1m"), (500, 1000)),
+    ],
+)
+def test_v1alpha1_weights_are_quantities(weights: tuple[str, str], expected: tuple[int, int]) -> None:
+    """Quantities become whole numbers of the same ratio."""
+    assert value(_split("v1alpha1", weights)) == _split_value(*expected)
+
+
+def test_later_splits_have_whole_weights_and_matches() -> None:
+    """v1alpha2 has whole numbers, v1alpha3 and v1alpha4 matches as well."""
+    matches = "  matches: [{kind: HTTPRouteGroup, name: ab, apiGroup: specs.smi-spec.io}]\n"
+    assert value(_split("v1alpha2", ("90", "10"))) == _split_value(90, 10)
+    assert value(_split("v1alpha3", ("90", "10"), matches)) == _split_value(90, 10, ("ab",))
+    assert value(_split("v1alpha4", ("0", "0"), matches)) == _split_value(0, 0, ("ab",))
+    assert complaints(_split("v1alpha2", ("90", "10"), matches)) == [
+        ("error", "MW1012", "spec.matches", "a list of 1 item")
+    ]
+
+
+@pytest.mark.parametrize("service", ["apex.default", "apex.default.svc", "apex.default.svc.cluster.local"])
+def test_the_apex_may_be_written_with_its_namespace(service: str) -> None:
+    """All the names a client may call the apex by mean the same."""
+    assert value(_split("v1alpha4", ("1", "1"), service=service)) == _split_value(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_split("v1alpha2", ("-1", "1")), ("error", "MW1013", "spec.backends[0].weight", "-1")),
+        (_split("v1alpha2", ("500m", "1")), ("error", "MW1010", "spec.backends[0].weight", '"500m"')),
+        (_split("v1alpha1", ("x", "1")), ("error", "MW1013", "spec.backends[0].weight", '"x"')),
+        (_split("v1alpha4", ("null", "1")), ("error", "MW1011", "spec.backends[0].weight", "")),
+        (
+            _split("v1alpha4", ("4294967295", "1")),
+            ("error", "MW1013", "spec.backends", "a list of 2 items"),
+        ),
+        (
+            _split("v1alpha4", ("1", "1"), service="apex.other"),
+            ("error", "MW1016", "spec.service", '"apex.other"'),
+        ),
+        (
+            _split("v1alpha4", ("1", "1")).replace("two.default", "two.other"),
+            ("error", "MW1016", "spec.backends[1].service", '"two.other"'),
+        ),
+        (
+            _split("v1alpha4", ("1", "1")).replace("two.default", "one"),
+            ("error", "MW1015", "spec.backends[1].service", '"one"'),
+        ),
+    ],
+)
+def test_bad_splits_name_their_place(text: str, expected: tuple[str, str, str, str]) -> None:
+    """Each wrong split gives one problem with field and value, and no object."""
+    assert complaints(text) == [expected]
+    assert reading(text).objects == ()

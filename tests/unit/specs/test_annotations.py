@@ -1,0 +1,207 @@
+"""Our own annotations: read from Namespaces, Pods and Workloads, and refused by name where they are wrong."""
+
+import pytest
+
+from mesh.names import Namespace, ServiceName
+from mesh.objects import NamespaceObject
+from mesh.service import Egress, EscapedSlashes, Service, ServicePattern
+from mesh.workload import Capture, Transparent, Workload
+from sidecars.injection import names
+from specs.own_names import INJECTED
+from tests.meshes.reading import complaints, reading, value
+
+EGRESS = "meshwright.dev/egress-services"
+PERMISSIVE = "meshwright.dev/permissive"
+CAPTURE = "meshwright.dev/interception-capture"
+IPV6 = "meshwright.dev/interception-ipv6"
+SLASHES = "meshwright.dev/escaped-slashes"
+
+
+def namespace(annotations: str) -> str:
+    """Write a Namespace."""
+    return f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, annotations: {annotations}}}"
+
+
+def workload(annotations: str) -> str:
+    """Write a Workload."""
+    metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
+    kind = "apiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
+    return f"{kind}metadata: {metadata}\nspec: {{address: 10.0.0.1}}"
+
+
+def pod(annotations: str) -> str:
+    """Write a Pod."""
+    metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
+    return f"apiVersion: v1\nkind: Pod\nmetadata: {metadata}\nstatus: {{podIP: 10.0.0.1}}"
+
+
+def service(annotations: str) -> str:
+    """Write a Service."""
+    metadata = f"{{name: a, namespace: shop, annotations: {annotations}}}"
+    return f"apiVersion: v1\nkind: Service\nmetadata: {metadata}\nspec: {{ports: [{{port: 80}}]}}"
+
+
+@pytest.mark.parametrize(("text", "expected"), [("{}", None), ("true", True), ("false", False)])
+def test_a_namespace_says_whether_it_is_permissive(text: str, expected: bool | None) -> None:
+    """Or leaves it to the MeshConfig."""
+    found = value(namespace("{}" if text == "{}" else f'{{{PERMISSIVE}: "{text}"}}'))
+    assert isinstance(found, NamespaceObject)
+    assert found.permissive is expected
+
+
+def pattern(space: str, name: str) -> ServicePattern:
+    """Make a pattern; empty is any."""
+    return ServicePattern(Namespace(space) if space else None, ServiceName(name) if name else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "books/*, default/buyer ,*/db",
+            (pattern("", "db"), pattern("books", ""), pattern("default", "buyer")),
+        ),
+        ("a/b,a/b", (pattern("a", "b"),)),
+        ("*/*", (pattern("", ""),)),
+        ("none", ()),
+    ],
+)
+def test_services_are_named_by_namespace_and_name(text: str, expected: Egress) -> None:
+    """Alike on a Namespace, a Pod and a Workload: sorted, each once; none is an empty list."""
+    for write in (namespace, pod, workload):
+        found = value(write(f'{{{EGRESS}: "{text}"}}'))
+        assert isinstance(found, NamespaceObject | Workload)
+        assert found.egress == expected
+        plain = value(write("{}"))
+        assert isinstance(plain, NamespaceObject | Workload)
+        assert plain.egress is None
+
+
+@pytest.mark.parametrize("text", ["", "shop", "a/b/c", "a/b,", "A/b", "a/*b", "none, a/b", "/", "a/ b"])
+def test_what_is_no_service_is_refused(text: str) -> None:
+    """The whole object: what it narrowed before holds until it is mended."""
+    for write in (namespace, pod, workload):
+        found = complaints(write(f'{{{EGRESS}: "{text}"}}'))
+        assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{EGRESS}")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{}", Transparent()),
+        (f"{{{CAPTURE}: redirect, {IPV6}: 'false'}}", Transparent()),
+        (f"{{{CAPTURE}: tproxy}}", Transparent(Capture.TPROXY)),
+        (f"{{{IPV6}: 'true'}}", Transparent(ipv6=True)),
+        (f"{{{CAPTURE}: tproxy, {IPV6}: 'true'}}", Transparent(Capture.TPROXY, ipv6=True)),
+    ],
+)
+def test_a_pod_says_how_it_is_intercepted(text: str, expected: Transparent) -> None:
+    """As a Workload does by `spec.interception`; without a word it is REDIRECT, of IPv4."""
+    found = value(pod(text))
+    assert isinstance(found, Workload)
+    assert found.interception == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "quoted"),
+    [
+        (CAPTURE, "TPROXY", '"TPROXY"'),
+        (CAPTURE, "none", '"none"'),
+        (IPV6, "'yes'", '"yes"'),
+        (IPV6, "true", "true"),
+    ],
+)
+def test_what_is_no_interception_is_refused(name: str, text: str, quoted: str) -> None:
+    """The whole Pod, by the annotation; a value that is no text is none either."""
+    found = complaints(pod(f"{{{name}: {text}}}"))
+    assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{name}", quoted)]
+
+
+@pytest.mark.parametrize("expected", EscapedSlashes)
+def test_a_service_says_what_becomes_of_escaped_slashes(expected: EscapedSlashes) -> None:
+    """They are refused where it says nothing."""
+    found = value(service(f"{{{SLASHES}: {expected}}}"))
+    plain = value(service("{}"))
+    assert isinstance(found, Service)
+    assert isinstance(plain, Service)
+    assert (found.escaped_slashes, plain.escaped_slashes) == (expected, EscapedSlashes.REJECT)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"), [("KEEP", '"KEEP"'), ("unescape", '"unescape"'), ("true", "true")]
+)
+def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) -> None:
+    """The whole Service, by the annotation."""
+    found = complaints(service(f"{{{SLASHES}: {text}}}"))
+    assert [(each[0], *each[2:]) for each in found] == [("error", f"metadata.annotations.{SLASHES}", quoted)]
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "expected"),
+    [
+        (
+            namespace("{meshwright.dev/permisive: 'true'}"),
+            "annotations[meshwright.dev/permisive]",
+            f"did you mean {PERMISSIVE}?",
+        ),
+        (
+            pod("{meshwright.dev/egress-service: a/b}"),
+            "annotations[meshwright.dev/egress-service]",
+            f"did you mean {EGRESS}?",
+        ),
+        (
+            workload(f"{{{PERMISSIVE}: 'true'}}"),
+            f"annotations[{PERMISSIVE}]",
+            "it is an annotation of Namespace",
+        ),
+        (
+            workload("{meshwright.dev/x: ''}"),
+            "annotations[meshwright.dev/x]",
+            f"known on a Workload are {EGRESS}, meshwright.dev/sidecar-driver",
+        ),
+        (
+            f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: shop, labels: {{{PERMISSIVE}: 'true'}}}}",
+            f"labels[{PERMISSIVE}]",
+            "it is an annotation",
+        ),
+        (
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, annotations: {meshwright.dev/x: y}}",
+            "annotations[meshwright.dev/x]",
+            "no annotations of ours are read on a ServiceAccount",
+        ),
+        (
+            pod("{}, labels: {meshwright.dev/proxy-uid: y}"),
+            "labels[meshwright.dev/proxy-uid]",
+            "did you mean meshwright.dev/proxy-uuid?",
+        ),
+    ],
+)
+def test_a_name_of_ours_that_nobody_reads_is_said(written: str, named: str, expected: str) -> None:
+    """With what may have been meant; the object is in force."""
+    found = reading(written)
+    (said,) = found.problems
+    assert (said.severity, said.code, said.field) == ("warning", "MW1025", f"metadata.{named}")
+    assert said.expected == f"says nothing here; {expected}"
+    assert len(found.objects) == 1
+
+
+def test_names_that_are_read_or_another_s_are_not_said() -> None:
+    """Those of a patched pod among them."""
+    ours = {names.MESH_ANNOTATION, names.DRIVER_ANNOTATION, names.PROBES_ANNOTATION}
+    assert {*ours, names.ORIGINALS_ANNOTATION} == INJECTED
+    assert (
+        complaints(pod(f"{{{', '.join(f'{each}: x' for each in sorted(INJECTED))}, other.dev/x: y}}")) == []
+    )
+
+
+@pytest.mark.parametrize("text", ['"yes"', '"True"', '""', '"1"'])
+def test_permissive_is_true_or_false(text: str) -> None:
+    """As Kubernetes writes booleans in annotations; nothing else opens or closes a namespace."""
+    found = complaints(namespace(f"{{{PERMISSIVE}: {text}}}"))
+    assert [each[:3] for each in found] == [("error", "MW1013", f"metadata.annotations.{PERMISSIVE}")]
+
+
+def test_what_is_no_text_is_said_once() -> None:
+    """YAML's true is no text; Kubernetes would refuse it as well."""
+    found = complaints(namespace(f"{{{PERMISSIVE}: true}}"))
+    assert [each[:3] for each in found] == [("error", "MW1010", f"metadata.annotations[{PERMISSIVE}]")]

@@ -1,0 +1,234 @@
+"""Kinds that are not read: policy of OSM's says what is not enforced, what is somebody else's is no error."""
+
+import pytest
+
+from mesh.identity import ServiceIdentity
+from mesh.names import Namespace, Port, ServiceAccountName
+from mesh.objects import ObjectKey
+from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
+from tests.meshes.reading import ORIGIN, complaints, reading, value
+
+SHOP = Namespace("shop")
+OUTSIDE = (
+    "is not enforced here: connections from outside the mesh are refused by the backends' sidecars, "
+    "whoever this lets in"
+)
+
+
+def _named(api_version: str, kind: str, rest: str = "") -> str:
+    return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a, namespace: shop}}\n{rest}"
+
+
+@pytest.mark.parametrize(
+    ("group", "kind", "said"),
+    [
+        (
+            "policy",
+            "Egress",
+            (
+                "is not enforced here: traffic to its hosts is treated as all that leaves the mesh: passed "
+                "where the MeshConfig has spec.traffic.enableEgress, else refused"
+            ),
+        ),
+        ("policy", "IngressBackend", OUTSIDE),
+        ("policy", "AccessControl", OUTSIDE),
+        ("policy", "Retry", "is not enforced here: sidecars repeat no request that has failed"),
+        (
+            "policy",
+            "UpstreamTrafficSetting",
+            "is not enforced here: neither connections nor requests nor their rate are limited",
+        ),
+        ("policy", "Telemetry", "is not enforced here: access logs are the same for all sidecars"),
+        ("config", "ExtensionService", "is not enforced here: no sidecar calls it"),
+        (
+            "config",
+            "MeshRootCertificate",
+            (
+                "is not enforced here: certificates are issued by this control plane's own authority, in its "
+                "own trust domain"
+            ),
+        ),
+        ("config", "MultiClusterService", "is not enforced here: services of other clusters are not known"),
+    ],
+)
+def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, kind: str, said: str) -> None:
+    """A warning with the object's name, whatever stands in it, and nothing that could be in force."""
+    found = reading(_named(f"{group}.openservicemesh.io/v1alpha1", kind, "spec: {anything: [1]}"))
+    (problem,) = found.problems
+    assert (problem.severity.value, problem.code, problem.field, problem.value) == (
+        "warning",
+        "MW1030",
+        "kind",
+        f'"{kind}"',
+    )
+    assert (problem.key, problem.expected) == (ObjectKey(kind, SHOP, "a"), said)
+    assert (found.objects, found.key, found.refused, found.unnamed) == ((), None, (), False)
+
+
+def test_presets_of_osm_are_no_mesh_config() -> None:
+    """The ConfigMap that OSM's chart has would open the mesh if it were one; others are nobody's."""
+    presets = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: preset-mesh-config, namespace: osm-system}\n"
+        'data: {preset-mesh-config.json: \'{"traffic": {"enablePermissiveTrafficPolicyMode": true}}\'}'
+    )
+    assert complaints(presets) == [("warning", "MW1030", "kind", '"ConfigMap"')]
+    assert complaints(_named("v1", "ConfigMap")) == [("info", "MW1031", "kind", '"ConfigMap"')]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "called"),
+    [
+        ("cert-manager.io/v1", "Certificate", "Certificate.cert-manager.io"),
+        ("gateway.networking.k8s.io/v1", "HTTPRoute", "HTTPRoute.gateway.networking.k8s.io"),
+        ("gateway.networking.k8s.io/v1alpha2", "TCPRoute", "TCPRoute.gateway.networking.k8s.io"),
+        ("gateway.networking.k8s.io/v1alpha2", "UDPRoute", "UDPRoute.gateway.networking.k8s.io"),
+        ("projectcontour.io/v1", "HTTPProxy", "HTTPProxy.projectcontour.io"),
+        ("serving.knative.dev/v1", "Service", "Service.serving.knative.dev"),
+        ("networking.istio.io/v1", "ServiceEntry", "ServiceEntry.networking.istio.io"),
+        ("traefik.io/v1alpha1", "TraefikService", "TraefikService.traefik.io"),
+        ("networking.k8s.io/v1", "Ingress", "Ingress.networking.k8s.io"),
+        (
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            "CustomResourceDefinition.apiextensions.k8s.io",
+        ),
+        ("kustomize.config.k8s.io/v1beta1", "Kustomization", "Kustomization.kustomize.config.k8s.io"),
+        ("argoproj.io/v1alpha1", "Workload", "Workload.argoproj.io"),
+        ("metrics.smi-spec.io/v1alpha1", "TrafficMetrics", "TrafficMetrics.metrics.smi-spec.io"),
+        ("v1", "Secret", "Secret"),
+        ("apps/v1", "ControllerRevision", "ControllerRevision.apps"),
+    ],
+)
+def test_kinds_of_others_are_no_errors(api_version: str, kind: str, called: str) -> None:
+    """One word, whatever they are called and hold; without metadata, as kustomize has it, too."""
+    for text in (
+        _named(api_version, kind, "spec: {password: hunter2}"),
+        f"apiVersion: {api_version}\nkind: {kind}",
+    ):
+        found = reading(text)
+        assert [(each.severity.value, each.code, each.key, str(each)) for each in found.problems] == [
+            (
+                "info",
+                "MW1031",
+                None,
+                f'MW1031 {ORIGIN}: document: kind is "{called}": is no part of a mesh and not read',
+            )
+        ]
+        assert (found.objects, found.key, found.refused, found.unnamed) == ((), None, (), False)
+
+
+POD = """
+    metadata:
+      labels: {app: store, version: v1}
+    spec:
+      serviceAccountName: keeper
+      containers:
+      - name: store
+        image: store:1
+        env: [{name: PASSWORD, value: hunter2}]
+        ports: [{containerPort: 8080, name: web}, {containerPort: 53, protocol: UDP}]
+      - {name: other, image: other:1, ports: [{containerPort: 9100}]}
+"""
+
+
+def _template(kind: str, ports: tuple[WorkloadPort, ...] = (), account: str = "default") -> PodTemplate:
+    labels = (("app", "store"), ("version", "v1")) if ports else ()
+    return PodTemplate(
+        kind, WorkloadKey(SHOP, "a"), ServiceIdentity(SHOP, ServiceAccountName(account)), labels, ports
+    )
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("apps/v1", "Deployment"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1beta2", "Deployment"),
+        ("batch/v1", "Job"),
+        ("batch/v1", "CronJob"),
+        ("v1", "ReplicationController"),
+        ("v1", "PodTemplate"),
+        ("v1", "Pod"),
+    ],
+)
+def test_what_makes_pods_says_who_they_will_be(api_version: str, kind: str) -> None:
+    """Labels, identity and TCP ports of the pods, wherever a kind has its template, and nothing else."""
+    inner = "  template:" + POD
+    texts = {
+        "Pod": POD.replace("\n    ", "\n").replace(
+            "metadata:\n", "metadata:\n  name: a\n  namespace: shop\n"
+        ),
+        "PodTemplate": "template:" + POD,
+        "CronJob": "spec:\n  jobTemplate:\n   spec:\n"
+        + inner.replace("\n", "\n  ").replace("  template", "    template"),
+    }
+    text = texts.get(kind, "spec:\n  replicas: 0\n  strategy: {type: [odd]}\n" + inner)
+    head = f"apiVersion: {api_version}\nkind: {kind}\n"
+    found = reading(head + text if kind == "Pod" else _named(api_version, kind, text))
+    ports = (WorkloadPort(Port(8080), "web"), WorkloadPort(Port(9100)))
+    assert found.objects == ((ObjectKey(kind, SHOP, "a"), _template(kind, tuple(sorted(ports)), "keeper")),)
+    assert [each.code for each in found.problems] == (["MW1022"] if kind == "Pod" else [])
+
+
+def test_a_controller_may_leave_out_what_kubernetes_knows_by_itself() -> None:
+    """Without account it is `default`, without labels there are none."""
+    template = "spec: {template: {spec: {containers: [{name: a, image: b}]}}}"
+    assert value(_named("apps/v1", "Deployment", template)) == _template("Deployment")
+
+
+def test_replica_sets_that_their_deployment_has_left_are_not_used() -> None:
+    """They keep the identity of a former template, which nobody has any more."""
+    owned = "  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: a, uid: u}]\n"
+    head = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata:\n  name: a\n  namespace: shop\n"
+    left = reading(head + owned + "spec:\n  replicas: 0\n  template:" + POD)
+    assert (left.objects, left.problems, left.refused) == ((), (), ())
+    for text in (owned + "spec:\n  replicas: 1\n  template:", "spec:\n  replicas: 0\n  template:"):
+        assert len(reading(head + text + POD).objects) == 1
+
+
+def test_annotations_of_ours_are_read_where_pods_have_them() -> None:
+    """One that stands on the controller instead of the template says nothing, and a value is checked."""
+    on_controller = (
+        "apiVersion: apps/v1\nkind: Deployment\n"
+        "metadata: {name: a, annotations: {meshwright.dev/egress-services: none}}\n"
+        "spec: {template: {metadata: {annotations: {%s}}, spec: {}}}"
+    )
+    assert complaints(on_controller % "meshwright.dev/egress-services: none") == [
+        ("warning", "MW1025", "metadata.annotations[meshwright.dev/egress-services]", '"none"')
+    ]
+    assert complaints(on_controller % "meshwright.dev/egress-service: none")[0] == (
+        "warning",
+        "MW1025",
+        "spec.template.metadata.annotations[meshwright.dev/egress-service]",
+        '"none"',
+    )
+    assert (
+        "error",
+        "MW1013",
+        "spec.template.metadata.annotations.meshwright.dev/egress-services",
+        '"all"',
+    ) in (complaints(on_controller % "meshwright.dev/egress-services: all"))
+
+
+def test_lists_of_one_kind_are_read_as_the_api_server_answers_them() -> None:
+    """Their items do not repeat kind and version; a list of somebody else's kind is not read."""
+    found = reading("""
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: TCPRouteList
+metadata: {resourceVersion: "17", continue: ""}
+items:
+- {metadata: {name: a, namespace: shop}, spec: {matches: {ports: [80]}}}
+- {apiVersion: specs.smi-spec.io/v1alpha4, kind: TCPRoute, metadata: {name: b, namespace: shop}}
+""")
+    assert [key for key, _ in found.objects] == [ObjectKey("TCPRoute", SHOP, name) for name in ("a", "b")]
+    assert found.problems == ()
+    others = "apiVersion: gateway.networking.k8s.io/v1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
+    assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.gateway.networking.k8s.io"')]
+    secrets = "apiVersion: v1\nkind: SecretList\nitems: [{metadata: {name: a}, data: {a: aHVudGVyMg==}}, {}]"
+    assert complaints(secrets) == [("info", "MW1031", "kind", '"Secret"')] * 2
+    unenforced = (
+        "apiVersion: policy.openservicemesh.io/v1alpha1\nkind: EgressList\nitems: [{metadata: {name: a}}]"
+    )
+    assert complaints(unenforced) == [("warning", "MW1030", "kind", '"Egress"')]

@@ -1,0 +1,161 @@
+"""Any document at all: which reader it finds, and that nothing raises."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mesh.names import Namespace
+from mesh.objects import NamespaceObject, ObjectKey
+from specs.codes import Code
+from specs.kinds import READ
+from specs.reader import read
+from specs.show import LIMIT, show
+from tests.meshes.reading import ORIGIN, complaints, reading
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("just text", ("error", "MW1001", "", '"just text"')),
+        ("[1, 2]", ("error", "MW1001", "", "a list of 2 items")),
+        ("{apiVersion: v1}", ("error", "MW1002", "kind", "null")),
+        ("{kind: Service}", ("error", "MW1002", "apiVersion", "null")),
+        ("{apiVersion: v1, kind: 7}", ("error", "MW1002", "kind", "7")),
+        ("{apiVersion: v1, kind: Sevrice, metadata: {name: a}}", ("error", "MW1003", "kind", '"Sevrice"')),
+        (
+            "{apiVersion: v2, kind: Service, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"v2"'),
+        ),
+        (
+            "{apiVersion: v1, kind: Deployment, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"v1"'),
+        ),
+        (
+            "{apiVersion: specs.smi-spec.io/v1alpha5, kind: TCPRoute, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"specs.smi-spec.io/v1alpha5"'),
+        ),
+        ("{apiVersion: v1, kind: Service}", ("error", "MW1011", "metadata", "")),
+        (
+            "{apiVersion: v1, kind: Service, metadata: []}",
+            ("error", "MW1010", "metadata", "a list of 0 items"),
+        ),
+        ("{apiVersion: v1, kind: Service, metadata: {}}", ("error", "MW1011", "metadata.name", "")),
+        (
+            "{apiVersion: v1, kind: Service, metadata: {name: A_b}}",
+            ("error", "MW1006", "metadata.name", '"A_b"'),
+        ),
+        (
+            "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: b.c}}",
+            ("error", "MW1006", "metadata.namespace", '"b.c"'),
+        ),
+        ("{apiVersion: v1, kind: Secret, stringData: {a: hunter2}}", ("info", "MW1031", "kind", '"Secret"')),
+        ("{apiVersion: batch/v1, kind: Job, metadata: {name: a}}", ("info", "MW1020", "spec.template", "")),
+        (
+            "{apiVersion: apps/v1, kind: Deploymnet, metadata: {name: a}}",
+            ("error", "MW1003", "kind", '"Deploymnet"'),
+        ),
+        (
+            "{apiVersion: policy.openservicemesh.io/v1alpha1, kind: Egres, metadata: {name: a}}",
+            ("error", "MW1003", "kind", '"Egres"'),
+        ),
+        (
+            "{apiVersion: acess.smi-spec.io/v1alpha3, kind: TrafficTarget, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"acess.smi-spec.io/v1alpha3"'),
+        ),
+        (
+            "{apiVersion: config.openservicmesh.io/v1alpha2, kind: MeshConfig, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"config.openservicmesh.io/v1alpha2"'),
+        ),
+        (
+            "{apiVersion: specs.smi-spec.io/v1alpha4, kind: TrafficTarget, metadata: {name: a}}",
+            ("error", "MW1004", "apiVersion", '"specs.smi-spec.io/v1alpha4"'),
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_named(text: str, expected: tuple[str, str, str, str]) -> None:
+    """Each gives exactly one problem, and no object."""
+    assert complaints(text) == [expected]
+    assert reading(text).objects == ()
+
+
+def test_lists_are_read_item_by_item() -> None:
+    """A bad item costs only itself; both kinds of failure are told apart."""
+    found = reading("""
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: a}}
+- {apiVersion: v1, kind: Service, metadata: {name: b}, spec: []}
+- 7
+- {apiVersion: v1, kind: List, items: []}
+""")
+    name = Namespace("a")
+    assert found.objects == ((ObjectKey("Namespace", Namespace(""), "a"), NamespaceObject(name)),)
+    assert found.refused == (ObjectKey("Service", Namespace("default"), "b"),)
+    assert found.unnamed
+    assert [(problem.code, problem.field) for problem in found.problems] == [
+        ("MW1010", "spec"),
+        ("MW1001", "items[2]"),
+        ("MW1003", "kind"),
+    ]
+
+
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+_ANYTHING = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+_NAMES = """
+spec metadata name namespace labels destination sources rules specs matches kind port ports service backends
+weight headers methods pathRegex address uuid upstreams localPort protocol traffic sidecar certificate status
+podIP endpoints addresses subsets ip clusterIP selector targetPort items
+"""
+_WORDS = st.sampled_from(sorted(_NAMES.split()))
+_LIKELY = st.recursive(
+    _SCALARS | st.sampled_from(["ServiceAccount", "HTTPRouteGroup", "a", "10.0.0.1", "1", 80, "*", "GET"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_WORDS, inner, max_size=6),
+    max_leaves=40,
+)
+
+
+@given(_ANYTHING)
+def test_nothing_raises(document: object) -> None:
+    """Whatever a document is, the reader answers."""
+    found = read(document, ORIGIN)
+    assert found.problems
+    assert found.objects == ()
+
+
+@given(
+    st.sampled_from([(kind.name, version) for kind in READ.values() for version in kind.api_versions]),
+    st.dictionaries(_WORDS, _LIKELY, max_size=6),
+    st.booleans(),
+)
+def test_no_known_kind_raises(kind: tuple[str, str], document: dict[str, object], named: bool) -> None:
+    """Whatever a known kind holds, it comes to an object or to a problem, and problems are short."""
+    document |= {"kind": kind[0], "apiVersion": kind[1]}
+    if named:
+        document["metadata"] = {"name": "a"}
+    found = read(document, ORIGIN)
+    assert found.objects or found.problems
+    assert all(len(problem.value) <= LIMIT for problem in found.problems)
+    assert not (found.objects and found.refused)
+
+
+def test_codes_are_unique_and_explained() -> None:
+    """Every code has its form, its own number and one line."""
+    assert all(re.fullmatch(r"MW1[01]\d\d", code) for code in Code)
+    assert len({str(code) for code in Code}) == len(Code.__members__)
+    assert all(code.doc.endswith(".") and "\n" not in code.doc for code in Code)
+
+
+def test_values_are_shown_short_and_never_secret() -> None:
+    """Long values are cut, containers described, and secret-sounding fields hidden."""
+    assert show("x" * 500) == '"' + "x" * 76 + "..."
+    assert show("a\nb") == r'"a\nb"'
+    assert show({"a": 1}) == "a mapping of 1 key"
+    assert show(10**400) == "an integer of 1329 bits"
+    assert show("hunter2", "spec.clientSecret") == "(hidden)"
