@@ -29,7 +29,7 @@ class ProxyState(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ProxyStanding:
+class ProxyStatus:
     """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload."""
 
     name: ProxyName
@@ -80,7 +80,7 @@ class MeshReading(LoopReading, Protocol):
     def streams(self) -> tuple[StreamStatus, ...]:
         """Return the open streams."""
 
-    def proxies(self) -> tuple[ProxyStanding, ...]:
+    def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy that is or should be here, sorted by name."""
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:

@@ -19,7 +19,7 @@ from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.envoy.lifecycle import Ending, Lifecycle
 from agent.envoy.listeners import LISTENERS_PATH
 from agent.envoy.runtime import RuntimeDirectory
-from agent.envoy.supervisor import EnvoyRejected, Keeper, validated
+from agent.envoy.supervisor import EnvoyRejected, Supervisor, validated
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
 from agent.settings import AgentError, AgentSettings
@@ -46,7 +46,7 @@ class Agent:
         self._admin = admin
         self._stop = stop
         self._runtime = RuntimeDirectory(settings.run)
-        self._keeper = Keeper(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
+        self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
         self._text = ""
         self._updated = False
         self._draining = False
@@ -86,13 +86,13 @@ class Agent:
 
     async def keep(self) -> Ending:
         """Keep Envoy until there is none to be kept."""
-        return await self._keeper.run()
+        return await self._supervisor.run()
 
     async def end(self) -> None:
         """Drain, unless told to hurry, and end Envoy."""
         if not self._quick:
             await self._drained()
-        await self._keeper.stop()
+        await self._supervisor.stop()
 
     async def not_ready(self) -> tuple[str, ...]:
         """Say what keeps the proxy from being ready; nothing if it is."""
@@ -125,7 +125,7 @@ class Agent:
         """Return how many Envoys live, and how often files were taken or refused."""
         return (
             "# TYPE meshwright_agent_envoys gauge\n"
-            f"meshwright_agent_envoys {len(self._keeper.pids)}\n"
+            f"meshwright_agent_envoys {len(self._supervisor.pids)}\n"
             "# TYPE meshwright_agent_credentials_taken_total counter\n"
             f"meshwright_agent_credentials_taken_total {self._renewed}\n"
             "# TYPE meshwright_agent_changes_refused_total counter\n"
@@ -155,7 +155,7 @@ class Agent:
             connections = await self._connections()
 
     async def _connections(self) -> int | None:
-        if not self._keeper.pids:
+        if not self._supervisor.pids:
             return 0
         try:
             return draining.in_use(await self._admin.text(draining.CONNECTIONS_PATH))
@@ -189,7 +189,7 @@ class Agent:
             await validated(self._settings.envoy, self._runtime)
             self._runtime.accept()
             self._text = text
-            await self._keeper.configured(hashlib.sha256(text.encode()).hexdigest())
+            await self._supervisor.configured(hashlib.sha256(text.encode()).hexdigest())
 
     def _in_use(self, read: Credentials) -> bool:
         return credentials.digest(self._runtime.credential("")) == read.digest

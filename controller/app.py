@@ -204,7 +204,7 @@ class _Server:
         parts = self._parts
         yield from parts.sources.works(parts.loop.changed)
         yield "mesh loop", parts.loop.run()
-        yield "admissions", parts.admissions.run(parts.ledger, parts.clock, parts.loop.changed)
+        yield "admissions", parts.readiness.run(parts.ledger, parts.clock, parts.loop.changed)
         yield "problems", parts.loop.linting()
         yield "renewals", parts.loop.renewing()
         yield "offers of what was rejected", parts.loop.retrying()
@@ -253,7 +253,7 @@ class _Server:
                     len(parts.keeper.certificates),
                     parts.heartbeat.take_worst(),
                     parts.clock(),
-                    withheld=withheld_counts(parts.loop.withholding.counts()),
+                    withheld=withheld_counts(parts.loop.quarantine.counts()),
                     unacked_age=parts.history.unanswered_age(time.monotonic()),
                     state_failing=bool(parts.room.trouble),
                     ledger_unwritten=parts.ledger.unwritten,
@@ -303,5 +303,5 @@ class _Server:
 
     def _revoked(self, entry: LedgerEntry) -> None:
         _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
-        self._parts.admissions.revoked(entry)
+        self._parts.readiness.revoked(entry)
         self._parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))

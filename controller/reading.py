@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from admin.pages.pushes import Push
-from admin.reading import LateMoment, LeftOut, ProxyStanding
+from admin.reading import LateMoment, LeftOut, ProxyStatus
 from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
 from catalog.store.view import View
@@ -14,7 +14,7 @@ from certs.issuer import Issuer
 from certs.ledger import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
 from controller.settings import Settings
-from delivery.certificates import CertificateKeeper
+from delivery.certificates import ServiceCertificates
 from delivery.events import Specification
 from delivery.history.history import PushHistory
 from delivery.loop import MeshState
@@ -37,7 +37,7 @@ class ServerReading:
     state: Callable[[], MeshState]
     specification: Specification
     providers: tuple[EndpointProvider, ...]
-    keeper: CertificateKeeper
+    keeper: ServiceCertificates
     issuer: Issuer
     book: Ledger
     registry: ProxyRegistry
@@ -61,9 +61,9 @@ class ServerReading:
         """Return the open streams."""
         return self.statuses()
 
-    def proxies(self) -> tuple[ProxyStanding, ...]:
+    def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy that is or should be here."""
-        return self.registry.standings()
+        return self.registry.statuses()
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return what is published for a proxy."""

@@ -21,14 +21,14 @@ from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import Sources
 from controller.verdicts import KeptVerdicts
-from delivery.certificates import CertificateKeeper
+from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
 from delivery.history.history import PushHistory
-from delivery.loop import MeshLoop, MeshState
+from delivery.loop import Loop, MeshState
 from delivery.proxies.observer import MeshObserver
-from delivery.proxies.readiness import Admissions
+from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
@@ -51,14 +51,14 @@ class Parts:
     ledger: Ledger
     opened: Opened
     room: StateRoom
-    keeper: CertificateKeeper
+    keeper: ServiceCertificates
     tls: ServerTls
     drivers: MeshDrivers
-    loop: MeshLoop
+    loop: Loop
     cache: SnapshotCache
     registry: ProxyRegistry
     history: PushHistory
-    admissions: Admissions
+    readiness: EndpointReadiness
     observer: MeshObserver
     pages: DriverPages
     events: Broker
@@ -77,7 +77,7 @@ class Parts:
             self.cache,
             self.pages.statuses,
             self.history,
-            self.loop.withholding.rejected_by,
+            self.loop.quarantine.rejected_by,
             self.loop.refusal,
             self.loop.left_out,
             self.loop.objects_behind,
@@ -103,12 +103,12 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     """Make every part; to be called on the running event loop. Raises CertificateError."""
     issuer, ledger, metrics = found.authority, found.ledger, Metrics()
     sources = Sources(settings, clock)
-    keeper = CertificateKeeper(issuer, settings.state, lambda count: metrics.issued("service", count))
+    keeper = ServiceCertificates(issuer, settings.state, lambda count: metrics.issued("service", count))
     cache = SnapshotCache()
     history = PushHistory(cache)
     registry = ProxyRegistry(clock, history.forget)
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
-    admissions = Admissions(ledger.entries(), settings.endpoint_admission, ready_types)
+    readiness = EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types)
 
     verdicts = KeptVerdicts(settings.state)
 
@@ -116,7 +116,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         registry.follow(state.proxies)
         sources.follow()
 
-    loop = MeshLoop(
+    loop = Loop(
         sources.directory,
         sources.providers,
         keeper,
@@ -129,10 +129,10 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         metrics=metrics,
         on_state=on_state,
         on_published=history.published,
-        admitted=admissions.admitted,
+        admitted=readiness.admitted,
         verify=settings.verify,
         lint=drivers.problems,
-        withholding=Withholding(drivers.empty, drivers.reason, verdicts.read(), time.monotonic()),
+        quarantine=Quarantine(drivers.empty, drivers.reason, verdicts.read(), time.monotonic()),
         keep=verdicts.write,
     )
     return Parts(
@@ -153,8 +153,8 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         cache=cache,
         registry=registry,
         history=history,
-        admissions=admissions,
-        observer=MeshObserver(registry, metrics, history, admissions, loop),
+        readiness=readiness,
+        observer=MeshObserver(registry, metrics, history, readiness, loop),
         pages=DriverPages(),
         events=Broker(),
     )

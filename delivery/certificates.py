@@ -31,7 +31,7 @@ class Update:
     problems: tuple[Problem, ...]
 
 
-class CertificateKeeper:
+class ServiceCertificates:
     """Issues what is needed and forgets what is not; for one caller at a time, in whatever thread.
 
     `issued` is told how many certificates were made anew.

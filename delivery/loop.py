@@ -15,15 +15,15 @@ from admin.reading import LeftOut
 from catalog.lint.problems import nothing
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
-from delivery.certificates import CertificateKeeper
+from delivery.certificates import ServiceCertificates
 from delivery.debounce import Debounce, Matter, Pace
 from delivery.events import Counts, Events, Specification, matter
 from delivery.inputs import Inputs, read_inputs
-from delivery.model import Following
+from delivery.model import Model
 from delivery.problems import AllProblems, failed_wave, failure_problem, log_new
 from delivery.publishing import OnPublished, Publishing, nobody
 from delivery.quarantine.problems import Rejections, parts_left_out
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
@@ -67,13 +67,13 @@ def _forgotten(_: tuple[Verdict, ...]) -> None:
     """Keep no verdicts."""
 
 
-class MeshLoop:
+class Loop:
     """Makes a wave whenever something changed; the newest state can be read at any time.
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
     (see delivery.time_slices); certificates are made in a thread. With `verify` each wave is compared
     with one from nothing. `lint` finds problems that the catalog knows nothing of (see
-    catalog.lint.problems.Problems); `withholding` decides about rejections, and `keep` writes down what it
+    catalog.lint.problems.Problems); `quarantine` decides about rejections, and `keep` writes down what it
     found for certain, in a thread.
 
     `doing` says what a wave is at, for whoever finds the event loop held; endpoints are gathered at
@@ -86,7 +86,7 @@ class MeshLoop:
         self,
         specification: Specification,
         providers: Iterable[EndpointProvider],
-        keeper: CertificateKeeper,
+        keeper: ServiceCertificates,
         cache: SnapshotCache,
         translate: Translate,
         settings: MeshSettings,
@@ -100,7 +100,7 @@ class MeshLoop:
         admitted: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
         verify: bool = False,
         lint: Callable[[View], tuple[Problem, ...]] = nothing,
-        withholding: Withholding | None = None,
+        quarantine: Quarantine | None = None,
         keep: Callable[[tuple[Verdict, ...]], None] = _forgotten,
     ) -> None:
         self._specification = specification
@@ -117,12 +117,12 @@ class MeshLoop:
         self._verify = verify
         self._find_problems = lint
         self._changes = Debounce({Matter.POLICY: pace, Matter.ENDPOINTS: endpoint_pace or pace})
-        self.withholding = withholding or Withholding(_left_out)
+        self.quarantine = quarantine or Quarantine(_left_out)
         self._keep = keep
         self._withheld, self._judged = asyncio.Event(), asyncio.Event()
-        self._publishing = Publishing(cache, self.withholding, metrics, on_published)
+        self._publishing = Publishing(cache, self.quarantine, metrics, on_published)
         self._rejections = Rejections()
-        self._following: Following | None = None
+        self._following: Model | None = None
         self._problems = AllProblems()
         self._lint_later = False
         self._unlinted = asyncio.Event()
@@ -149,7 +149,7 @@ class MeshLoop:
 
     def refusal(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> str:
         """Return why a proxy rejected a resource: its words, then the object at fault; empty if unknown."""
-        found = self.withholding.rejections_of(node, (type_url, name))
+        found = self.quarantine.rejections_of(node, (type_url, name))
         if self._following is None or not found:
             return ""
         return self._rejections.clause(self._following.serving, found[0])
@@ -158,7 +158,7 @@ class MeshLoop:
         """Return the parts of policy that are not in force for some proxies."""
         if self._following is None:
             return ()
-        return parts_left_out(self._following.serving, self.withholding.units_out())
+        return parts_left_out(self._following.serving, self.quarantine.units_out())
 
     def answered(
         self,
@@ -172,36 +172,36 @@ class MeshLoop:
         `changed` are the objects that led to what it rejects.
         """
         moment = Moment(time.monotonic(), self._clock())
-        self._withhold(self.withholding.answered(node, response, rejection, moment, changed), node)
+        self._withhold(self.quarantine.answered(node, response, rejection, moment, changed), node)
 
     def opened(self, node: NodeKey) -> None:
         """Take note of a proxy's new stream: it is offered again what was rejected as a resource."""
-        self._withhold(self.withholding.opened(node), node)
+        self._withhold(self.quarantine.opened(node), node)
 
     def retry(self, node: NodeKey) -> tuple[Reference, ...]:
         """Offer a proxy again what it rejected; return in which resources that is, sorted."""
-        rejected = self.withholding.rejected_by(node)
-        self._withhold(self.withholding.retry(node), node)
+        rejected = self.quarantine.rejected_by(node)
+        self._withhold(self.quarantine.retry(node), node)
         return rejected
 
     async def retrying(self) -> None:
         """Offer again what is withheld whenever that is due, until cancelled."""
         while True:
-            due = self.withholding.due()
+            due = self.quarantine.due()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
                     await self._withheld.wait()
             self._withheld.clear()
             if due is not None and due <= (now := time.monotonic()):
-                self._withhold(self.withholding.on_time(now), "proxies")
+                self._withhold(self.quarantine.on_time(now), "proxies")
 
     async def keeping(self) -> None:
         """Write down what was found at fault for certain whenever that is other, until cancelled."""
-        kept = self.withholding.verdicts()
+        kept = self.quarantine.verdicts()
         while True:
             await self._judged.wait()
             self._judged.clear()
-            if (found := self.withholding.verdicts()) != kept:
+            if (found := self.quarantine.verdicts()) != kept:
                 kept = found
                 await asyncio.to_thread(self._keep, found)
 
@@ -249,7 +249,7 @@ class MeshLoop:
     async def _wave(self, inputs: Inputs, wave: Wave, slices: Slices) -> int | None:
         """Follow the inputs, publish, look for problems; return how many connected proxies are concerned."""
         if self._following is None:
-            self._following = Following(self._translate, inputs.settings, self._find_problems)
+            self._following = Model(self._translate, inputs.settings, self._find_problems)
         following = self._following
         work = following.work()
         self.doing = "following the sources"
@@ -266,7 +266,7 @@ class MeshLoop:
         published = self._publishing.published
         proxies = following.proxies() if step.moved else self.state.proxies
         failing = (*map(failure_problem, published.failures), *following.unplaced())
-        rejected = self._rejections.problems(following.serving, self.withholding.rejected())
+        rejected = self._rejections.problems(following.serving, self.quarantine.rejected())
         said = self._problems.update(
             inputs=inputs.problems,
             merging=merging,
@@ -281,7 +281,7 @@ class MeshLoop:
         else:
             await self._lint()
         if self._verify:
-            served, refusals = self.withholding.served(published), self.withholding.refusals()
+            served, refusals = self.quarantine.served(published), self.quarantine.refusals()
             inputs_now = following.inputs()
             self._verified(await asyncio.to_thread(verify, inputs_now, self._translate, served, refusals))
         return touched
@@ -308,7 +308,7 @@ class MeshLoop:
             if said is not self.state.problems:
                 self._take(replace(self.state, problems=said))
 
-    async def _certify(self, following: Following, slices: Slices) -> tuple[Problem, ...]:
+    async def _certify(self, following: Model, slices: Slices) -> tuple[Problem, ...]:
         """Have the certificates that are needed now made, in a thread: it signs and writes."""
         validity, now = following.view.config.service_certificate_validity, self._clock()
         needs = await slices.result(following.certificate_needs())

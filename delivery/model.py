@@ -15,7 +15,7 @@ from delivery.certificates import Update
 from delivery.inputs import Inputs
 from delivery.snapshots.serving import Serving, Translate
 from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
-from engine.derived import Pins
+from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import Problem, Severity
 from providers.merge import Merged, merge
@@ -45,7 +45,7 @@ class Work:
         )
 
 
-class Following:
+class Model:
     """The view of a mesh and what is served of it; for one wave at a time, on the event loop."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Following:
         self.view = View(settings)
         self.problems = Problems(self.view, lint)
         self.serving = Serving(self.view, translate)
-        self._names: Pins[ServiceIdentity, tuple[str, ...]] = Pins(dns_names, self.view)
+        self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self._merged = Merged()
         self._known = Known()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
@@ -99,7 +99,7 @@ class Following:
                 self._names.discard(identity)
                 self._named.pop(identity, None)
                 needs[identity] = None
-        for identity in self._names.take_touched():
+        for identity in self._names.take_changed():
             names = self._names.value(identity)
             if names != self._named.get(identity):
                 self._named[identity] = needs[identity] = names

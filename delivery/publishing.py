@@ -8,7 +8,7 @@ import structlog
 
 from admin.metrics.registry import Metrics
 from delivery.batches import parts
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Failure, Published, Step
 from delivery.time_slices import Slices
 from delivery.wave import Wave
@@ -33,11 +33,11 @@ class Publishing:
     """
 
     def __init__(
-        self, cache: SnapshotCache, withholding: Withholding, metrics: Metrics, told: OnPublished
+        self, cache: SnapshotCache, quarantine: Quarantine, metrics: Metrics, told: OnPublished
     ) -> None:
         self.published = Published()
         self._cache = cache
-        self._withholding = withholding
+        self._quarantine = quarantine
         self._metrics = metrics
         self._told = told
         self._number = 0
@@ -56,7 +56,7 @@ class Publishing:
         done: list[Step] = []
         try:
             for part in parts(step, before) if step else ():
-                served = self._withholding.after(part)
+                served = self._quarantine.after(part)
                 touched += self._cache.publish_changes(served.snapshots, served.members)
                 self._told(wave, served)
                 done.append(part)

@@ -80,13 +80,13 @@ class Pin(Generic[V]):
         return tuple(sources(self.node))
 
 
-class Pins(Generic[K, V]):
+class Observed(Generic[K, V]):
     """The values of one derived function that somebody outside wants, by key; says which were touched."""
 
     def __init__(self, function: Derived[S, [K], V], source: S) -> None:
         self._graph = source.graph
         self._node = functools.partial(function.node, source)
-        self._touched: dict[Derivation, None] = {}
+        self._changed: dict[Derivation, None] = {}
         self._wanted: dict[K, Derivation] = {}
 
     def __contains__(self, key: object) -> bool:
@@ -96,27 +96,27 @@ class Pins(Generic[K, V]):
         """Want the value of a key; it counts as touched."""
         if key not in self._wanted:
             self._wanted[key] = node = self._node(key)
-            self._graph.keep(node, self._touched)
-            self._touched[node] = None
+            self._graph.keep(node, self._changed)
+            self._changed[node] = None
 
     def discard(self, key: K) -> None:
         """Want the value of a key no more."""
         if (node := self._wanted.pop(key, None)) is not None:
-            self._touched.pop(node, None)
+            self._changed.pop(node, None)
             self._graph.let_go(node)
 
     def value(self, key: K) -> V:
         """Return the value of a key that is wanted, or raise its error."""
         return cast("V", self._graph.answer(self._wanted[key]))
 
-    def take_touched(self) -> tuple[K, ...]:
+    def take_changed(self) -> tuple[K, ...]:
         """Return the keys whose values may have changed since the last time; who does not ask misses more."""
-        touched = tuple(node.arguments[-1] for node in self._touched)
-        self._touched.clear()
-        return touched
+        changed = tuple(node.arguments[-1] for node in self._changed)
+        self._changed.clear()
+        return changed
 
 
-class Kept(Pins[K, V]):
+class ObservedAll(Observed[K, V]):
     """The values of one derived function for every key of a table; a key that has gone counts as touched."""
 
     def __init__(self, function: Derived[S, [K], V], source: S, table: Table[K, Any]) -> None:
@@ -133,8 +133,8 @@ class Kept(Pins[K, V]):
             self.discard(key)
             self._gone[key] = None
 
-    def take_touched(self) -> tuple[K, ...]:
+    def take_changed(self) -> tuple[K, ...]:
         """Return the keys that came or went, or whose values may have changed, since the last time."""
         gone = tuple(self._gone)
         self._gone.clear()
-        return (*gone, *super().take_touched())
+        return (*gone, *super().take_changed())

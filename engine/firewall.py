@@ -23,7 +23,7 @@ class Firewall(Generic[V]):
         self._pending: dict[Derivation, None] = {}
         self._node = function.node(source)
         self._level = graph.add_stage(self)
-        self._source = Source(f"{self._node}", {}, None, level=self._level, kept=True)
+        self._source = Source(f"{self._node}", {}, None, level=self._level, pinned=True)
         self._source.reads = (self._node,)
         graph.keep(self._node, self._pending)
         self._seen_at = 0

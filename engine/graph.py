@@ -48,7 +48,7 @@ class Graph:
         self._unread: dict[Node, None] = {}
         self._stages: list[Stage] = []
         self._families: dict[object, dict[Any, Derivation]] = {}
-        self._touched: dict[Derivation, None] = {}
+        self._changed: dict[Derivation, None] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Forget what is wanted no more, and write inputs as one change.
@@ -109,17 +109,17 @@ class Graph:
         source.changed_at = self.revision
         self._mark(source)
 
-    def keep(self, node: Derivation, marked_in: dict[Derivation, None] | None = None) -> None:
-        """Keep a derivation although nobody reads it; say in `marked_in` when it may have changed."""
-        node.kept = True
-        node.marked_in = self._touched if marked_in is None else marked_in
+    def keep(self, node: Derivation, dirty_set: dict[Derivation, None] | None = None) -> None:
+        """Keep a derivation although nobody reads it; say in `dirty_set` when it may have changed."""
+        node.pinned = True
+        node.dirty_set = self._changed if dirty_set is None else dirty_set
         if node.stale:
-            node.marked_in[node] = None
+            node.dirty_set[node] = None
 
     def let_go(self, node: Derivation) -> None:
         """Undo `keep`."""
-        node.kept, node.marked_in = False, None
-        self._touched.pop(node, None)
+        node.pinned, node.dirty_set = False, None
+        self._changed.pop(node, None)
         if not node.readers:
             self._unread[node] = None
 
@@ -130,11 +130,11 @@ class Graph:
             self._unlink(read, node)
         node.reads = ()
 
-    def take_touched(self) -> tuple[Derivation, ...]:
+    def take_changed(self) -> tuple[Derivation, ...]:
         """Return the kept derivations that may have changed since they were asked for last time."""
-        touched = tuple(self._touched)
-        self._touched.clear()
-        return touched
+        changed = tuple(self._changed)
+        self._changed.clear()
+        return changed
 
     def answer(self, node: Derivation) -> Any:  # noqa: ANN401 - derivations of all types stand in one graph
         """Return a derivation's value, or raise its error, up to date; a read by what is being computed."""
@@ -184,8 +184,8 @@ class Graph:
                 if not reader.stale:
                     reader.stale = True
                     waiting.append(reader)
-                    if reader.marked_in is not None:
-                        reader.marked_in[reader] = None
+                    if reader.dirty_set is not None:
+                        reader.dirty_set[reader] = None
 
     def _reads_changed(self, node: Derivation) -> bool:
         # In the order of reading: what was read later may have been read because of what was read before.
@@ -239,9 +239,9 @@ class Graph:
 
     def _forget(self, node: Node) -> None:
         """Forget a node, unless somebody reads or keeps it."""
-        if node.readers or node.kept or node.home.get(node.key) is not node:
+        if node.readers or node.pinned or node.owner.get(node.key) is not node:
             return
-        del node.home[node.key]
+        del node.owner[node.key]
         if isinstance(node, Derivation):
             for read in node.reads:
                 self._unlink(read, node)

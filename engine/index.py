@@ -25,7 +25,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._members: dict[E, set[K]] = {}
         self._sorted: dict[E, tuple[K, ...]] = {}
         self._nodes: dict[E, Source] = {}
-        self._entries = Source(f"{name}, the set of entries", {}, None, kept=True)
+        self._entries = Source(f"{name}, the set of entries", {}, None, pinned=True)
         self._watched: dict[E, None] | None = None
 
     def watch(self) -> None:

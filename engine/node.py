@@ -25,17 +25,17 @@ def same(old: object, new: object) -> bool:
 class Node:
     """Something that can be read: an input, a set of keys, an index's entry, a derived value.
 
-    `home` is where it is found under `key`; a node that nobody reads is taken out of there, unless `kept`.
+    `owner` is where it is found under `key`; a node that nobody reads is taken out of there, unless `pinned`.
     `level` is the number of the latest stage (see engine.graph) that it depends on.
     """
 
-    __slots__ = ("changed_at", "home", "kept", "key", "level", "readers", "reads", "stale")
+    __slots__ = ("changed_at", "key", "level", "owner", "pinned", "readers", "reads", "stale")
 
-    def __init__(self, home: MutableMapping[Any, Any], key: Hashable, *, level: int = 0) -> None:
-        self.home = home
+    def __init__(self, owner: MutableMapping[Any, Any], key: Hashable, *, level: int = 0) -> None:
+        self.owner = owner
         self.key = key
         self.level = level
-        self.kept = False
+        self.pinned = False
         self.stale = False
         self.changed_at = 0
         self.readers: tuple[Derivation, ...] | set[Derivation] = ()
@@ -66,34 +66,34 @@ class Source(Node):
     def __init__(
         self,
         origin: str,
-        home: MutableMapping[Any, Any],
+        owner: MutableMapping[Any, Any],
         key: Hashable,
         *,
         level: int = 0,
-        kept: bool = False,
+        pinned: bool = False,
     ) -> None:
-        super().__init__(home, key, level=level)
+        super().__init__(owner, key, level=level)
         self.origin = origin
-        self.kept = kept
+        self.pinned = pinned
 
 
 class Derivation(Node):
     """A function applied to arguments: what came of it, and what it read.
 
-    An error that the function raised is its outcome like any value. `marked_in`, if there is one, is told
+    An error that the function raised is its outcome like any value. `dirty_set`, if there is one, is told
     of the node when it may have changed.
     """
 
-    __slots__ = ("arguments", "cycle", "error", "function", "marked_in", "running", "value", "verified_at")
+    __slots__ = ("arguments", "cycle", "dirty_set", "error", "function", "running", "value", "verified_at")
 
     def __init__(
         self,
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
-        home: MutableMapping[Any, Any],
+        owner: MutableMapping[Any, Any],
         key: Hashable,
     ) -> None:
-        super().__init__(home, key)
+        super().__init__(owner, key)
         self.function = function
         self.arguments = arguments
         self.stale = True
@@ -102,7 +102,7 @@ class Derivation(Node):
         self.value: Any = None
         self.error: Exception | None = None
         self.cycle: Exception | None = None
-        self.marked_in: dict[Derivation, None] | None = None
+        self.dirty_set: dict[Derivation, None] | None = None
 
     def __str__(self) -> str:
         arguments = ", ".join(str(each) for each in self.arguments if not hasattr(each, "graph"))

@@ -33,7 +33,7 @@ class Table(Mapping[K, V], Generic[K, V]):
         self.name = name
         self._values: dict[K, V] = {}
         self._cells: dict[K, Source] = {}
-        self._keys = Source(f"{name}, the set of keys", {}, None, kept=True)
+        self._keys = Source(f"{name}, the set of keys", {}, None, pinned=True)
         self._sorted: tuple[K, ...] | None = ()
         self._followers: list[Follower[K, V]] = []
 

@@ -7,7 +7,7 @@ from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
-from mesh.service import Egress, Service
+from mesh.service import Scope, Service
 from mesh.workload import PodTemplate, Workload
 
 
@@ -84,14 +84,14 @@ class NamespaceObject:
     """core Namespace with its labels and annotations, as sorted pairs.
 
     `permissive` says whether its workloads accept every client of the mesh, None leaves that to the
-    MeshConfig; `egress` narrows the services in their configuration.
+    MeshConfig; `scope` narrows the services in their configuration.
     """
 
     name: Namespace
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
     permissive: bool | None = None
-    egress: Egress = None
+    scope: Scope = None
 
 
 MeshObject = (

@@ -70,7 +70,7 @@ class ServicePattern:
         return f"{self.namespace or '*'}/{self.name or '*'}"
 
 
-Egress = tuple[ServicePattern, ...] | None
+Scope = tuple[ServicePattern, ...] | None
 """The services that a proxy is to be configured with; None is no narrowing, empty is none of them."""
 
 

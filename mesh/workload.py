@@ -6,7 +6,7 @@ from typing import Final
 
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceName
-from mesh.service import Egress, Protocol, ServiceKey
+from mesh.service import Protocol, Scope, ServiceKey
 
 DRIVER_ANNOTATION: Final = "meshwright.dev/sidecar-driver"
 """On a Workload, Pod or Namespace: the name of the sidecar driver, where it is not the mesh's own."""
@@ -87,7 +87,7 @@ class Workload:
     `uuid` names its sidecar; None means it has none. `service` is its primary service, the middle part of
     the proxy's common name. `labels` is a sorted tuple of pairs. `weight` is relative to its peers.
     `driver` is the sidecar driver that it names itself, empty where it names none.
-    `egress` narrows the services in its configuration; None leaves that to its namespace.
+    `scope` narrows the services in its configuration; None leaves that to its namespace.
     """
 
     key: WorkloadKey
@@ -101,7 +101,7 @@ class Workload:
     locality: str = ""
     weight: int = 1
     driver: str = ""
-    egress: Egress = None
+    scope: Scope = None
 
     @property
     def proxy_name(self) -> ProxyName | None:

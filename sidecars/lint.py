@@ -16,7 +16,7 @@ from mesh.workload import DRIVER_ANNOTATION
 from sidecars.codes import Code
 from sidecars.contract.driver import Capability, SidecarDriver
 from sidecars.contract.errors import DriverError, DuplicateDriverError, UnknownDriverError
-from sidecars.requirements import Needed, needs
+from sidecars.requirements import Requirement, requirements
 from sidecars.selection import select
 
 _EVERYTHING: Final = frozenset(Capability)
@@ -101,21 +101,21 @@ def _of_group(view: View, installed: Installed, group: GroupKey) -> Iterator[Pro
         wanted = "it was not needed when the control plane started; start that again"
         for key, field in _naming(view, group):
             yield say(view, key, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
-    for needed in needs(proxy_policy(view, group)):
-        if needed.capability not in driver.capabilities:
-            yield from _incapable(view, group, driver.name, needed)
+    for requirement in requirements(proxy_policy(view, group)):
+        if requirement.capability not in driver.capabilities:
+            yield from _incapable(view, group, driver.name, requirement)
 
 
-def _incapable(view: View, group: GroupKey, driver: str, needed: Needed) -> Iterator[Problem]:
+def _incapable(view: View, group: GroupKey, driver: str, requirement: Requirement) -> Iterator[Problem]:
     for workload in view.members[group]:
         key = workload_object(view, workload)
-        because = str(needed)
-        if needed.kind == "Workload":
+        because = str(requirement)
+        if requirement.kind == "Workload":
             because = (
                 "its own interception" if key.kind == "Workload" else "a Pod, which is taken for intercepted"
             )
         wanted = (
-            f"cannot do {needed.capability}, which is needed for {because}: "
+            f"cannot do {requirement.capability}, which is needed for {because}: "
             "choose another driver, or change that"
         )
         yield say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)

@@ -10,7 +10,7 @@ from sidecars.contract.driver import Capability
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Needed:
+class Requirement:
     """A capability, and the object that makes it necessary: its kind, and where it is.
 
     `subject` is the TrafficTarget, TrafficSplit or Service; None where it is the workload's own manifest
@@ -25,46 +25,46 @@ class Needed:
         return self.kind if self.subject is None else f"{self.kind} {self.subject}"
 
 
-def needs(policy: ProxyPolicy) -> tuple[Needed, ...]:
+def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
     """Return what a policy needs, sorted, each once."""
-    return tuple(sorted(set(_needs(policy)), key=str_order))
+    return tuple(sorted(set(_requirements(policy)), key=str_order))
 
 
-def str_order(needed: Needed) -> tuple[str, str]:
+def str_order(requirement: Requirement) -> tuple[str, str]:
     """Return what needs are sorted by; their subjects are of several types, which have no order."""
-    return (needed.capability.value, str(needed))
+    return (requirement.capability.value, str(requirement))
 
 
-def _needs(policy: ProxyPolicy) -> Iterator[Needed]:
+def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
     match policy.interception:
         case InterceptionKind.TRANSPARENT:
-            yield Needed(Capability.TRANSPARENT_INTERCEPTION, "Workload")
+            yield Requirement(Capability.TRANSPARENT_INTERCEPTION, "Workload")
         case InterceptionKind.EXPLICIT:
-            yield Needed(Capability.EXPLICIT_INTERCEPTION, "Workload")
-    if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
-        yield Needed(Capability.EGRESS_PASSTHROUGH, "MeshConfig")
+            yield Requirement(Capability.EXPLICIT_INTERCEPTION, "Workload")
+    if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
+        yield Requirement(Capability.EGRESS_PASSTHROUGH, "MeshConfig")
     for port in policy.inbound:
         yield from _of_inbound(port)
     for service in policy.outbound:
         yield from _of_outbound(service)
 
 
-def _of_inbound(port: InboundPort) -> Iterator[Needed]:
+def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
     if not port.protocol.is_http:
         for service in port.services:
-            yield Needed(Capability.TCP_ROUTES, "Service", service)
+            yield Requirement(Capability.TCP_ROUTES, "Service", service)
     if isinstance(port.access, OnlyRules):
         for rule in port.access.rules:
             if rule.matches is not None:
-                yield Needed(Capability.HTTP_ROUTES, "TrafficTarget", rule.target)
+                yield Requirement(Capability.HTTP_ROUTES, "TrafficTarget", rule.target)
 
 
-def _of_outbound(service: OutboundService) -> Iterator[Needed]:
+def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
     if not service.protocol.is_http:
-        yield Needed(Capability.TCP_ROUTES, "Service", service.service)
+        yield Requirement(Capability.TCP_ROUTES, "Service", service.service)
     splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
     for route in service.routes:
         if route.split is not None:
-            yield Needed(splitting, "TrafficSplit", route.split)
+            yield Requirement(splitting, "TrafficSplit", route.split)
         if route.matches is not None and route.split is not None:
-            yield Needed(Capability.HTTP_ROUTES, "TrafficSplit", route.split)
+            yield Requirement(Capability.HTTP_ROUTES, "TrafficSplit", route.split)

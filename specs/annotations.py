@@ -12,7 +12,7 @@ Their values are text, as Kubernetes has it; a value that is not understood refu
 from typing import Final
 
 from mesh.names import Namespace, ServiceName, is_dns_label
-from mesh.service import Egress, EscapedSlashes, ServicePattern
+from mesh.service import EscapedSlashes, Scope, ServicePattern
 from mesh.workload import Capture, Transparent
 from specs.fields import Fields
 
@@ -49,7 +49,7 @@ def interception(annotations: Fields) -> Transparent:
     return Transparent(Capture(capture), _flag(annotations, IPV6) or False)
 
 
-def egress_services(annotations: Fields) -> Egress:
+def egress_services(annotations: Fields) -> Scope:
     """Read which services proxies are to be told of: sorted, each once; None where it is not said."""
     text = annotations.text(EGRESS_SERVICES)
     if text is None:

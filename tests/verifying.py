@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delivery.loop import MeshLoop
+from delivery.loop import Loop
 
 
 class Verified:
@@ -19,23 +19,23 @@ class Verified:
         self.waves = 0
         self.differences: list[str] = []
 
-    def take(self, loop: MeshLoop, differences: tuple[str, ...]) -> None:
+    def take(self, loop: Loop, differences: tuple[str, ...]) -> None:
         """Take note of what a comparison found, and let the loop do so."""
         self.waves += 1
         self.differences.extend(differences)
         _TOLD(loop, differences)
 
 
-_TOLD = MeshLoop._verified
-_MADE = MeshLoop.__init__
+_TOLD = Loop._verified
+_MADE = Loop.__init__
 VERIFIED = Verified()
 
 
-def _made(self: MeshLoop, *args: Any, **kwargs: Any) -> None:
+def _made(self: Loop, *args: Any, **kwargs: Any) -> None:
     _MADE(self, *args, **(kwargs | {"verify": True}))
 
 
-def _verified(self: MeshLoop, differences: tuple[str, ...]) -> None:
+def _verified(self: Loop, differences: tuple[str, ...]) -> None:
     VERIFIED.take(self, differences)
 
 
@@ -46,8 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure() -> None:
     """Have every loop verify itself."""
-    MeshLoop.__init__ = _made  # type: ignore[method-assign]
-    MeshLoop._verified = _verified  # type: ignore[method-assign]
+    Loop.__init__ = _made  # type: ignore[method-assign]
+    Loop._verified = _verified  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)

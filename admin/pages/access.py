@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from admin.pages.jsonable import Json
-from catalog.policy.access import Everything, Matching, Nothing, admission
+from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.outbound import protocol_of, routes, visible
 from catalog.relations.endpoints import endpoints
 from catalog.store.view import View
@@ -86,7 +86,7 @@ def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port)
         yield Admitted(f"{by} (permissive)", None)
         return
     for target in view.targets_between.get((call.source, server), ()):
-        match admission(view, target, called_at, call.protocol):
+        match grant(view, target, called_at, call.protocol):
             case Everything():
                 yield Admitted(f"TrafficTarget {target.key}", None)
             case Matching(matches):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from admin.metrics.labels import short_type
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from certs.ledger import LedgerEntry, LedgerState
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
@@ -37,10 +37,10 @@ def newest(entries: Iterable[LedgerEntry]) -> Mapping[str, LedgerEntry]:
     return {each.common_name: each for each in sorted(entries, key=lambda entry: entry.issued_at)}
 
 
-def why(standing: ProxyStanding, known: Known, now: datetime) -> str:
+def why(proxy: ProxyStatus, known: Known, now: datetime) -> str:
     """Return why a proxy is not in step, or its workload gets no traffic yet; empty if neither is so."""
     waits = f"not admitted yet: {known.waits_for}" if known.waits_for else ""
-    match standing.state:
+    match proxy.state:
         case ProxyState.EXPECTED:
             if refused := _refused(known.entry, now):
                 return refused
@@ -48,11 +48,11 @@ def why(standing: ProxyStanding, known: Known, now: datetime) -> str:
                 return "never connected"
             return "; ".join(filter(None, ("not connected since the control plane started", waits)))
         case ProxyState.DISCONNECTED:
-            gone = "" if standing.known else ", and its workload is gone"
-            ago = f"disconnected {duration(now - standing.since)} ago{gone}"
+            gone = "" if proxy.known else ", and its workload is gone"
+            ago = f"disconnected {duration(now - proxy.since)} ago{gone}"
             return "; ".join(filter(None, (_refused(known.entry, now), ago, known.unreceived, waits)))
         case ProxyState.CONNECTED:
-            return "; ".join(filter(None, (_connected(standing, known, now), waits)))
+            return "; ".join(filter(None, (_connected(proxy, known, now), waits)))
 
 
 def type_state(stream: StreamStatus, status: TypeStatus) -> SyncState:
@@ -93,10 +93,10 @@ def _refused(entry: LedgerEntry | None, now: datetime) -> str:
     return "certificate expired" if now > entry.not_after else ""
 
 
-def _connected(standing: ProxyStanding, known: Known, now: datetime) -> str:
+def _connected(proxy: ProxyStatus, known: Known, now: datetime) -> str:
     failed = f"group failed: {known.failure}" if known.failure else ""
     if not any(stream.served for stream in known.streams):
-        if not standing.known:
+        if not proxy.known:
             return "held: workload unknown"
         return failed or "held: nothing is published for it"
     if rejected := _rejected(known):

@@ -27,7 +27,7 @@ def listeners(policy: ProxyPolicy) -> list[Document]:
     """Return where the proxy takes calls: each port of the workload, and each service that it may call."""
     lines = [_inbound_listener(port) for port in policy.inbound]
     lines += [_outbound_listener(service) for service in policy.outbound]
-    if policy.egress:
+    if policy.passthrough:
         lines.append({"direction": "outbound", "text": "outbound calls to unknown destinations pass"})
     return lines
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-from admin.reading import MeshReading, ProxyStanding
+from admin.reading import MeshReading, ProxyStatus
 from catalog.store.view import View
 from mesh.workload import Workload
 
@@ -16,54 +16,52 @@ class NotShown(LookupError):
     """What was asked for is not there, or is not one thing; the message is one sentence."""
 
 
-def find(reading: MeshReading, wanted: str) -> ProxyStanding:
+def find(reading: MeshReading, wanted: str) -> ProxyStatus:
     """Return the one proxy that is meant; raise NotShown with the candidates.
 
     A common name or UUID comes first, then a workload's `namespace/name`, its name alone, and at last the
     beginning of a UUID. What is found first counts, if it is one.
     """
-    standings, view = reading.proxies(), reading.view()
-    for found in _found(standings, view, wanted):
+    statuses, view = reading.proxies(), reading.view()
+    for found in _found(statuses, view, wanted):
         if len(found) == 1:
             return found[0]
         if found:
             said = _listed(_described(each, view) for each in found)
             raise NotShown(f"{wanted[:200]!r} may be any of {len(found)} proxies: {said}")
-    raise NotShown(f"there is no proxy {wanted[:200]!r}{_suggested(standings, view, wanted)}")
+    raise NotShown(f"there is no proxy {wanted[:200]!r}{_suggested(statuses, view, wanted)}")
 
 
-def workload_of(standing: ProxyStanding, view: View | None) -> Workload | None:
+def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
     """Return a proxy's workload, None where it is not known."""
-    if view is None or not standing.known:
+    if view is None or not status.known:
         return None
-    return view.workloads_by_uuid.get(standing.name.uuid)
+    return view.workloads_by_uuid.get(status.name.uuid)
 
 
-def _found(
-    standings: tuple[ProxyStanding, ...], view: View | None, wanted: str
-) -> Iterable[list[ProxyStanding]]:
-    yield [each for each in standings if wanted in (str(each.name), each.name.uuid)]
-    by_workload = [(each, workload_of(each, view)) for each in standings]
+def _found(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> Iterable[list[ProxyStatus]]:
+    yield [each for each in statuses if wanted in (str(each.name), each.name.uuid)]
+    by_workload = [(each, workload_of(each, view)) for each in statuses]
     yield [each for each, workload in by_workload if workload and str(workload.key) == wanted]
     yield [each for each, workload in by_workload if workload and workload.key.name == wanted]
-    yield [each for each in standings if wanted and each.name.uuid.startswith(wanted)]
+    yield [each for each in statuses if wanted and each.name.uuid.startswith(wanted)]
 
 
-def _described(standing: ProxyStanding, view: View | None) -> str:
-    workload = workload_of(standing, view)
-    return f"{workload.key} ({standing.name})" if workload is not None else str(standing.name)
+def _described(status: ProxyStatus, view: View | None) -> str:
+    workload = workload_of(status, view)
+    return f"{workload.key} ({status.name})" if workload is not None else str(status.name)
 
 
-def _suggested(standings: tuple[ProxyStanding, ...], view: View | None, wanted: str) -> str:
-    if not standings:
+def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> str:
+    if not statuses:
         return "; no proxy is known at all"
-    names: dict[str, ProxyStanding] = {}
-    for each in standings:
+    names: dict[str, ProxyStatus] = {}
+    for each in statuses:
         workload = workload_of(each, view)
         called = (str(workload.key), workload.key.name) if workload is not None else ()
         names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
     close = difflib.get_close_matches(wanted, names, CANDIDATES, 0.6)
-    found = dict.fromkeys(names[each] for each in close) or standings
+    found = dict.fromkeys(names[each] for each in close) or statuses
     return "; there is " + _listed(_described(each, view) for each in found)
 
 

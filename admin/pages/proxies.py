@@ -9,7 +9,7 @@ from admin.pages.behind import Known, duration, newest, pending, why
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, plain_address, sync
-from admin.reading import MeshReading, ProxyStanding, ProxyState
+from admin.reading import MeshReading, ProxyState, ProxyStatus
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.view import View
 from certs.ledger import LedgerEntry
@@ -59,39 +59,37 @@ def _waits_for(view: View | None, name: ProxyName) -> str:
     return WAITS_FOR[view.settings.endpoint_admission]
 
 
-def one(
-    reading: MeshReading, standing: ProxyStanding, entries: Iterable[LedgerEntry], now: datetime
-) -> Document:
+def one(reading: MeshReading, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:
     """Return one proxy."""
-    streams = [each for each in reading.streams() if each.node_key == str(standing.name)]
+    streams = [each for each in reading.streams() if each.node_key == str(status.name)]
     return proxy(
-        standing, known(reading, standing.name, streams, newest(entries), iter((1,))), reading.view(), now
+        status, known(reading, status.name, streams, newest(entries), iter((1,))), reading.view(), now
     )
 
 
-def proxy(standing: ProxyStanding, found: Known, view: View | None, now: datetime) -> Document:
+def proxy(status: ProxyStatus, found: Known, view: View | None, now: datetime) -> Document:
     """Return one proxy.
 
     `held` says that it is connected, and nothing can be served to it (yet); `admitted` that its workload
     gets traffic. In `sync` a type is `nacked` as long as it has a resource that the proxy has rejected, also
     where the proxy has acknowledged what it is served instead.
     """
-    workload = workload_of(standing, view)
-    here, streams = standing.state is ProxyState.CONNECTED, found.streams
+    workload = workload_of(status, view)
+    here, streams = status.state is ProxyState.CONNECTED, found.streams
     waiting: dict[str, Json] = {name: round(age, 1) for name, age in pending(streams, now).items()}
     return {
-        "uuid": standing.name.uuid,
-        "service": standing.name.service,
-        "namespace": standing.name.namespace,
-        "cn": str(standing.name),
-        "state": standing.state.value,
+        "uuid": status.name.uuid,
+        "service": status.name.service,
+        "namespace": status.name.namespace,
+        "cn": str(status.name),
+        "state": status.state.value,
         "held": here and not any(status.served for status in streams),
-        "admitted": view is not None and standing.known and is_admitted(view, standing.name),
-        "why": why(standing, found, now),
-        "address": plain_address(standing.address) or None,
-        "since": jsonable(standing.since),
-        "age": duration(now - standing.since),
-        "age_seconds": round((now - standing.since).total_seconds(), 1),
+        "admitted": view is not None and status.known and is_admitted(view, status.name),
+        "why": why(status, found, now),
+        "address": plain_address(status.address) or None,
+        "since": jsonable(status.since),
+        "age": duration(now - status.since),
+        "age_seconds": round((now - status.since).total_seconds(), 1),
         "workload": str(workload.key) if workload is not None else None,
         "identity": str(workload.identity) if workload is not None else None,
         "streams": len(streams),

@@ -15,7 +15,7 @@ from admin.pages.naming import NotShown, find, workload_of
 from admin.pages.proxies import one, proxies
 from admin.pages.pushes import push
 from admin.pages.streams import stream
-from admin.reading import MeshReading, ProxyStanding
+from admin.reading import MeshReading, ProxyStatus
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
@@ -46,9 +46,9 @@ async def listed(reading: MeshReading, now: datetime) -> Document:
 
 async def configured(reading: MeshReading, wanted: str, now: datetime) -> Document:
     """Return one proxy with its configuration in Envoy's words."""
-    standing = find(reading, wanted)
-    shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
-    snapshot = reading.snapshot(standing.name)
+    status = find(reading, wanted)
+    shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
+    snapshot = reading.snapshot(status.name)
     shown["configuration"] = None if snapshot is None else await asyncio.to_thread(decoded, snapshot)
     return shown
 
@@ -106,33 +106,33 @@ async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
     wanted = query.get("section")
     if wanted is not None and wanted not in SECTIONS:
         raise NotShown(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
-    standing = find(reading, query["proxy"])
-    shown = one(reading, standing, await asyncio.to_thread(reading.ledger), now)
-    shown["left_out"] = left_out(reading, standing)
+    status = find(reading, query["proxy"])
+    shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
+    shown["left_out"] = left_out(reading, status)
     shown["rejected"] = [
         f"{short_type(kind)} {name}"
-        + (f": {said}" if (said := reading.refusal(standing.name, kind, name)) else "")
-        for kind, name in reading.rejected(standing.name)
+        + (f": {said}" if (said := reading.refusal(status.name, kind, name)) else "")
+        for kind, name in reading.rejected(status.name)
     ]
-    policy = policy_of(reading, standing)
+    policy = policy_of(reading, status)
     for section in SECTIONS if wanted is None else (wanted,):
-        shown[section] = _section(reading, standing, policy, section)
+        shown[section] = _section(reading, status, policy, section)
     return shown
 
 
-def left_out(reading: MeshReading, standing: ProxyStanding) -> list[Json]:
+def left_out(reading: MeshReading, status: ProxyStatus) -> list[Json]:
     """Return what of the sections is not served, since this kind of proxy cannot do it: a problem each."""
-    workload = workload_of(standing, reading.view())
+    workload = workload_of(status, reading.view())
     if workload is None:
         return []
     own = {ObjectKey(kind, workload.key.namespace, workload.key.name) for kind in ("Pod", "Workload")}
     return [str(each) for each in reading.problems() if each.code == Code.INCAPABLE and each.key in own]
 
 
-def policy_of(reading: MeshReading, standing: ProxyStanding) -> ProxyPolicy | None:
+def policy_of(reading: MeshReading, status: ProxyStatus) -> ProxyPolicy | None:
     """Return what a proxy's workload needs; None where it is not known."""
     view = reading.view()
-    workload = workload_of(standing, view)
+    workload = workload_of(status, view)
     return proxy_policy(view, group_of(view, workload)) if view is not None and workload is not None else None
 
 
@@ -141,13 +141,13 @@ def history(reading: MeshReading, name: ProxyName) -> list[Json]:
     return [push(each) for each in reading.pushes(name)]
 
 
-def secrets(reading: MeshReading, standing: ProxyStanding) -> list[Document]:
+def secrets(reading: MeshReading, status: ProxyStatus) -> list[Document]:
     """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
     certificates = {f"service-cert:{identity}": each for identity, each in reading.certificates().items()}
-    workload = workload_of(standing, reading.view())
+    workload = workload_of(status, reading.view())
     own = f"service-cert:{workload.identity}" if workload is not None else ""
     lines: list[Document] = []
-    for resource in _secrets(reading.snapshot(standing.name)):
+    for resource in _secrets(reading.snapshot(status.name)):
         name = (
             resource.name if resource.type_url == SECRET else own
         )  # other drivers have it in one with the key
@@ -174,13 +174,13 @@ def _secret(name: str, serial: str, not_after: datetime) -> Document:
 
 
 def _section(
-    reading: MeshReading, standing: ProxyStanding, policy: ProxyPolicy | None, section: str
+    reading: MeshReading, status: ProxyStatus, policy: ProxyPolicy | None, section: str
 ) -> list[Json]:
     match section:
         case "history":
-            return history(reading, standing.name)
+            return history(reading, status.name)
         case "secrets":
-            return list(secrets(reading, standing))
+            return list(secrets(reading, status))
         case _ if policy is None:
             return []
         case "listeners":

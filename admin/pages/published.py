@@ -14,11 +14,11 @@ def published(reading: MeshReading) -> dict[str, Json]:
     """
     proxies: dict[int, list[Json]] = {}
     snapshots: dict[int, Snapshot] = {}
-    for standing in reading.proxies():
-        snapshot = reading.snapshot(standing.name)
+    for status in reading.proxies():
+        snapshot = reading.snapshot(status.name)
         if snapshot is not None:
             snapshots[id(snapshot)] = snapshot
-            proxies.setdefault(id(snapshot), []).append(str(standing.name))
+            proxies.setdefault(id(snapshot), []).append(str(status.name))
     view = reading.view()
     return {
         "snapshots": [

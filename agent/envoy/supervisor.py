@@ -50,7 +50,7 @@ async def validated(options: EnvoyOptions, runtime: RuntimeDirectory) -> None:
         raise EnvoyRejected(f"Envoy does not accept {runtime.candidate}: {words}")
 
 
-class Keeper:
+class Supervisor:
     """The Envoys of one proxy: one that serves, and sometimes one that drains."""
 
     def __init__(

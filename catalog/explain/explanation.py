@@ -58,10 +58,8 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         return
     yield from names.client(view, request.client)
     yield from preconditions.upstreams(view, request, request.client)
-    yield from preconditions.narrowing(
-        view, request.service, oracle.told(view, request.client, request.service)
-    )
-    yield from preconditions.openness(view, request.service.namespace)
+    yield from preconditions.scope(view, request.service, oracle.told(view, request.client, request.service))
+    yield from preconditions.permissive(view, request.service.namespace)
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)
     if not isinstance(arrived, TurnedDown):

@@ -20,17 +20,17 @@ from mesh.service import ServiceKey, ServicePort
 from mesh.workload import Explicit
 
 
-def narrowing(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
+def scope(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
     """Yield who narrows what the client's sidecars are told of, and whether the service is among it."""
     for each in told:
         if each.by is not None:
-            services = ", ".join(map(str, each.egress or ())) or "none"
+            services = ", ".join(map(str, each.scope or ())) or "none"
             outcome = "is among them" if each.yes else "is not: its sidecar does not know the service"
             text = f"{each.by} narrows the services it is told of to {services}; {key} {outcome}"
             yield Step(text, origin_of_object(view, each.by))
 
 
-def openness(view: View, namespace: Namespace) -> Iterator[Step]:
+def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
     """Yield whether the server's namespace is permissive, and who says so; nothing where nobody does."""
     own = ObjectKey("Namespace", Namespace(""), namespace)
     permissive = oracle.accepts_everyone(view, namespace)

@@ -8,7 +8,7 @@ from catalog.lint.codes import Code
 from catalog.lint.indexes import Lint
 from catalog.lint.templates import ports_to_come
 from catalog.lint.told import say
-from catalog.policy.access import Nothing, admission, in_force, unknown_matches
+from catalog.policy.access import Nothing, grant, in_force, unknown_matches
 from catalog.relations.ports import served
 from catalog.store.view import View
 from engine.derived import derived
@@ -42,7 +42,7 @@ def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
 def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     called = sorted({*ports_called(view, target.destination), *ports_to_come(lint, target.destination)})
-    if called and all(admission(view, target, *each) == Nothing() for each in called):
+    if called and all(grant(view, target, *each) == Nothing() for each in called):
         ports = ", ".join(f"{number} ({protocol.value})" for number, protocol in called)
         where = f"a target port at which {target.destination} is called: {ports}"
         wanted = f"rules that fit {where}; nothing is admitted"

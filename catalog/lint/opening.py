@@ -12,7 +12,7 @@ from catalog.lint.effect import ports_called
 from catalog.lint.indexes import Lint
 from catalog.lint.templates import ports_to_come
 from catalog.lint.told import say
-from catalog.policy.access import Everything, Matching, admission, in_force
+from catalog.policy.access import Everything, Matching, grant, in_force
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -48,14 +48,14 @@ def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[Po
     targets = [each for each in view.targets_by_destination.get(destination, ()) if in_force(each)]
     matching: dict[ServiceIdentity, PolicyKey] = {}
     for target in targets:
-        if isinstance(admission(view, target, port, Protocol.HTTP), Matching):
+        if isinstance(grant(view, target, port, Protocol.HTTP), Matching):
             for source in target.sources:
                 matching.setdefault(source, target.key)
     return MappingProxyType(
         {
             target.key: (matching[source], source)
             for target in targets
-            if _is_tcp(target) and admission(view, target, port, Protocol.HTTP) == Everything()
+            if _is_tcp(target) and grant(view, target, port, Protocol.HTTP) == Everything()
             for source in reversed(target.sources)
             if source in matching
         }

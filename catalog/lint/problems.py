@@ -10,7 +10,7 @@ from catalog.lint.indexes import Lint
 from catalog.lint.told import say, workload_object
 from catalog.store import index
 from catalog.store.view import View
-from engine.derived import Kept, Pins, derived
+from engine.derived import Observed, ObservedAll, derived
 from engine.graph import Graph
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
@@ -45,16 +45,16 @@ class Problems:
     def __init__(self, view: View, further: Callable[[View], Said] = nothing) -> None:
         lint = Lint(view)
         self._view, self._further = view, further
-        self._rest: Pins[str, Said] = Pins(of_rest, _Rest(view, further))
+        self._rest: Observed[str, Said] = Observed(of_rest, _Rest(view, further))
         self._rest.add(_REST)
-        self._kinds: tuple[Pins[Any, Said], ...] = (
-            Kept(of_target, lint, view.targets_by_key),
-            Kept(of_group, lint, view.http_groups),
-            Kept(of_split, lint, view.splits_by_key),
-            Kept(of_service, lint, view.services),
-            Kept(of_workload, lint, view.workloads),
-            Kept(of_config, lint, view.configs_by_key),
-            Kept(of_namespace, lint, view.namespaces),
+        self._kinds: tuple[Observed[Any, Said], ...] = (
+            ObservedAll(of_target, lint, view.targets_by_key),
+            ObservedAll(of_group, lint, view.http_groups),
+            ObservedAll(of_split, lint, view.splits_by_key),
+            ObservedAll(of_service, lint, view.services),
+            ObservedAll(of_workload, lint, view.workloads),
+            ObservedAll(of_config, lint, view.configs_by_key),
+            ObservedAll(of_namespace, lint, view.namespaces),
         )
         self._found: dict[tuple[int, Hashable], Said] = {}
         self._said: Said | None = ()
@@ -62,13 +62,13 @@ class Problems:
     def renew(self) -> None:
         """Ask `further` again."""
         self._rest.discard(_REST)
-        self._rest = Pins(of_rest, _Rest(self._view, self._further))
+        self._rest = Observed(of_rest, _Rest(self._view, self._further))
         self._rest.add(_REST)
 
     def steps(self) -> Iterator[None]:
         """Come up to date, a pause after each object."""
         for kind, pins in enumerate((*self._kinds, self._rest)):
-            for key in pins.take_touched():
+            for key in pins.take_changed():
                 self._take((kind, key), _outcome(pins, key) if key in pins else ())
                 yield None
 
@@ -88,7 +88,7 @@ class Problems:
             del self._found[key]
 
 
-def _outcome(pins: Pins[Any, Said], key: object) -> Said:
+def _outcome(pins: Observed[Any, Said], key: object) -> Said:
     """Return what is wrong with an object; that this cannot be said is a problem like others."""
     try:
         return pins.value(key)
@@ -156,7 +156,7 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Said:
     named = workload_object(lint.view, key)
     return (
         *services.of_workload(lint.view, workload),
-        *scope.problems(lint, named, workload.egress),
+        *scope.problems(lint, named, workload.scope),
         *_claims(lint.view, key),
     )
 
@@ -165,7 +165,7 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Said:
 def of_namespace(lint: Lint, name: Namespace) -> Said:
     """Return the problems of a Namespace."""
     key = ObjectKey("Namespace", Namespace(""), name)
-    return tuple(scope.problems(lint, key, lint.view.namespaces[name].egress))
+    return tuple(scope.problems(lint, key, lint.view.namespaces[name].scope))
 
 
 @derived

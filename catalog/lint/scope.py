@@ -8,14 +8,14 @@ from catalog.lint.indexes import Lint
 from catalog.lint.told import say
 from engine.derived import derived
 from mesh.objects import ObjectKey, Problem, Severity
-from mesh.service import Egress, ServiceKey, ServicePattern
+from mesh.service import Scope, ServiceKey, ServicePattern
 
 _FIELD: Final = "metadata.annotations.meshwright.dev/egress-services"
 
 
-def problems(lint: Lint, key: ObjectKey, egress: Egress) -> Iterator[Problem]:
+def problems(lint: Lint, key: ObjectKey, scope: Scope) -> Iterator[Problem]:
     """Yield what an object's narrowing names in vain; `none` and `*/*` name nobody."""
-    for pattern in egress or ():
+    for pattern in scope or ():
         if not fits_any(lint, pattern):
             wanted = f"no Service is called so{_elsewhere(lint, pattern)}; this adds nothing until one is"
             yield say(lint.view, key, Code.UNKNOWN_EGRESS, Severity.WARNING, _FIELD, str(pattern), wanted)

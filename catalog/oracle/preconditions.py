@@ -15,7 +15,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey
 from mesh.policy import TrafficSplit
-from mesh.service import Egress, ServiceKey, ServicePort
+from mesh.service import Scope, ServiceKey, ServicePort
 from mesh.workload import Explicit
 
 _PERMISSIVE = "meshwright.dev/permissive"
@@ -35,7 +35,7 @@ class Told:
     """Whether a client's sidecar is told of a service, and what narrows it: whose word, if anybody's."""
 
     yes: bool
-    egress: Egress
+    scope: Scope
     by: ObjectKey | None
 
 
@@ -46,17 +46,17 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ..
     """
     name = ObjectKey("Namespace", Namespace(""), client.namespace)
     held = view.sourced.get(name)
-    of_namespace = held.value.egress if held and isinstance(held.value, NamespaceObject) else None
-    found: list[tuple[Egress, ObjectKey]] = []
+    of_namespace = held.value.scope if held and isinstance(held.value, NamespaceObject) else None
+    found: list[tuple[Scope, ObjectKey]] = []
     for each in view.workloads_by_identity.get(client, ()):
-        if each.uuid is not None and each.egress is not None:
-            found.append((each.egress, workload_object(view, each.key)))
+        if each.uuid is not None and each.scope is not None:
+            found.append((each.scope, workload_object(view, each.key)))
         elif each.uuid is not None:
             found.append((of_namespace, name))
     return tuple(
         dict.fromkeys(
-            Told(_names(egress, key), egress, None if egress is None else by)
-            for egress, by in found or [(of_namespace, name)]
+            Told(_names(scope, key), scope, None if scope is None else by)
+            for scope, by in found or [(of_namespace, name)]
         )
     )
 
@@ -86,8 +86,8 @@ def chooses_endpoint(view: View, request: Request) -> bool:
     return not any(isinstance(each.interception, Explicit) for each in running)
 
 
-def _names(egress: Egress, key: ServiceKey) -> bool:
-    if egress is None:
+def _names(scope: Scope, key: ServiceKey) -> bool:
+    if scope is None:
         return True
     wanted = (key.namespace, key.name)
-    return any((each.namespace or key.namespace, each.name or key.name) == wanted for each in egress)
+    return any((each.namespace or key.namespace, each.name or key.name) == wanted for each in scope)

@@ -41,11 +41,11 @@ class Matching:
     matches: tuple[HTTPMatch, ...]
 
 
-Admission = Nothing | Everything | Matching
+Grant = Nothing | Everything | Matching
 
 
 @derived
-def admission(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Admission:
+def grant(view: View, target: TrafficTarget, port: Port, protocol: Protocol) -> Grant:
     """Return what a target admits on a port of its destination's workloads."""
     if not in_force(target) or target.port not in (None, port):
         return Nothing()
@@ -75,7 +75,7 @@ def may_call(
     if view.permissive(server.namespace):
         return True
     return any(
-        admission(view, target, port, protocol) != Nothing()
+        grant(view, target, port, protocol) != Nothing()
         for target in view.targets_between.get((client, server), ())
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from catalog.policy.access import Everything, Matching, Nothing, admission
+from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, SocketAddress
 from catalog.relations.groups import GroupKey
 from catalog.relations.ports import served
@@ -65,7 +65,7 @@ def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
         principals = tuple(sorted(set(target.sources)))
         if not principals:
             continue
-        match admission(view, target, port, protocol):
+        match grant(view, target, port, protocol):
             case Nothing():
                 continue
             case Everything():

@@ -16,7 +16,7 @@ from catalog.relations.endpoints import endpoints
 from catalog.relations.groups import GroupKey
 from catalog.relations.permissive import open_services
 from catalog.relations.ports import spoken
-from catalog.relations.scope import in_sight, narrowing
+from catalog.relations.scope import in_scope, scope_of
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -102,10 +102,10 @@ def routes(
 
 
 def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
-    client, egress = group.identity, narrowing(view, group)
+    client, scope = group.identity, scope_of(view, group)
     taken: set[SocketAddress] = set()
     found: dict[tuple[ServiceKey, Port], OutboundService] = {}
-    for key in (each for each in visible(view, client) if in_sight(egress, each)):
+    for key in (each for each in visible(view, client) if in_scope(scope, each)):
         for port in sorted(view.services[key].ports, key=lambda each: each.port):
             ways = routes(view, client, key, port)
             if view.services[key].headless:
@@ -160,10 +160,10 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
 def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[OutboundService, ...]:
     conflicts = view.conflicts.get(group.workload, ()) if group.workload else ()
     refused = {each.refused.index for each in conflicts}
-    egress = narrowing(view, group)
+    scope = scope_of(view, group)
     listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
     for index, upstream in enumerate(sorted(interception.upstreams)):
-        if index not in refused and in_sight(egress, upstream.service):
+        if index not in refused and in_scope(scope, upstream.service):
             where = SocketAddress(upstream.local_address, upstream.local_port)
             listen.setdefault((upstream.service, upstream.service_port), []).append(where)
     found: list[OutboundService] = []

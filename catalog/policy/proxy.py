@@ -160,8 +160,8 @@ class Destination:
 class ProxyPolicy:
     """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
 
-    `egress`: calls to unknown destinations pass, but to those in `closed`; `transparent`: how connections are
-    led to the proxy (all three in transparent interception only).
+    `passthrough`: calls to unknown destinations pass, but to those in `closed`; `transparent`: how
+    connections are led to the proxy (all three in transparent interception only).
     """
 
     identity: ServiceIdentity
@@ -172,7 +172,7 @@ class ProxyPolicy:
     inbound: tuple[InboundPort, ...]
     outbound: tuple[OutboundService, ...]
     destinations: tuple[Destination, ...]
-    egress: bool = False
+    passthrough: bool = False
     closed: tuple[SocketAddress, ...] = ()
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)

@@ -33,7 +33,7 @@ def outline(view: View, group: GroupKey) -> ProxyPolicy:
     """
     outbound = outbound_services(view, group)
     kind = interception_kind(group)
-    egress = view.config.egress and kind is InterceptionKind.TRANSPARENT
+    passthrough = view.config.egress and kind is InterceptionKind.TRANSPARENT
     return ProxyPolicy(
         identity=group.identity,
         primary=group.primary,
@@ -43,8 +43,8 @@ def outline(view: View, group: GroupKey) -> ProxyPolicy:
         inbound=inbound_ports(view, group),
         outbound=outbound,
         destinations=destinations(view, group.identity, outbound),
-        egress=egress,
-        closed=closed(view, outbound) if egress else (),
+        passthrough=passthrough,
+        closed=closed(view, outbound) if passthrough else (),
         transparent=_transparent(group),
         headers=view.settings.headers,
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid
 from mesh.objects import NamespaceObject, ObjectKey
-from mesh.service import Egress, ServiceKey
+from mesh.service import Scope, ServiceKey
 from mesh.workload import (
     DRIVER_ANNOTATION,
     Explicit,
@@ -27,7 +27,7 @@ class GroupKey:
 
     `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
     its own; `ports` are there because a service may name its target port, and a workload its protocol.
-    `egress` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
+    `scope` is how the workload itself narrows its view; None leaves that to its namespace. `driver` is
     the sidecar driver that the workload or else its namespace names, empty where neither does.
     """
 
@@ -38,7 +38,7 @@ class GroupKey:
     interception: Interception
     workload: WorkloadKey | None = None
     address: IpAddress | None = None
-    egress: Egress = None
+    scope: Scope = None
     driver: str = ""
 
 
@@ -53,7 +53,7 @@ def group_of(view: "View", workload: Workload) -> GroupKey:
         interception=workload.interception,
         workload=workload.key if explicit else None,
         address=workload.address if explicit else None,
-        egress=workload.egress,
+        scope=workload.scope,
         driver=workload.driver or namespace_driver(view, workload.key.namespace),
     )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Openness:
+class Permissive:
     """Whether namespaces are permissive where they do not say, and those that say otherwise, sorted."""
 
     mesh_wide: bool
@@ -25,11 +25,11 @@ class Openness:
 
 
 @derived
-def openness(view: "View") -> Openness:
+def permissive_namespaces(view: "View") -> Permissive:
     """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
     mesh_wide = view.config.permissive
     said = ((name, found.permissive) for name, found in view.namespaces.items())
-    return Openness(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
+    return Permissive(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
 
 
 @derived

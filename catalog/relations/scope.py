@@ -9,23 +9,23 @@ from catalog.relations.groups import GroupKey
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.names import Namespace
-from mesh.service import Egress, ServiceKey
+from mesh.service import Scope, ServiceKey
 
 
-def narrowing(view: View, group: GroupKey) -> Egress:
+def scope_of(view: View, group: GroupKey) -> Scope:
     """Return what a group of proxies is narrowed to: the workload's own word holds, else its namespace's."""
-    if group.egress is not None:
-        return group.egress
+    if group.scope is not None:
+        return group.scope
     return of_namespace(view, group.identity.namespace)
 
 
 @derived
-def of_namespace(view: View, namespace: Namespace) -> Egress:
+def of_namespace(view: View, namespace: Namespace) -> Scope:
     """Return what a namespace narrows its workloads' proxies to."""
     found = view.namespaces.get(namespace)
-    return None if found is None else found.egress
+    return None if found is None else found.scope
 
 
-def in_sight(egress: Egress, key: ServiceKey) -> bool:
+def in_scope(scope: Scope, key: ServiceKey) -> bool:
     """Say whether a narrowing leaves a service in the configuration."""
-    return egress is None or any(pattern.fits(key) for pattern in egress)
+    return scope is None or any(pattern.fits(key) for pattern in scope)

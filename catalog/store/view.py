@@ -66,7 +66,7 @@ class View:
         self.moved = Firewall(graph, addresses.moved, self)
         self.virtual_addresses = Found(self.services, lambda key: addresses.virtual_address(self, key))
         self._config = Firewall(graph, _config, self)
-        self._open = Firewall(graph, openness.openness, self)
+        self._open = Firewall(graph, openness.permissive_namespaces, self)
         self.addresses = Firewall(graph, closed.addresses, self)
         graph.apply([self._settings.set(_HERE, settings)])
 
@@ -137,7 +137,7 @@ class View:
         return self._config.value()
 
     @property
-    def open_namespaces(self) -> openness.Openness:
+    def open_namespaces(self) -> openness.Permissive:
         """Which namespaces accept every client of the mesh."""
         return self._open.value()
 

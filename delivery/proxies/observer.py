@@ -15,7 +15,7 @@ from certs.peer import read_peer
 from delivery.history.history import Delays, PushHistory
 from delivery.proxies.ended_connections import EndedConnections
 from delivery.proxies.large_responses import LargeResponses
-from delivery.proxies.readiness import Admissions
+from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
 from xds.cache import NodeKey
@@ -51,14 +51,14 @@ class MeshObserver:
         registry: ProxyRegistry,
         metrics: Metrics,
         history: PushHistory,
-        admissions: Admissions,
+        readiness: EndpointReadiness,
         loop: Answered,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry
         self._metrics = metrics
         self._history = history
-        self._admissions = admissions
+        self._readiness = readiness
         self._loop = loop
         self._now = monotonic
         self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
@@ -105,7 +105,7 @@ class MeshObserver:
         self._used(peer)
         self._registry.opened(node_key, peer.address)
         self._history.opened(node_key, variant, self._now())
-        self._admissions.opened(node_key)
+        self._readiness.opened(node_key)
         self._loop.opened(node_key)
         self._metrics.stream_opened(variant.value)
         self._variants.setdefault((node_key, peer.address), []).append(variant)
@@ -175,7 +175,7 @@ class MeshObserver:
         self._loop.answered(node_key, response, rejection, changed)
         if rejection is None:
             self._metrics.acked(response.type_url)
-            self._admissions.acknowledged(node_key, response.type_url)
+            self._readiness.acknowledged(node_key, response.type_url)
             return
         self._metrics.nacked(response.type_url)
         _log.error(

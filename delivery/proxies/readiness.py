@@ -15,7 +15,7 @@ import structlog
 from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
 from certs.ledger import Ledger, LedgerEntry
-from certs.ledger_standing import Standing, standing
+from certs.ledger_progress import Progress, progress
 from mesh.identity import ProxyName
 from mesh.picture import Picture
 from xds.cache import NodeKey
@@ -27,24 +27,24 @@ RETRY_SECONDS: Final = 1.0
 _log = structlog.get_logger("delivery.proxies.readiness")
 
 
-def gets_traffic(mode: EndpointAdmission, reached: Standing) -> bool:
+def gets_traffic(mode: EndpointAdmission, reached: Progress) -> bool:
     """Say whether the workload of a proxy that has come so far gets traffic."""
     match mode:
         case EndpointAdmission.OFF:
             return True
         case EndpointAdmission.IDENTITY:
-            return reached >= Standing.AUTHENTICATED
+            return reached >= Progress.AUTHENTICATED
         case EndpointAdmission.READY:
-            return reached >= Standing.READY
+            return reached >= Progress.READY
 
 
-def standings(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Standing]:
+def progress_of_all(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Progress]:
     """Return how far each proxy has come, by a ledger's entries sorted by common name."""
     grouped = itertools.groupby(entries, key=lambda entry: NodeKey(entry.common_name))
-    return {node: standing(found) for node, found in grouped}
+    return {node: progress(found) for node, found in grouped}
 
 
-class Admissions:
+class EndpointReadiness:
     """Told what streams do, on the event loop; `run` writes it down, and says when that changes who counts.
 
     Made with all that the ledger says, before anything runs.
@@ -58,9 +58,9 @@ class Admissions:
     ) -> None:
         self._mode = mode
         self._ready_types = ready_types
-        self._standings = standings(entries)
+        self._progress = progress_of_all(entries)
         self._admitted: Picture[ProxyName, ProxyName] = Picture(
-            {each: each for node in self._standings if (each := self._counted(node)) is not None}
+            {each: each for node in self._progress if (each := self._counted(node)) is not None}
         )
         self._ready: dict[NodeKey, None] = {}
         self._unsure: dict[NodeKey, None] = {}
@@ -73,13 +73,13 @@ class Admissions:
 
     def opened(self, node: NodeKey) -> None:
         """Take note that a proxy has authenticated: the authenticator has written that down."""
-        if self._standings.get(node, Standing.NEW) < Standing.AUTHENTICATED:
+        if self._progress.get(node, Progress.NEW) < Progress.AUTHENTICATED:
             self._unsure[node] = None
             self._woken.set()
 
     def acknowledged(self, node: NodeKey, type_url: TypeUrl) -> None:
         """Take note that a proxy accepted a response; its driver's ready type makes it ready."""
-        if type_url in self._ready_types and self._standings.get(node, Standing.NEW) < Standing.READY:
+        if type_url in self._ready_types and self._progress.get(node, Progress.NEW) < Progress.READY:
             self._ready[node] = None
             self._woken.set()
 
@@ -113,9 +113,9 @@ class Admissions:
                 if self._take(found):
                     changed()
 
-    def _take(self, found: Mapping[NodeKey, Standing]) -> bool:
+    def _take(self, found: Mapping[NodeKey, Progress]) -> bool:
         """Take over what the ledger says of some proxies; say whether anybody else gets traffic now."""
-        self._standings.update(found)
+        self._progress.update(found)
         before = self._admitted
         self._admitted = before.changed({ProxyName.parse(node): self._counted(node) for node in found})
         for name, admitted in self._admitted.since(before).items():
@@ -124,14 +124,14 @@ class Admissions:
         return self._admitted is not before
 
     def _counted(self, node: NodeKey) -> ProxyName | None:
-        counts = self._mode is not EndpointAdmission.OFF and gets_traffic(self._mode, self._standings[node])
+        counts = self._mode is not EndpointAdmission.OFF and gets_traffic(self._mode, self._progress[node])
         return ProxyName.parse(node) if counts else None
 
 
 def _written(
     ledger: Ledger, now: datetime, ready: Iterable[NodeKey], unsure: Iterable[NodeKey]
-) -> dict[NodeKey, Standing]:
+) -> dict[NodeKey, Progress]:
     """Write to the ledger, and return what it says now; for a thread: the disk may take its time."""
     names = {node: ProxyName.parse(node) for node in (*ready, *unsure)}
     ledger.admit([names[node] for node in ready], now)
-    return {node: standing(ledger.entries_of(name)) for node, name in names.items()}
+    return {node: progress(ledger.entries_of(name)) for node, name in names.items()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from catalog.store.view import View
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
@@ -84,16 +84,16 @@ class ProxyRegistry:
         """Say whether a proxy's workload is known."""
         return ProxyName.parse(node) in self._expected
 
-    def standings(self) -> tuple[ProxyStanding, ...]:
+    def statuses(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy, sorted by name."""
         found = {
-            name: ProxyStanding(name, ProxyState.EXPECTED, "", since, True)
+            name: ProxyStatus(name, ProxyState.EXPECTED, "", since, True)
             for name, since in self._expected.items()
         }
         for node, seen in self._seen.items():
             name = ProxyName.parse(node)
             state = ProxyState.CONNECTED if seen.streams else ProxyState.DISCONNECTED
-            found[name] = ProxyStanding(name, state, seen.address, seen.since, name in self._expected)
+            found[name] = ProxyStatus(name, state, seen.address, seen.since, name in self._expected)
         return tuple(found[name] for name in sorted(found))
 
     def counts(self) -> dict[str, int]:

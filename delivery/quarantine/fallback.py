@@ -35,7 +35,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class Fallback:
     """A snapshot for those who rejected something, and how it differs from their group's own.
 
     `instead` are the resources that stand for rejected ones, None for what is left out. `asked` are those
@@ -60,7 +60,7 @@ class Refusals:
         return current if refusal is None else withheld(current, refusal, self.empty).snapshot
 
 
-def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Withheld:
+def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Fallback:
     """Return what to serve instead of a consistent snapshot: consistent as well, without what was rejected.
 
     A good version may refer to what the group no longer has: that comes back in its last good version. What
@@ -83,7 +83,7 @@ def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Withheld:
         for key, resource in search.instead.items()
         if resource is not None or _find(less, key) is not None
     }
-    return Withheld(snapshot, MappingProxyType(instead), frozenset(search.asked | asked))
+    return Fallback(snapshot, MappingProxyType(instead), frozenset(search.asked | asked))
 
 
 class _Search:

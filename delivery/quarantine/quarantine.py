@@ -13,9 +13,9 @@ from catalog.policy.left_out import Unit, UnitId, describe
 from delivery.quarantine import blame
 from delivery.quarantine.accepted import Accepted
 from delivery.quarantine.backoff import pause
-from delivery.quarantine.fallback import Empty, Refusals, Withheld, withheld
+from delivery.quarantine.fallback import Empty, Fallback, Refusals, withheld
 from delivery.quarantine.lessened import all_units, concerns, units_of
-from delivery.quarantine.record import Moment, Rejecting, Suspect, Told
+from delivery.quarantine.record import Moment, Record, Suspect, Told
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
 from mesh.objects import ObjectKey
@@ -72,7 +72,7 @@ def by_content(type_url: TypeUrl, said: str) -> Reason:
     return Reason.CONTENT
 
 
-class Withholding:
+class Quarantine:
     """Stands between what is computed and what is served: a proxy that rejected something is in a variant.
 
     A variant is a group of its own for those of a group that are to have the same. Everybody else is where
@@ -101,9 +101,9 @@ class Withholding:
         self._accepted = Accepted()
         self._groups: dict[GroupKey, Snapshot] = {}
         self._members: dict[NodeKey, GroupKey] = {}
-        self._records: dict[NodeKey, Rejecting] = {}
+        self._records: dict[NodeKey, Record] = {}
         self._variants: dict[GroupKey, Snapshot] = {}
-        self._known: dict[object, Withheld] = {}
+        self._known: dict[object, Fallback] = {}
         self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
         self._earlier: dict[NodeKey, list[Verdict]] = {}
         for each in verdicts:
@@ -209,7 +209,7 @@ class Withholding:
 
     def units_out(self) -> tuple[UnitOut, ...]:
         """Return the units of policy that proxies are served without, in the order of their ids."""
-        found: dict[UnitId, list[tuple[NodeKey, Rejecting]]] = {}
+        found: dict[UnitId, list[tuple[NodeKey, Record]]] = {}
         for node in sorted(self._records):
             for each in self._records[node].units:
                 found.setdefault(each, []).append((node, self._records[node]))
@@ -253,7 +253,7 @@ class Withholding:
 
         A resource is told for each group of those who are served the same, a unit of policy once for all.
         """
-        found: dict[object, list[tuple[NodeKey, Rejecting, Suspect, Version]]] = {}
+        found: dict[object, list[tuple[NodeKey, Record, Suspect, Version]]] = {}
         for node in sorted(self._records):
             record, own = self._records[node], self._own(node)
             for item in record.found if own is not None else ():
@@ -278,7 +278,7 @@ class Withholding:
         items = sorted((each for each in record.found if record.told[each].key == key), key=str)
         return tuple(self._told([(node, record, each, version)]) for each in items)
 
-    def _told(self, records: list[tuple[NodeKey, Rejecting, Suspect, Version]]) -> Rejected:
+    def _told(self, records: list[tuple[NodeKey, Record, Suspect, Version]]) -> Rejected:
         node, record, item, version = records[0]
         told = record.told[item]
         unit = self._unit(node, item) if isinstance(item, str) else None
@@ -315,7 +315,7 @@ class Withholding:
         for node in self._earlier.keys() & step.members.keys():
             if step.members[node] is None:
                 continue
-            record = self._records.setdefault(node, Rejecting())
+            record = self._records.setdefault(node, Record())
             for each in self._earlier.pop(node):
                 told = Told(
                     (each.type_url, each.name),
@@ -336,7 +336,7 @@ class Withholding:
         return self._redirected(Step(), [node])
 
     def _go_on(
-        self, record: Rejecting, served: Snapshot, accepted: Collection[Reference], type_url: TypeUrl
+        self, record: Record, served: Snapshot, accepted: Collection[Reference], type_url: TypeUrl
     ) -> bool:
         """Let in what is to be tried next, if what is tried is accepted; say whether the search goes on."""
         trials = record.trials.get(type_url)
@@ -372,7 +372,7 @@ class Withholding:
         reason = self._reason(response.type_url, rejection.message)
         for resource in here:
             self._accepted.rejected(node, resource)
-        record = self._records.setdefault(node, Rejecting())
+        record = self._records.setdefault(node, Record())
         told: list[dict[Suspect, Told]] = []
         for resource in here:
             place = (resource.type_url, resource.name)
@@ -411,7 +411,7 @@ class Withholding:
             snapshots[name] = None
         return replace(step, snapshots=snapshots, members=members)
 
-    def _found(self, node: NodeKey, record: Rejecting) -> Withheld | None:
+    def _found(self, node: NodeKey, record: Record) -> Fallback | None:
         """Bring a record up to date with what is computed; return what to serve, None if nothing is left."""
         own = self._own(node)
         if own is None:
@@ -441,7 +441,7 @@ class Withholding:
         own = self._own(node)
         return None if own is None else self._units_of(self._members[node], own).get(key)
 
-    def _withheld(self, group: GroupKey, own: Snapshot, record: Rejecting) -> Withheld:
+    def _withheld(self, group: GroupKey, own: Snapshot, record: Record) -> Fallback:
         """Return what is served to all of a group who reject the same and have the same instead."""
         versions = frozenset((key, each.version) for key, each in record.good.items())
         asked = (group, frozenset(record.rejected.items()), versions, record.units)
@@ -452,7 +452,7 @@ class Withholding:
             found = self._known[asked] = withheld(own, record.refusal(), self._empty)
         return found
 
-    def _good(self, node: NodeKey, group: GroupKey, record: Rejecting, key: Reference) -> Resource | None:
+    def _good(self, node: NodeKey, group: GroupKey, record: Record, key: Reference) -> Resource | None:
         """Return what is good of a resource: what is served instead already, else what was accepted."""
         rejected, out = record.rejected.get(key, frozenset()), record.units
         kept = record.good.get(key)
@@ -474,7 +474,7 @@ def _gone(changes: Mapping[K, object | None]) -> list[K]:
     return [key for key, value in changes.items() if value is None]
 
 
-def _withheld_resources(record: Rejecting) -> frozenset[Reference]:
+def _withheld_resources(record: Record) -> frozenset[Reference]:
     return frozenset(record.told[each].key for trials in record.trials.values() for each in trials.out)
 
 

@@ -52,7 +52,7 @@ class Told:
 
 
 @dataclass(slots=True)
-class Rejecting:
+class Record:
     """What is known of one proxy that rejects something: what was said of each suspect, and the search.
 
     The search goes on by type, for an answer is about one; `moved` is when it last did. `good` are resources

@@ -15,7 +15,7 @@ from certs.material import ServiceCertificate
 from delivery.snapshots.consistency import consistent
 from delivery.snapshots.fitting import Fitting, Refused, fitting, joined
 from delivery.snapshots.published import Published, Result, Step
-from engine.derived import Pins, derived
+from engine.derived import Observed, derived
 from engine.table import Table
 from mesh.config import SidecarSettings
 from mesh.identity import ProxyName, ServiceIdentity
@@ -27,7 +27,7 @@ _ROOTS: Final = "roots"
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class GroupInput:
     """All that a group's snapshot is made from, but for endpoints (see Piece.destinations).
 
     Equal needs, with equal endpoints, make equal snapshots.
@@ -41,7 +41,7 @@ class Need:
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
 
 
-Translate = Callable[[Need], Iterable[Piece]]
+Translate = Callable[[GroupInput], Iterable[Piece]]
 
 
 def group_name(group: catalog.relations.groups.GroupKey) -> GroupKey:
@@ -66,8 +66,10 @@ class Serving:
         self.encoded = 0
         self._fresh = True
         self.refused: dict[catalog.relations.groups.GroupKey, tuple[Refused, ...]] = {}
-        self._pins: Pins[catalog.relations.groups.GroupKey, Fitting] = Pins(resources, self)
-        self._nodes: Pins[catalog.relations.groups.GroupKey, tuple[NodeKey, ...]] = Pins(nodes_of, self)
+        self._pins: Observed[catalog.relations.groups.GroupKey, Fitting] = Observed(resources, self)
+        self._nodes: Observed[catalog.relations.groups.GroupKey, tuple[NodeKey, ...]] = Observed(
+            nodes_of, self
+        )
         self._groups: dict[catalog.relations.groups.GroupKey, _Group] = {}
         view.members.watch()
 
@@ -91,7 +93,7 @@ class Serving:
                 self._nodes.add(key)
             seen.add(key)
             yield key
-        for key in (*self._pins.take_touched(), *self._nodes.take_touched()):
+        for key in (*self._pins.take_changed(), *self._nodes.take_changed()):
             if key not in seen:
                 seen.add(key)
                 yield key
@@ -115,7 +117,7 @@ class Serving:
         it: the group's pieces are looked through when somebody asks.
         """
         try:
-            pieces = self.translate(need(self, group))
+            pieces = self.translate(group_input(self, group))
             part = next(
                 each.about
                 for each in pieces
@@ -196,7 +198,7 @@ def translated(
 
     It reads none, so that a group where nothing but endpoints changed is not translated again.
     """
-    pieces = tuple(serving.translate(need(serving, group)))
+    pieces = tuple(serving.translate(group_input(serving, group)))
     lasting = (made(serving, piece) for piece in pieces if not piece.destinations)
     return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
 
@@ -209,9 +211,9 @@ def complete(serving: Serving, group: catalog.relations.groups.GroupKey, piece: 
     return replace(piece, destinations=tuple(found))
 
 
-def need(serving: Serving, group: catalog.relations.groups.GroupKey) -> Need:
+def group_input(serving: Serving, group: catalog.relations.groups.GroupKey) -> GroupInput:
     """Return all that a group's resources are made from, but for endpoints."""
-    return Need(
+    return GroupInput(
         outline(serving.view, group),
         serving.certificates.get(group.identity),
         serving.roots.get(_ROOTS, b""),

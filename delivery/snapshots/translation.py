@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from delivery.snapshots.serving import Need, Translate
+from delivery.snapshots.serving import GroupInput, Translate
 from sidecars.contract.driver import Credentials, Piece, SidecarDriver
 from sidecars.selection import select
 
@@ -24,11 +24,13 @@ def translation(*drivers: SidecarDriver, environment: Mapping[str, str] = _NO_EN
     by_name = {driver.name: driver for driver in drivers}
     ports = {driver.name: driver.proxy_server_port for driver in drivers}
 
-    def translate(need: Need) -> tuple[Piece, ...]:
-        driver = by_name[select(need.sidecar, environment, ports, need.driver).driver]
-        if need.certificate is None:
-            raise CertificateMissing(f"there is no service certificate for {need.policy.identity}")
-        credentials = Credentials(need.certificate, need.policy.trust_domain, need.trust_bundle)
-        return (*driver.pieces(need.policy), *driver.credentials(credentials))
+    def translate(group_input: GroupInput) -> tuple[Piece, ...]:
+        driver = by_name[select(group_input.sidecar, environment, ports, group_input.driver).driver]
+        if group_input.certificate is None:
+            raise CertificateMissing(f"there is no service certificate for {group_input.policy.identity}")
+        credentials = Credentials(
+            group_input.certificate, group_input.policy.trust_domain, group_input.trust_bundle
+        )
+        return (*driver.pieces(group_input.policy), *driver.credentials(credentials))
 
     return translate

@@ -13,7 +13,7 @@ from mesh.objects import EndpointSlice, ObjectKey, Problem
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts
 from providers.dns.kept import Kept
-from providers.dns.records import Failed, Found, Question, Standing
+from providers.dns.records import Failed, Found, Question, QuestionState
 from providers.dns.schedule import Pacing, heard, questions_of
 from providers.dns.slices import Slices, counts, problems, settled
 from providers.guard import Guarded
@@ -42,7 +42,7 @@ class DnsBook:
         self._said: dict[ServiceKey, tuple[Problem, ...]] = {}
         self._counts: dict[ServiceKey, Counts] = {}
         self._restored = kept is not None
-        self.known: dict[Question, Standing] = dict(kept.standings) if kept else {}
+        self.known: dict[Question, QuestionState] = dict(kept.states) if kept else {}
         self.inventory = Inventory()
         self.behind = False
 
@@ -57,9 +57,9 @@ class DnsBook:
     def heard(self, question: Question, answer: Found | Failed, now: Moment, date: datetime) -> None:
         """Take over an answer; one that nobody waits for any more is nothing."""
         if question in self._askers:
-            standing = heard(self.known.get(question), answer, now, date, self._pacing)
-            self.known[question] = standing
-            heapq.heappush(self._agenda, (standing.due, question))
+            state = heard(self.known.get(question), answer, now, date, self._pacing)
+            self.known[question] = state
+            heapq.heappush(self._agenda, (state.due, question))
             self._touch(sorted(self._askers[question]))
 
     def settle(self, now: Moment, most: int | None = None) -> None:
@@ -171,7 +171,7 @@ class DnsBook:
     def _forget_unwanted(self) -> None:
         """Drop what was kept and nobody asks for any more."""
         self._restored = False
-        self.known = {each: standing for each, standing in self.known.items() if each in self._askers}
+        self.known = {each: state for each, state in self.known.items() if each in self._askers}
         self._forced = {key: forced for key, forced in self._forced.items() if key in self._wanted}
 
     def _forget(self, key: ServiceKey) -> None:

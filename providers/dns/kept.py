@@ -14,7 +14,7 @@ from pydantic import AfterValidator, AwareDatetime, ConfigDict, Field, TypeAdapt
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice
 from mesh.service import ServiceKey
-from providers.dns.records import Question, RecordType, Standing, Target
+from providers.dns.records import Question, QuestionState, RecordType, Target
 from providers.dns.slices import Slices
 from providers.guard import Guarded
 from specs.references import parse_address
@@ -30,7 +30,7 @@ class KeptError(Exception):
 class Kept:
     """What is known of each question, and what is in force for each service."""
 
-    standings: Mapping[Question, Standing] = field(default_factory=dict)
+    states: Mapping[Question, QuestionState] = field(default_factory=dict)
     in_force: Mapping[ServiceKey, Guarded[Slices]] = field(default_factory=dict)
 
 
@@ -103,12 +103,12 @@ def written(kept: Kept) -> bytes:
         _Answer(
             question.name,
             question.record,
-            standing.answered,
-            standing.addresses,
-            tuple(_Target(each.priority, each.weight, each.port, each.name) for each in standing.targets),
+            state.answered,
+            state.addresses,
+            tuple(_Target(each.priority, each.weight, each.port, each.name) for each in state.targets),
         )
-        for question, standing in sorted(kept.standings.items(), key=lambda each: each[0])
-        if standing.answered is not None
+        for question, state in sorted(kept.states.items(), key=lambda each: each[0])
+        if state.answered is not None
     )
     in_force = (
         _InForce(
@@ -134,7 +134,7 @@ def read(content: bytes) -> Kept:
         place = ".".join(map(str, first["loc"]))
         raise KeptError(f"{place}: {first['msg']}" if place else first["msg"]) from error
     return Kept(
-        {Question(each.name, each.record): _standing(each) for each in form.answers},
+        {Question(each.name, each.record): _state(each) for each in form.answers},
         {
             ServiceKey(Namespace(each.namespace), ServiceName(each.service)): Guarded(_slices(each))
             for each in form.in_force
@@ -142,10 +142,10 @@ def read(content: bytes) -> Kept:
     )
 
 
-def _standing(answer: _Answer) -> Standing:
+def _state(answer: _Answer) -> QuestionState:
     addresses = tuple(sorted(map(IpAddress, answer.addresses)))
     targets = (Target(each.priority, each.weight, Port(each.port), each.name) for each in answer.targets)
-    return Standing(LONG_DUE, answer.answered, addresses, tuple(sorted(targets)))
+    return QuestionState(LONG_DUE, answer.answered, addresses, tuple(sorted(targets)))
 
 
 def _slices(found: _InForce) -> Slices:

@@ -58,7 +58,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QuestionState:
     """What is known of one question: its last good answer, when to ask again, and why there is no newer one.
 
     `due` is for the schedule, `answered` and `error_since` are dates to be shown.

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from mesh.service import DnsName
-from providers.dns.records import Failed, Found, Question, RecordType, Standing
+from providers.dns.records import Failed, Found, Question, QuestionState, RecordType
 from providers.moments import Moment
 
 RETRY: Final = timedelta(seconds=30)
@@ -38,13 +38,13 @@ class Pacing:
 PACING: Final = Pacing()
 
 
-def questions_of(name: DnsName, known: Mapping[Question, Standing]) -> frozenset[Question]:
+def questions_of(name: DnsName, known: Mapping[Question, QuestionState]) -> frozenset[Question]:
     """Return the questions that one name needs now."""
     if not name.srv:
         return frozenset(_address_questions(name.name))
     first = Question(name.name, RecordType.SRV)
-    standing = known.get(first)
-    hosts = {target.name for target in standing.targets} if standing is not None else set()
+    state = known.get(first)
+    hosts = {target.name for target in state.targets} if state is not None else set()
     return frozenset({first, *(question for host in hosts for question in _address_questions(host))})
 
 
@@ -53,8 +53,8 @@ def _address_questions(name: str) -> tuple[Question, Question]:
 
 
 def heard(
-    before: Standing | None, answer: Found | Failed, now: Moment, date: datetime, pacing: Pacing
-) -> Standing:
+    before: QuestionState | None, answer: Found | Failed, now: Moment, date: datetime, pacing: Pacing
+) -> QuestionState:
     """Return what is known of a question after an answer; a failure leaves the last good one as it was.
 
     Where records have gone, the question is asked again soon, whatever the TTL says (see providers.guard),
@@ -62,7 +62,7 @@ def heard(
     """
     match answer:
         case Failed(reason):
-            known = before or Standing(now)
+            known = before or QuestionState(now)
             failures = known.failures + 1
             return replace(
                 known,
@@ -73,12 +73,12 @@ def heard(
             )
         case Found(ttl, addresses, targets):
             if addresses or targets:
-                return Standing(now + pacing.after(ttl), date, addresses, targets)
+                return QuestionState(now + pacing.after(ttl), date, addresses, targets)
             missing = _missing(before)
-            return Standing(now + pacing.empty(ttl, missing), date, missing=missing)
+            return QuestionState(now + pacing.empty(ttl, missing), date, missing=missing)
 
 
-def _missing(before: Standing | None) -> int:
+def _missing(before: QuestionState | None) -> int:
     """Return how often records are missing with an answer that has none."""
     if before is None:
         return 0

@@ -7,13 +7,13 @@ from mesh.names import IpAddress
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
 from mesh.service import DnsName, Service, ServiceKey
 from providers.contract import Counts
-from providers.dns.records import Question, RecordType, Standing, Target
+from providers.dns.records import Question, QuestionState, RecordType, Target
 from providers.dns.schedule import questions_of
 from providers.guard import Guarded, guard
 from providers.moments import Moment
 from specs.codes import Code
 
-Known = Mapping[Question, Standing]
+Known = Mapping[Question, QuestionState]
 Ports = tuple[tuple[str, int], ...]
 Slices = tuple[EndpointSlice, ...]
 
@@ -43,8 +43,8 @@ def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddres
     """Return the addresses of a name by port; None is for the service's own ports."""
     if not name.srv:
         return [(name.port, _addresses(name.name, known))]
-    standing = known.get(Question(name.name, RecordType.SRV))
-    targets = standing.targets if standing is not None else ()
+    state = known.get(Question(name.name, RecordType.SRV))
+    targets = state.targets if state is not None else ()
     return [(target.port, _addresses(target.name, known)) for target in _preferred(targets, known)]
 
 
@@ -56,8 +56,8 @@ def _preferred(targets: Iterable[Target], known: Known) -> list[Target]:
 
 
 def _addresses(host: str, known: Known) -> set[IpAddress]:
-    standings = (known.get(Question(host, record)) for record in (RecordType.A, RecordType.AAAA))
-    return {address for standing in standings if standing is not None for address in standing.addresses}
+    states = (known.get(Question(host, record)) for record in (RecordType.A, RecordType.AAAA))
+    return {address for state in states if state is not None for address in state.addresses}
 
 
 def settled(
@@ -91,10 +91,10 @@ def counts(service: Service, known: Known) -> Counts:
     """Count the names of a service: answered, answered from memory, failing without ever an answer."""
     good = stale = refused = 0
     for name in service.dns_names:
-        standings = [known.get(each) for each in questions_of(name, known)]
-        if not any(each is not None and each.error for each in standings):
-            good += all(each is not None for each in standings)
-        elif any(each is not None and each.answered is not None for each in standings):
+        states = [known.get(each) for each in questions_of(name, known)]
+        if not any(each is not None and each.error for each in states):
+            good += all(each is not None for each in states)
+        elif any(each is not None and each.answered is not None for each in states):
             stale += 1
         else:
             refused += 1

@@ -92,13 +92,13 @@ class DnsSource:
 
     def freshness(self) -> Freshness:
         """Say how old the oldest good answer is, and since when a name cannot be resolved."""
-        standings = self._book.known.values()
-        answered = [each.answered for each in standings if each.answered is not None]
-        failing = [each.error_since for each in standings if each.error_since is not None]
-        error = f"{len(failing)} of {len(standings)} questions have no answer" if failing else ""
+        states = self._book.known.values()
+        answered = [each.answered for each in states if each.answered is not None]
+        failing = [each.error_since for each in states if each.error_since is not None]
+        error = f"{len(failing)} of {len(states)} questions have no answer" if failing else ""
         return Freshness(
             last_event=self._last_event,
-            last_full_read=min(answered, default=None) if len(answered) == len(standings) else None,
+            last_full_read=min(answered, default=None) if len(answered) == len(states) else None,
             error=error,
             error_since=min(failing, default=None),
             held=tuple(map(str, self._book.held())),

@@ -158,7 +158,7 @@ def _outbound_listener(policy: ProxyPolicy, at: _Socket) -> Resource | None:
             filters = chains.outbound(policy, service)
             found.append((_outbound_chain(service, addresses, filters.messages), filters.references))
     default = None
-    if policy.egress:
+    if policy.passthrough:
         out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
         nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})

@@ -49,7 +49,7 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
     proxy = replace(policy, inbound=(), outbound=(), destinations=(), closed=(), transparent=Transparent())
     inbound, outbound = map(_port_of_listener, policy.inbound), map(_service_of_listener, policy.outbound)
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
-    called = replace(proxy, inbound=tuple(inbound), egress=False, transparent=policy.transparent)
+    called = replace(proxy, inbound=tuple(inbound), passthrough=False, transparent=policy.transparent)
     family = Transparent(ipv6=policy.transparent.ipv6)
     calling = replace(proxy, outbound=tuple(outbound), closed=policy.closed, transparent=family)
     yield _Judged(listeners.listeners, (called,), AllInbound())
@@ -75,7 +75,7 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         places = replace(destination, is_http=False, server_name="", identities=())
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
-    if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
+    if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield _Judged(clusters.passthrough, about=MeshWide())
         yield _Judged(clusters.blackhole, about=MeshWide())
 

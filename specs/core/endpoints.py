@@ -65,7 +65,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         labels=labels,
         interception=interception(annotations),
         driver=sidecar_driver(manifest),
-        egress=egress_services(annotations),
+        scope=egress_services(annotations),
     )
 
 

@@ -22,7 +22,7 @@
       weight: 1                       # relative to its peers, 1 to 1000
 
 Its labels are `metadata.labels`; the annotation `meshwright.dev/sidecar-driver` names another sidecar driver
-than the mesh's, `meshwright.dev/egress-services` narrows what its sidecar is told of (`specs.annotations`).
+than the mesh's, `meshwright.dev/scope-services` narrows what its sidecar is told of (`specs.annotations`).
 Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
 """
 
@@ -82,7 +82,7 @@ def workload(manifest: Manifest) -> Workload:
         locality=spec.text("locality") or "",
         weight=spec.whole("weight", 1, MAX_WEIGHT, default=1) or 1,
         driver=sidecar_driver(manifest),
-        egress=egress_services(manifest.metadata.section("annotations")),
+        scope=egress_services(manifest.metadata.section("annotations")),
     )
     spec.close()
     return found

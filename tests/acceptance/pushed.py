@@ -128,7 +128,7 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         "localities": any(one.locality for each in policy.destinations for one in each.endpoints),
         "as called": any(each.as_called for each in policy.destinations),
         "explicit": policy.interception is InterceptionKind.EXPLICIT,
-        "egress": policy.egress,
+        "egress": policy.passthrough,
         "TLS parameters": bool(policy.tls.cipher_suites or policy.tls.ecdh_curves),
         "permissive": any(isinstance(port.access, EveryoneInTheMesh) for port in policy.inbound),
         "long names": any(len(each.service.name) == 63 for each in policy.destinations),

@@ -15,7 +15,7 @@ import aiohttp
 from agent.envoy.command import EnvoyOptions
 from agent.envoy.lifecycle import Ending, Lifecycle, RestartSettings
 from agent.envoy.runtime import RuntimeDirectory
-from agent.envoy.supervisor import Keeper
+from agent.envoy.supervisor import Supervisor
 from tests.golden.beacon import BEACON_PORT
 
 
@@ -101,7 +101,7 @@ async def keep(
         for each in (folder, *folder.iterdir()):
             os.chown(each, place.uid, -1)
     lifecycle = Lifecycle(RestartSettings(tries=0, hot_restart=False))
-    keeper = Keeper(options, RuntimeDirectory(folder), lifecycle, running)
+    keeper = Supervisor(options, RuntimeDirectory(folder), lifecycle, running)
     keeping = asyncio.create_task(keeper.run(), name=f"keeper of {folder.name}")
     ends.push_async_callback(_end, keeper, keeping)
     await keeper.configured("only")
@@ -117,6 +117,6 @@ def _command(program: str, folder: Path, place: Place) -> str:
     return str(script)
 
 
-async def _end(keeper: Keeper, keeping: "asyncio.Task[Ending]") -> None:
+async def _end(keeper: Supervisor, keeping: "asyncio.Task[Ending]") -> None:
     await keeper.stop()
     await keeping

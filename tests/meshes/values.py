@@ -20,7 +20,7 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import Egress, Protocol, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
     Explicit,
     Interception,
@@ -90,7 +90,7 @@ def workload(
     sidecar: bool = True,
     interception: Interception = TRANSPARENT,
     weight: int = 1,
-    egress: Egress = None,
+    scope: Scope = None,
 ) -> Workload:
     """Make a workload with label `app`, ServiceAccount and primary service, all by default its name."""
     return Workload(
@@ -103,7 +103,7 @@ def workload(
         labels=(("app", app or name),),
         interception=interception,
         weight=weight,
-        egress=egress,
+        scope=scope,
     )
 
 
@@ -113,13 +113,13 @@ def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = ""
     return PodTemplate("Deployment", WorkloadKey(DEFAULT, name), identity(account or name), labels, ports)
 
 
-def namespace(name: str, *, permissive: bool | None = None, egress: Egress = None) -> NamespaceObject:
+def namespace(name: str, *, permissive: bool | None = None, scope: Scope = None) -> NamespaceObject:
     """Make a Namespace with what its annotations would say."""
     said = () if permissive is None else ((PERMISSIVE, "true" if permissive else "false"),)
-    return NamespaceObject(Namespace(name), (), said, permissive, egress)
+    return NamespaceObject(Namespace(name), (), said, permissive, scope)
 
 
-def narrowed(*services: str) -> Egress:
+def narrowed(*services: str) -> Scope:
     """Make a narrowing of patterns as `namespace/name`, either of which may be `*`."""
     pairs = (each.split("/") for each in services)
     return tuple(

@@ -25,7 +25,7 @@ from xds.server.conversation import Conversation
 from xds.server.decoder import Decoder
 from xds.server.encoder import Encoder
 from xds.server.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
-from xds.server.limits import Admission, Limits
+from xds.server.limits import Limits, StreamQuota
 from xds.server.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
 from xds.server.status import StreamStatus
 from xds.server.waking import Waking
@@ -97,7 +97,7 @@ class AdsServer:
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()
         self._waking = Waking()
-        self._admission = Admission(self._limits)
+        self._quota = StreamQuota(self._limits)
         self._numbers = itertools.count(1)
         self._accounts = Accounts(self._limits)
         self._calls: dict[int, Call] = {}
@@ -237,7 +237,7 @@ class AdsServer:
             self._observer.refused(peer, Ending.TOO_MANY)
             self._observer.exceeded(None, peer, Excess(Bound.STREAMS, account.streams + 1, most))
             return None
-        wait = self._admission.wait(time.monotonic(), self._streams)
+        wait = self._quota.wait(time.monotonic(), self._streams)
         if wait is None:
             self._observer.refused(peer, Ending.TOO_MANY)
             return None

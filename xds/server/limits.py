@@ -70,7 +70,7 @@ class Limits:
         return self.age_seconds * (1 + self.age_jitter * (2 * chance - 1))
 
 
-class Admission:
+class StreamQuota:
     """How long a new stream has to wait for its turn; `now` is any clock that only goes forward."""
 
     def __init__(self, limits: Limits) -> None:

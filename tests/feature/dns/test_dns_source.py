@@ -215,7 +215,7 @@ async def test_what_is_known_is_kept_soon_after_a_change_and_in_the_end(server: 
     assert [each.in_force for each in first.in_force.values()] == [
         tuple(watched.source.inventory().slices.values())
     ]
-    before, after = first.standings[question].answered, last.standings[question].answered
+    before, after = first.states[question].answered, last.states[question].answered
     assert before is not None
     assert after is not None
     assert before < after

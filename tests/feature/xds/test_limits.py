@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.protocol.resource import ENDPOINT
 from xds.server.hooks import Ending
-from xds.server.limits import Admission, Limits
+from xds.server.limits import Limits, StreamQuota
 from xds.server.status import Variant
 
 Serve = Callable[..., Awaitable[Any]]
@@ -118,7 +118,7 @@ def test_the_age_varies_by_a_tenth(chance: float) -> None:
 
 def test_admission_spreads_a_storm_and_forgets_who_was_turned_away() -> None:
     """Of 30 at once at ten a second: two at once, then one each tenth; who would wait too long is refused."""
-    admission = Admission(Limits(streams_per_second=10, admission_seconds=2.0))
+    admission = StreamQuota(Limits(streams_per_second=10, admission_seconds=2.0))
     waits = [admission.wait(100.0, 0) for _ in range(30)]
 
     granted = [round(wait, 3) for wait in waits if wait is not None]

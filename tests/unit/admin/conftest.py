@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from admin.pages.pushes import Answer, Push, Trigger
-from admin.reading import LateMoment, LeftOut, ProxyStanding, ProxyState
+from admin.reading import LateMoment, LeftOut, ProxyState, ProxyStatus
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
 from certs.ledger import LedgerEntry
@@ -72,7 +72,7 @@ class FakeReading:
 
     the_view: View | None = None
     the_streams: tuple[StreamStatus, ...] = ()
-    the_proxies: tuple[ProxyStanding, ...] = ()
+    the_proxies: tuple[ProxyStatus, ...] = ()
     the_snapshot: Snapshot | None = None
     the_objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
     the_problems: tuple[Problem, ...] = ()
@@ -92,7 +92,7 @@ class FakeReading:
         """Answer as told."""
         return self.the_streams
 
-    def proxies(self) -> tuple[ProxyStanding, ...]:
+    def proxies(self) -> tuple[ProxyStatus, ...]:
         """Answer as told."""
         return self.the_proxies
 
@@ -294,7 +294,7 @@ def reading(source: DirectorySource, view: View) -> FakeReading:
     return FakeReading(
         the_view=view,
         the_streams=(stream(1, type_status(SyncState.SYNCED)),),
-        the_proxies=(ProxyStanding(NAME, ProxyState.CONNECTED, "ipv4:127.0.0.1:5", NOW, True),),
+        the_proxies=(ProxyStatus(NAME, ProxyState.CONNECTED, "ipv4:127.0.0.1:5", NOW, True),),
         the_objects=source.objects(),
         the_problems=(problem,),
         the_certificates={identity: certificate},

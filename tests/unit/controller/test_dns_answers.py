@@ -9,11 +9,11 @@ from structlog.testing import capture_logs
 from controller.dns_answers import ANSWERS_FILE, DnsAnswers
 from mesh.names import IpAddress
 from providers.dns.kept import LONG_DUE, Kept
-from providers.dns.records import Question, RecordType, Standing
+from providers.dns.records import Question, QuestionState, RecordType
 
 KEPT = Kept(
     {
-        Question("db.test", RecordType.A): Standing(
+        Question("db.test", RecordType.A): QuestionState(
             LONG_DUE, datetime(2026, 1, 2, tzinfo=UTC), (IpAddress("10.0.0.1"),)
         )
     }

@@ -14,7 +14,7 @@ from controller.drivers import DriverPages, MeshDrivers
 from controller.errors import SettingsError
 from controller.process.tasks import TaskEnded
 from controller.settings import Address, Settings, load
-from delivery.snapshots.serving import Need
+from delivery.snapshots.serving import GroupInput
 from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.identity import ProxyName
@@ -105,7 +105,7 @@ def test_whose_a_proxy_is() -> None:
     assert drivers.not_served(None, one, "envoy") == ""
 
 
-def test_each_group_is_translated_by_its_driver(make_need: Callable[..., Need]) -> None:
+def test_each_group_is_translated_by_its_driver(make_need: Callable[..., GroupInput]) -> None:
     """MeshConfig's, or the one that the group names; unknown ones, and a missing certificate, raise."""
     translate = translation(*BOTH.values(), environment={CLASS: "document"})
 
@@ -124,7 +124,7 @@ def test_each_group_is_translated_by_its_driver(make_need: Callable[..., Need]) 
 
 
 @pytest.fixture
-def make_need() -> Callable[..., Need]:
+def make_need() -> Callable[..., GroupInput]:
     """Return a maker of needs of one workload."""
     from catalog.policy.whole import proxy_policy
     from catalog.relations.groups import group_of
@@ -133,9 +133,9 @@ def make_need() -> Callable[..., Need]:
     of = view(workload("one"))
     policy = proxy_policy(of, group_of(of, next(iter(of.workloads.values()))))
 
-    def made(driver: str, sidecar: SidecarSettings, *, certified: bool = True) -> Need:
+    def made(driver: str, sidecar: SidecarSettings, *, certified: bool = True) -> GroupInput:
         held = certificate(policy.identity, "1") if certified else None
-        return Need(policy, held, b"roots", driver, sidecar)
+        return GroupInput(policy, held, b"roots", driver, sidecar)
 
     return made
 

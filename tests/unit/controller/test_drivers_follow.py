@@ -9,7 +9,7 @@ import catalog.relations.groups
 from catalog.lint.problems import Problems, problems
 from catalog.store.view import MeshSettings, View
 from delivery.quarantine.fallback import Refusals
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
@@ -106,7 +106,7 @@ class Mixed(Replica):
         self.translate = translation(*INSTALLED.drivers.values())
         self.serving = Serving(self.view, self.translate)
         self.published = Published()
-        self.withholding = Withholding(empty)
+        self.quarantine = Quarantine(empty)
         self.cache = SnapshotCache()
         self.problems = Problems(self.view, _further)
 

@@ -12,7 +12,7 @@ from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from delivery.batches import parts
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
 from delivery.snapshots.serving import Serving
@@ -34,7 +34,7 @@ from mesh.policy import (
     TrafficSplit,
     TrafficTarget,
 )
-from mesh.service import Egress, Protocol, Service, ServiceKey, ServicePattern, ServicePort
+from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
 from mesh.workload import (
     Capture,
     Explicit,
@@ -85,7 +85,7 @@ class Replica:
         self.translate = translation(EnvoyDriver())
         self.serving = Serving(self.view, self.translate)
         self.published = Published()
-        self.withholding = Withholding(empty, jitter=lambda: 0.0)
+        self.quarantine = Quarantine(empty, jitter=lambda: 0.0)
         self.cache = SnapshotCache()
         self.problems = Problems(self.view)
 
@@ -102,7 +102,7 @@ class Replica:
         for step in self.serving.steps(self.published, self.serving.touched()):
             if step is not None:
                 for some in parts(step, self.published, 1):
-                    self._serve(self.withholding.after(some))
+                    self._serve(self.quarantine.after(some))
                 self.published = step.after(self.published)
 
     def _serve(self, step: Step) -> None:
@@ -121,10 +121,10 @@ class Replica:
         rejection = (
             Rejection(13, dice.choice(("no", f"no to {some[0].name}"))) if dice.random() < 0.4 else None
         )
-        step = self.withholding.answered(node, response, rejection, Moment(0.0, EPOCH))
+        step = self.quarantine.answered(node, response, rejection, Moment(0.0, EPOCH))
         if dice.random() < 0.2:
-            again = (self.withholding.opened, self.withholding.retry)
-            other = dice.choice(again)(node) if dice.random() < 0.7 else self.withholding.on_time(1e6)
+            again = (self.quarantine.opened, self.quarantine.retry)
+            other = dice.choice(again)(node) if dice.random() < 0.7 else self.quarantine.on_time(1e6)
         else:
             other = None
         for each in (step, other):
@@ -135,7 +135,7 @@ class Replica:
         """Return where this is not what the mesh comes to from nothing."""
         mesh = self.mesh
         inputs = (mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
-        served, refusals = self.withholding.served(self.published), self.withholding.refusals()
+        served, refusals = self.quarantine.served(self.published), self.quarantine.refusals()
         found = verify(inputs, self.translate, served, refusals)
         anew = View(mesh.settings)
         anew.apply(anew.edits_to(mesh.known()))
@@ -239,7 +239,7 @@ def _workload(dice: random.Random) -> Workload:
         labels=(("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
         interception=_interception(dice),
         weight=dice.choice((0, 1, 1, 2)),
-        egress=dice.choice((None, None, None, _egress(dice))),
+        scope=dice.choice((None, None, None, _scope(dice))),
         locality=dice.choice(("", "r/z")),
     )
 
@@ -255,7 +255,7 @@ def _template(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     )
 
 
-def _egress(dice: random.Random) -> Egress:
+def _scope(dice: random.Random) -> Scope:
     patterns = [
         ServicePattern(dice.choice((None, *NAMESPACES)), dice.choice((None, *map(ServiceName, NAMES))))
     ]
@@ -266,7 +266,7 @@ def _namespace(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     name = dice.choice(NAMESPACES)
     said = dice.choice((None, True, True, False))
     annotations = () if said is None else ((PERMISSIVE, "true" if said else "false"),)
-    found = NamespaceObject(name, (), annotations, said, _egress(dice))
+    found = NamespaceObject(name, (), annotations, said, _scope(dice))
     return ObjectKey("Namespace", Namespace(""), name), found
 
 

@@ -10,7 +10,7 @@ from certs.authority import CertificateAuthority
 from certs.errors import IssuerError
 from certs.issuer import CertificateRequest
 from certs.material import ServiceCertificate
-from delivery.certificates import CertificateKeeper
+from delivery.certificates import ServiceCertificates
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from mesh.objects import Problem
@@ -50,12 +50,12 @@ def issuer(tmp_path: Path, now: datetime) -> _Issuer:
     return _Issuer(CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now))
 
 
-def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> CertificateKeeper:
-    return CertificateKeeper(issuer, state, issued.append, lambda: 0.0)
+def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> ServiceCertificates:
+    return ServiceCertificates(issuer, state, issued.append, lambda: 0.0)
 
 
 def _needed(
-    keeper: CertificateKeeper,
+    keeper: ServiceCertificates,
     needed: Mapping[ServiceIdentity, tuple[str, ...]],
     validity: timedelta,
     now: datetime,

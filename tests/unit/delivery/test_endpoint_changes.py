@@ -13,7 +13,7 @@ from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from delivery.snapshots import serving
 from delivery.snapshots.published import Published, Step
-from delivery.snapshots.serving import Need, Serving
+from delivery.snapshots.serving import GroupInput, Serving
 from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from engine.node import Derivation
@@ -50,7 +50,7 @@ class Server:
     """
 
     def __init__(
-        self, callers: int, translate: Callable[[Need], Iterable[Piece]], mode: EndpointAdmission
+        self, callers: int, translate: Callable[[GroupInput], Iterable[Piece]], mode: EndpointAdmission
     ) -> None:
         self.view = values.view(*_mesh(callers), settings=MeshSettings(endpoint_admission=mode))
         self._translate = translate
@@ -61,7 +61,7 @@ class Server:
         self.published = Published()
         self.wave(Edits())
 
-    def _noted(self, need: Need) -> Iterable[Piece]:
+    def _noted(self, need: GroupInput) -> Iterable[Piece]:
         self.translated.append(need.policy.identity.service_account)
         return self._translate(need)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from catalog.lint.problems import Problems
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.outbound import visible
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
 from engine.derived import Pin
 from engine.graph import Graph
@@ -178,16 +178,16 @@ def test_every_early_stop_matters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_withheld_follows_what_it_is_withheld_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proxies that rejected something, and are left with that when their group changes, are found."""
-    after = Withholding.after
+    after = Quarantine.after
 
-    def forgetful(self: Withholding, step: Step) -> Step:
+    def forgetful(self: Quarantine, step: Step) -> Step:
         with monkeypatch.context() as patch:
             patch.setattr(self, "_records", {})
             return after(self, step)
 
     histories = range(40)
     assert [seed for seed in histories if mismatch(seed)] == []
-    monkeypatch.setattr(Withholding, "after", forgetful)
+    monkeypatch.setattr(Quarantine, "after", forgetful)
     assert any(map(mismatch, histories))
 
 

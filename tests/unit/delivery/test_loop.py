@@ -14,10 +14,10 @@ import catalog.relations.groups
 from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.authority import CertificateAuthority
-from delivery.certificates import CertificateKeeper
+from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
-from delivery.loop import MeshLoop, MeshState
-from delivery.snapshots.serving import Need, Translate
+from delivery.loop import Loop, MeshState
+from delivery.snapshots.serving import GroupInput, Translate
 from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from mesh.names import TrustDomain
@@ -33,12 +33,12 @@ NODE = NodeKey("a.store.shop")
 Sources = Callable[..., DirectorySource]
 
 
-def _translate(need: Need) -> Iterable[Piece]:
+def _translate(need: GroupInput) -> Iterable[Piece]:
     serial = need.certificate.serial if need.certificate else "none"
     return (Piece(Resource, (CLUSTER, ResourceName("c"), Version(serial), b"")),)
 
 
-def _broken(need: Need) -> Iterable[Piece]:
+def _broken(need: GroupInput) -> Iterable[Piece]:
     raise ValueError(f"no {need.policy.identity}")
 
 
@@ -52,7 +52,7 @@ class Plane:
         self.source = source
         self.now = now
         authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
-        self.keeper = CertificateKeeper(
+        self.keeper = ServiceCertificates(
             authority, state, lambda count: self.metrics.issued("service", count), lambda: 0.0
         )
         self.heard = asyncio.Event()
@@ -62,14 +62,14 @@ class Plane:
         translate: Translate = _translate,
         settings: MeshSettings | None = None,
         verify: bool = False,
-    ) -> MeshLoop:
+    ) -> Loop:
         """Make a loop."""
 
         def on_state(state: MeshState) -> None:
             self.states.append(state)
             self.heard.set()
 
-        return MeshLoop(
+        return Loop(
             self.source,
             (self.source,),
             self.keeper,
@@ -232,7 +232,7 @@ async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
 ) -> None:
     """The next certificate is another version: it is served, and the problem is gone."""
 
-    def translate(need: Need) -> Iterable[Piece]:
+    def translate(need: GroupInput) -> Iterable[Piece]:
         ports = ",".join(str(each.port) for each in need.policy.inbound)
         return (Piece(Resource, (CLUSTER, ResourceName("c"), Version(ports), b"")),)
 
@@ -250,7 +250,7 @@ async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "resource-rejected"]
     assert (str(problem.key), problem.field) == ("Service shop/store", "cluster c")
-    assert loop.withholding.counts() == {CLUSTER: 1}
+    assert loop.quarantine.counts() == {CLUSTER: 1}
     await _retarget(plane, loop, 8082)
     assert plane.cache.snapshot(NODE) != good
     assert [each for each in loop.state.problems if each.code == "resource-rejected"] == []
@@ -261,7 +261,7 @@ def _response(snapshot: Snapshot) -> Response:
     return Response(CLUSTER, snapshot.version(CLUSTER), Nonce("1"), snapshot.ordered(CLUSTER))
 
 
-async def _retarget(plane: Plane, loop: MeshLoop, port: int) -> None:
+async def _retarget(plane: Plane, loop: Loop, port: int) -> None:
     manifests = plane.source._path / "mesh.yaml"
     manifests.write_text(re.sub(r"targetPort: \d+", f"targetPort: {port}", manifests.read_text()))
     plane.source.load()

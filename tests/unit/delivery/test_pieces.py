@@ -26,7 +26,7 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     for destination in policy.destinations:
         yield clusters.destination(policy, destination)
         yield endpoints.assignment(destination)
-    if policy.egress and policy.interception is InterceptionKind.TRANSPARENT:
+    if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield clusters.passthrough()
         yield clusters.blackhole()
 

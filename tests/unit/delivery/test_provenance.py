@@ -9,7 +9,7 @@ from catalog.relations import groups
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from delivery.snapshots.published import Published
-from delivery.snapshots.serving import Need, Serving, resources
+from delivery.snapshots.serving import GroupInput, Serving, resources
 from delivery.snapshots.translation import translation
 from engine.table import Table
 from mesh.config import MeshConfig
@@ -165,7 +165,7 @@ def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None
     """So that whoever looks for the cause has somewhere to look."""
     serving = _serving(values.view(*THINGS))
 
-    def broken(_: Need) -> tuple[Piece, ...]:
+    def broken(_: GroupInput) -> tuple[Piece, ...]:
         raise ValueError
 
     serving.translate = broken

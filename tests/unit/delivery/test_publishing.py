@@ -10,7 +10,7 @@ from admin.metrics.registry import Metrics
 from delivery import publishing
 from delivery.batches import GROUPS, parts
 from delivery.publishing import Publishing
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
 from delivery.time_slices import SLICE_SECONDS, Slices
 from delivery.wave import Wave
@@ -42,7 +42,7 @@ class Plane:
 
     def __init__(self, told: Callable[[Wave, Step], None] = publishing.nobody) -> None:
         self.cache = SnapshotCache()
-        self.publishing = Publishing(self.cache, Withholding(lambda _: None), Metrics(), told)
+        self.publishing = Publishing(self.cache, Quarantine(lambda _: None), Metrics(), told)
         self.turns = [0]
         for number in ALL:
             self.cache.watch(NodeKey(f"{number}"), self._woken)

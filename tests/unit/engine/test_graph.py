@@ -102,9 +102,9 @@ def test_setting_what_is_there_is_no_change() -> None:
     sheet = Sheet(a=1)
     pin = Pin(described, sheet, "a")
     pin.value()
-    sheet.graph.take_touched()
+    sheet.graph.take_changed()
     sheet.put(a=1)
-    assert sheet.graph.take_touched() == ()
+    assert sheet.graph.take_changed() == ()
 
 
 def test_an_absent_key_was_read_too() -> None:
@@ -210,11 +210,11 @@ def test_pins_are_told_when_touched() -> None:
     """Those that a change may concern, and no others; a new one at once."""
     sheet = Sheet(a=1, b=1)
     of_a, of_b = Pin(described, sheet, "a"), Pin(described, sheet, "b")
-    assert sheet.graph.take_touched() == (of_a.node, of_b.node)
+    assert sheet.graph.take_changed() == (of_a.node, of_b.node)
     assert [of_a.value(), of_b.value()] == ["odd", "odd"]
     sheet.put(a=2)
-    assert sheet.graph.take_touched() == (of_a.node,)
-    assert sheet.graph.take_touched() == ()
+    assert sheet.graph.take_changed() == (of_a.node,)
+    assert sheet.graph.take_changed() == ()
 
 
 def test_what_nobody_wants_is_forgotten() -> None:
@@ -366,11 +366,11 @@ def test_a_firewall_ends_doubt() -> None:
 
     pin = Pin(reader, sheet)
     assert pin.value() == "small: True"
-    sheet.graph.take_touched()
+    sheet.graph.take_changed()
     sheet.put(a=2)
-    assert sheet.graph.take_touched() == ()
+    assert sheet.graph.take_changed() == ()
     sheet.put(a=20)
-    assert sheet.graph.take_touched() == (pin.node,)
+    assert sheet.graph.take_changed() == (pin.node,)
     assert pin.value() == "small: False"
 
 

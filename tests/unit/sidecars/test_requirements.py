@@ -16,7 +16,7 @@ from sidecars.contract.driver import Capability
 from sidecars.document.driver import DocumentDriver
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.lint import Installed, problems
-from sidecars.requirements import Needed, needs
+from sidecars.requirements import Requirement, requirements
 from tests.meshes.views import DRIVER, POLICY, mesh_config, namespace, view, workload
 
 STORE = ServiceKey(Namespace("shop"), ServiceName("store"))
@@ -24,9 +24,9 @@ BY_PATH, HALVES = PolicyKey(Namespace("shop"), "by-path"), PolicyKey(Namespace("
 INSTALLED = Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
 
 
-def _needs(of: View, name: str = "one") -> tuple[Needed, ...]:
+def _needs(of: View, name: str = "one") -> tuple[Requirement, ...]:
     group = group_of(of, of.workloads[WorkloadKey(Namespace("shop"), name)])
-    return needs(proxy_policy(of, group))
+    return requirements(proxy_policy(of, group))
 
 
 def _said(of: View, installed: Installed = INSTALLED) -> list[tuple[str, str, str, str]]:
@@ -36,11 +36,11 @@ def _said(of: View, installed: Installed = INSTALLED) -> list[tuple[str, str, st
 def test_what_is_needed_and_by_what() -> None:
     """Interception, routes by request, splits of both kinds, ports that are not HTTP."""
     assert _needs(view(POLICY, workload("one"))) == (
-        Needed(Capability.EXPLICIT_INTERCEPTION, "Workload"),
-        Needed(Capability.HTTP_ROUTES, "TrafficTarget", BY_PATH),
-        Needed(Capability.TCP_ROUTES, "Service", STORE),
-        Needed(Capability.TCP_SPLITS, "TrafficSplit", HALVES),
-        Needed(Capability.TRAFFIC_SPLITS, "TrafficSplit", HALVES),
+        Requirement(Capability.EXPLICIT_INTERCEPTION, "Workload"),
+        Requirement(Capability.HTTP_ROUTES, "TrafficTarget", BY_PATH),
+        Requirement(Capability.TCP_ROUTES, "Service", STORE),
+        Requirement(Capability.TCP_SPLITS, "TrafficSplit", HALVES),
+        Requirement(Capability.TRAFFIC_SPLITS, "TrafficSplit", HALVES),
     )
 
 
@@ -49,10 +49,12 @@ def test_transparent_interception_and_egress() -> None:
     egress = mesh_config("logLevel: error").replace("{sidecar:", "{traffic: {enableEgress: true}, sidecar:")
     found = _needs(view(workload("one", explicit=False), egress))
     assert found[:2] == (
-        Needed(Capability.EGRESS_PASSTHROUGH, "MeshConfig"),
-        Needed(Capability.TRANSPARENT_INTERCEPTION, "Workload"),
+        Requirement(Capability.EGRESS_PASSTHROUGH, "MeshConfig"),
+        Requirement(Capability.TRANSPARENT_INTERCEPTION, "Workload"),
     )
-    assert Needed(Capability.EGRESS_PASSTHROUGH, "MeshConfig") not in _needs(view(workload("one"), egress))
+    assert Requirement(Capability.EGRESS_PASSTHROUGH, "MeshConfig") not in _needs(
+        view(workload("one"), egress)
+    )
 
 
 def test_envoy_can_do_everything() -> None:

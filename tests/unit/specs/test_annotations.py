@@ -4,7 +4,7 @@ import pytest
 
 from mesh.names import Namespace, ServiceName
 from mesh.objects import NamespaceObject
-from mesh.service import Egress, EscapedSlashes, Service, ServicePattern
+from mesh.service import EscapedSlashes, Scope, Service, ServicePattern
 from mesh.workload import Capture, Transparent, Workload
 from sidecars.injection import names
 from specs.own_names import INJECTED
@@ -66,15 +66,15 @@ def pattern(space: str, name: str) -> ServicePattern:
         ("none", ()),
     ],
 )
-def test_services_are_named_by_namespace_and_name(text: str, expected: Egress) -> None:
+def test_services_are_named_by_namespace_and_name(text: str, expected: Scope) -> None:
     """Alike on a Namespace, a Pod and a Workload: sorted, each once; none is an empty list."""
     for write in (namespace, pod, workload):
         found = value(write(f'{{{EGRESS}: "{text}"}}'))
         assert isinstance(found, NamespaceObject | Workload)
-        assert found.egress == expected
+        assert found.scope == expected
         plain = value(write("{}"))
         assert isinstance(plain, NamespaceObject | Workload)
-        assert plain.egress is None
+        assert plain.scope is None
 
 
 @pytest.mark.parametrize("text", ["", "shop", "a/b/c", "a/b,", "A/b", "a/*b", "none, a/b", "/", "a/ b"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admin.pages.behind import Known, duration, newest, pending, why
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from certs.ledger import LedgerEntry
 from mesh.identity import ProxyName
 from xds.protocol.resource import LISTENER, ResourceName
@@ -25,8 +25,8 @@ def entry(now: datetime) -> LedgerEntry:
     return LedgerEntry.issued("ab", NAME, now - timedelta(days=1), now + timedelta(days=1))
 
 
-def _standing(state: ProxyState, since: datetime, *, known: bool = True) -> ProxyStanding:
-    return ProxyStanding(NAME, state, "", since, known)
+def _standing(state: ProxyState, since: datetime, *, known: bool = True) -> ProxyStatus:
+    return ProxyStatus(NAME, state, "", since, known)
 
 
 def test_a_proxy_that_never_came(entry: LedgerEntry, now: datetime) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from admin.pages.naming import NotShown, find
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 
 
@@ -14,7 +14,7 @@ from mesh.identity import ProxyName
 def three(reading: Any, now: datetime) -> Any:
     """Return a reading of three proxies; the workloads of the first two are known."""
     reading.the_proxies = tuple(
-        ProxyStanding(ProxyName.parse(name), ProxyState.EXPECTED, "", now, known=known)
+        ProxyStatus(ProxyName.parse(name), ProxyState.EXPECTED, "", now, known=known)
         for name, known in (("uuid-1.store.shop", True), ("uuid-2.buyer-1.shop", True), ("x.old.shop", False))
     )
     return reading

@@ -5,7 +5,7 @@ from typing import Any
 
 from admin.pages.behind import Known
 from admin.pages.proxies import NAMED, proxies, proxy
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from tests.unit.admin.conftest import NAME
@@ -44,7 +44,7 @@ def test_a_proxy_that_is_connected_and_cannot_be_served_is_held(
 ) -> None:
     """It is not one that is expected: something must be said of its workload."""
     name = reading.the_proxies[0].name
-    standing = ProxyStanding(name, ProxyState.CONNECTED, "", now, known=False)
+    standing = ProxyStatus(name, ProxyState.CONNECTED, "", now, known=False)
     shown = proxy(standing, Known((stream_of(1, served=False),)), reading.view(), now)
     assert (shown["held"], shown["workload"], shown["why"]) == (True, None, "held: workload unknown")
 

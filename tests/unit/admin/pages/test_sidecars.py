@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admin.pages.sidecars import known_sidecars
-from admin.reading import LeftOut, ProxyStanding, ProxyState
+from admin.reading import LeftOut, ProxyState, ProxyStatus
 from catalog.explain.in_force import Sidecar, Without
 from mesh.identity import ProxyName
 from mesh.names import Namespace
@@ -22,9 +22,9 @@ BUYERS = ObjectKey("TrafficTarget", Namespace("shop"), "buyers")
 ROUTES = (ROUTE, ResourceName("rds-inbound.8080"))
 
 
-def standing(state: ProxyState, now: datetime) -> tuple[ProxyStanding, ...]:
+def standing(state: ProxyState, now: datetime) -> tuple[ProxyStatus, ...]:
     """Return where the proxy stands."""
-    return (ProxyStanding(NAME, state, "", now, known=True),)
+    return (ProxyStatus(NAME, state, "", now, known=True),)
 
 
 @pytest.mark.parametrize("state", [ProxyState.EXPECTED, ProxyState.DISCONNECTED])

@@ -357,11 +357,11 @@ def test_a_name_in_another_namespace_is_pointed_out() -> None:
 def test_a_narrowing_is_held_against_what_is_there() -> None:
     """Each part that fits no Service, on whom it stands; where there is one of that name, it is named."""
     field = "metadata.annotations.meshwright.dev/egress-services"
-    wide = namespace("default", egress=narrowed("*/*", "default/*", "*/v2", "default/shop"))
-    assert said(GOOD, wide, workload("w", "10.0.0.9", egress=())) == []
+    wide = namespace("default", scope=narrowed("*/*", "default/*", "*/v2", "default/shop"))
+    assert said(GOOD, wide, workload("w", "10.0.0.9", scope=())) == []
     for thing, on in (
-        (namespace("n", egress=narrowed("bank/*", "*/gone", "bank/v2")), "Namespace n"),
-        (workload("w", "10.0.0.9", egress=narrowed("bank/*", "*/gone", "bank/v2")), "Workload default/w"),
+        (namespace("n", scope=narrowed("bank/*", "*/gone", "bank/v2")), "Namespace n"),
+        (workload("w", "10.0.0.9", scope=narrowed("bank/*", "*/gone", "bank/v2")), "Workload default/w"),
     ):
         assert said(GOOD, thing) == [
             (Code.UNKNOWN_EGRESS, on, field, each) for each in ("*/gone", "bank/*", "bank/v2")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from catalog.oracle.decide import Answer, Request, Share, decide, fits
-from catalog.policy.access import Admission, Everything, Matching, Nothing, admission
+from catalog.policy.access import Everything, Grant, Matching, Nothing, grant
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
@@ -62,20 +62,20 @@ ROUTES = (route_group("routes", BOOKS, READ), tcp_route("any"), tcp_route("web",
         ((http("missing"), http("routes", "read")), Matching((READ,)), Nothing()),
     ],
 )
-def test_the_table(rules: tuple[object, ...], on_http: Admission, on_tcp: Admission) -> None:
+def test_the_table(rules: tuple[object, ...], on_http: Grant, on_tcp: Grant) -> None:
     """Each combination of rules admits on HTTP port 8080 and TCP port 3306 what the table says."""
     wanted = target("t", "buyer", "shop", *rules)  # type: ignore[arg-type]  # parametrize loses the types
     mesh = view(*ROUTES, wanted)
-    assert admission(mesh, wanted, Port(8080), HTTP) == on_http
-    assert admission(mesh, wanted, Port(3306), TCP) == on_tcp
+    assert grant(mesh, wanted, Port(8080), HTTP) == on_http
+    assert grant(mesh, wanted, Port(3306), TCP) == on_tcp
 
 
 def test_a_port_of_old_versions_restricts_all_rules() -> None:
     """`spec.destination.port` of v1alpha1 and v1alpha2 keeps a target to that port."""
     wanted = target("t", "buyer", "shop", tcp("any"), only=3306)
     mesh = view(*ROUTES, wanted)
-    assert admission(mesh, wanted, Port(8080), HTTP) == Nothing()
-    assert admission(mesh, wanted, Port(3306), TCP) == Everything()
+    assert grant(mesh, wanted, Port(8080), HTTP) == Nothing()
+    assert grant(mesh, wanted, Port(3306), TCP) == Everything()
 
 
 def test_a_target_speaks_for_its_own_namespace_only() -> None:
@@ -84,7 +84,7 @@ def test_a_target_speaks_for_its_own_namespace_only() -> None:
         target("t", "buyer", "shop").key, identity("shop", "bank"), (identity("buyer"),), (tcp("any"),)
     )
     mesh = view(*ROUTES, foreign, workload("shop", "10.0.0.1", namespace="bank"))
-    assert admission(mesh, foreign, Port(8080), HTTP) == Nothing()
+    assert grant(mesh, foreign, Port(8080), HTTP) == Nothing()
 
 
 MESH = (

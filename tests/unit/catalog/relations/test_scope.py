@@ -12,7 +12,7 @@ from catalog.store.view import View
 from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Port
-from mesh.service import Egress
+from mesh.service import Scope
 from sidecars.envoy.translate import resources
 from tests.meshes.values import (
     HTTP,
@@ -69,11 +69,11 @@ def told(mesh: View, name: str = "client") -> list[str]:
     ],
 )
 def test_a_workload_s_word_holds_else_its_namespace_s(
-    own: Egress, of_namespace: Egress, expected: list[str]
+    own: Scope, of_namespace: Scope, expected: list[str]
 ) -> None:
     """In a permissive mesh; the names that patterns leave open are any."""
-    client = workload("client", "10.0.9.9", egress=own)
-    mesh = view(*SHOPS, client, namespace("default", egress=of_namespace), PERMISSIVE)
+    client = workload("client", "10.0.9.9", scope=own)
+    mesh = view(*SHOPS, client, namespace("default", scope=of_namespace), PERMISSIVE)
     assert told(mesh) == expected
     for key in ("one/books", "one/db", "two/books", "two/db"):
         space, name = key.split("/")
@@ -90,7 +90,7 @@ def test_it_never_grants() -> None:
         service("spare"),
         workload("shop", "10.0.0.1"),
         workload("spare", "10.0.0.2"),
-        workload("client", "10.0.9.9", egress=narrowed("default/shop", "one/*")),
+        workload("client", "10.0.9.9", scope=narrowed("default/shop", "one/*")),
         route_group("all", match("all")),
         target("t", "client", "shop", http("all")),
         target("u", "client", "spare", http("all")),
@@ -101,7 +101,7 @@ def test_it_never_grants() -> None:
 def test_servers_do_not_mind() -> None:
     """It is no boundary: whom the server's sidecar admits is the same with and without it."""
     plain, narrow = (
-        view(*SHOPS, workload("client", "10.0.9.9", egress=each), PERMISSIVE) for each in (None, ())
+        view(*SHOPS, workload("client", "10.0.9.9", scope=each), PERMISSIVE) for each in (None, ())
     )
     one, other = (access(each, identity("db", "one"), Port(8080), HTTP) for each in (plain, narrow))
     assert one == other
@@ -113,7 +113,7 @@ def test_what_stands_behind_a_service_comes_along() -> None:
         service("root"),
         service("shop"),
         workload("shop", "10.0.0.1"),
-        workload("client", "10.0.9.9", egress=narrowed("*/root")),
+        workload("client", "10.0.9.9", scope=narrowed("*/root")),
         split("s", "root", ("shop", 1)),
         PERMISSIVE,
     )
@@ -125,7 +125,7 @@ def test_explicit_upstreams_are_narrowed_too() -> None:
     """One rule for both interceptions."""
     upstreams = explicit(None, ("shop", 80, "127.0.0.1", 8001), ("spare", 80, "127.0.0.1", 8002))
     things = service("shop"), service("spare"), workload("shop", "10.0.0.1"), workload("spare", "10.0.0.2")
-    client = workload("client", "10.0.9.9", interception=upstreams, egress=narrowed("*/spare"))
+    client = workload("client", "10.0.9.9", interception=upstreams, scope=narrowed("*/spare"))
     assert told(view(*things, client, PERMISSIVE)) == ["default/spare"]
 
 
@@ -134,22 +134,22 @@ def test_five_services_are_five_clusters() -> None:
     many = [service(f"s{n}") for n in range(200)]
     few = narrowed(*(f"default/s{n}" for n in range(5)))
     counts = []
-    for egress in (few, None):
-        mesh = view(*many, workload("client", "10.0.9.9", app="none", egress=egress), PERMISSIVE)
+    for scope in (few, None):
+        mesh = view(*many, workload("client", "10.0.9.9", app="none", scope=scope), PERMISSIVE)
         made = resources(policy_of(mesh))
         counts.append(sum(each.type_url == CLUSTER for each in made))
-        assert len(policy_of(mesh).destinations) == (5 if egress else 200)
+        assert len(policy_of(mesh).destinations) == (5 if scope else 200)
     assert counts == [5, 200]
 
 
 def test_a_service_outside_concerns_nobody() -> None:
     """With a narrowing, another service's endpoints come and go without a computation of its policy."""
-    mesh = view(*SHOPS, workload("client", "10.0.9.9", egress=narrowed("one/books")), PERMISSIVE)
+    mesh = view(*SHOPS, workload("client", "10.0.9.9", scope=narrowed("one/books")), PERMISSIVE)
     (group,) = (key for key in mesh.members if key.identity == identity("client"))
     pin = Pin(proxy_policy, mesh, group)
     before = pin.value()
     moved = [each for each in SHOPS if each != SHOPS[-1]] + [workload("db", "10.7.7.7", namespace="two")]
-    after = view(*moved, workload("client", "10.0.9.9", egress=narrowed("one/books")), PERMISSIVE)
+    after = view(*moved, workload("client", "10.0.9.9", scope=narrowed("one/books")), PERMISSIVE)
     mesh.apply(mesh.edits_to(after.known()))
     assert not pin.node.stale
     assert pin.value() == before
@@ -157,7 +157,7 @@ def test_a_service_outside_concerns_nobody() -> None:
 
 def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> None:
     """The Workload's or the Namespace's object, with its place."""
-    client = workload("client", "10.0.9.9", egress=narrowed("one/books", "*/db"))
+    client = workload("client", "10.0.9.9", scope=narrowed("one/books", "*/db"))
     mesh = view(client, *SHOPS, PERMISSIVE)
     asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
     found = explain(mesh, asked)
@@ -178,7 +178,7 @@ def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
     """Both are named, with the manifests; lifting the narrowing leaves the manifests to be added."""
     asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
     narrow, wide = (
-        explain(view(workload("client", "10.0.9.9", egress=narrowed(each)), *SHOPS), asked)
+        explain(view(workload("client", "10.0.9.9", scope=narrowed(each)), *SHOPS), asked)
         for each in ("one/books", "*/*")
     )
     assert len(narrow.besides) == 1
@@ -188,7 +188,7 @@ def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
 
 def test_some_of_an_identity_s_workloads_may_be_narrowed() -> None:
     """Then it depends on who calls; and a policy that is missing is not what is missing for the others."""
-    one = workload("client-1", "10.0.9.8", account="client", egress=())
+    one = workload("client-1", "10.0.9.8", account="client", scope=())
     other = workload("client-2", "10.0.9.9", account="client")
     mesh = view(*SHOPS, one, other, PERMISSIVE)
     asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from admin.http.servers import SOCKET_NAME, serving, unix_socket
 from admin.pages.routes import add_pages, pages
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
@@ -85,10 +85,10 @@ class Served:
             "header_kibibytes": 64,
         }
 
-    def proxies(self) -> tuple[ProxyStanding, ...]:
+    def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return all proxies, expected."""
         now = datetime.now(UTC)
-        return tuple(ProxyStanding(name, ProxyState.EXPECTED, "", now, known=True) for name in self._groups())
+        return tuple(ProxyStatus(name, ProxyState.EXPECTED, "", now, known=True) for name in self._groups())
 
     def snapshot(self, name: ProxyName) -> Snapshot:
         """Return what a proxy is served."""

@@ -10,7 +10,7 @@ from admin.metrics.registry import Metrics
 from catalog.store.settings import EndpointAdmission
 from delivery.history.history import PushHistory
 from delivery.proxies.observer import MeshObserver
-from delivery.proxies.readiness import Admissions
+from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
 from xds.cache import NodeKey, SnapshotCache
@@ -39,9 +39,9 @@ class Silent:
 def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
     metrics = Metrics()
     registry = ProxyRegistry(lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    admissions = Admissions((), EndpointAdmission.READY)
+    readiness = EndpointReadiness((), EndpointAdmission.READY)
     history = PushHistory(SnapshotCache())
-    return MeshObserver(registry, metrics, history, admissions, Silent()), registry, metrics
+    return MeshObserver(registry, metrics, history, readiness, Silent()), registry, metrics
 
 
 def test_streams_are_counted_as_they_open_and_close() -> None:

@@ -12,9 +12,9 @@ import structlog
 from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
 from certs.ledger import Ledger, LedgerEntry
-from certs.ledger_standing import Standing
+from certs.ledger_progress import Progress
 from delivery.proxies import readiness
-from delivery.proxies.readiness import Admissions, gets_traffic
+from delivery.proxies.readiness import EndpointReadiness, gets_traffic
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName
 from xds.cache import NodeKey
@@ -47,11 +47,13 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @contextlib.asynccontextmanager
-async def running(admissions: Admissions, ledger: Ledger) -> AsyncIterator[asyncio.Queue[list[ProxyName]]]:
+async def running(
+    readiness: EndpointReadiness, ledger: Ledger
+) -> AsyncIterator[asyncio.Queue[list[ProxyName]]]:
     """Run it; yield a queue of who was admitted after each change."""
     changes: asyncio.Queue[list[ProxyName]] = asyncio.Queue()
     task = asyncio.create_task(
-        admissions.run(ledger, lambda: NOW, lambda: changes.put_nowait(list(admissions.admitted())))
+        readiness.run(ledger, lambda: NOW, lambda: changes.put_nowait(list(readiness.admitted())))
     )
     try:
         async with asyncio.timeout(60):
@@ -68,27 +70,27 @@ async def running(admissions: Admissions, ledger: Ledger) -> AsyncIterator[async
 )
 def test_the_mode_says_how_far_a_proxy_must_have_come(mode: EndpointAdmission, expected: list[bool]) -> None:
     """Nowhere, to a certificate, to listeners."""
-    assert [gets_traffic(mode, each) for each in Standing] == expected
+    assert [gets_traffic(mode, each) for each in Progress] == expected
 
 
 def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
     """Not a stream, not clusters; the second time says nothing; another server finds it in the ledger."""
 
     async def scenario() -> None:
-        admissions = Admissions(ledger.entries(), READY)
-        assert list(admissions.admitted()) == []
-        async with running(admissions, ledger) as changes:
-            admissions.opened(node(ONE))
-            admissions.acknowledged(node(ONE), CLUSTER)
-            admissions.acknowledged(node(ONE), LISTENER)
+        readiness = EndpointReadiness(ledger.entries(), READY)
+        assert list(readiness.admitted()) == []
+        async with running(readiness, ledger) as changes:
+            readiness.opened(node(ONE))
+            readiness.acknowledged(node(ONE), CLUSTER)
+            readiness.acknowledged(node(ONE), LISTENER)
             assert await changes.get() == [ONE]
-            admissions.acknowledged(node(ONE), LISTENER)
-            admissions.acknowledged(node(TWO), LISTENER)
+            readiness.acknowledged(node(ONE), LISTENER)
+            readiness.acknowledged(node(TWO), LISTENER)
             assert await changes.get() == [ONE, TWO]
         assert changes.empty()
 
     asyncio.run(scenario())
-    assert list(Admissions(ledger.entries(), READY).admitted()) == [ONE, TWO]
+    assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE, TWO]
 
 
 def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
@@ -101,11 +103,11 @@ def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
     )
 
     async def scenario() -> None:
-        admissions = Admissions(ledger.entries(), IDENTITY)
-        assert list(admissions.admitted()) == [ONE, TWO]
-        async with running(admissions, ledger) as changes:
+        readiness = EndpointReadiness(ledger.entries(), IDENTITY)
+        assert list(readiness.admitted()) == [ONE, TWO]
+        async with running(readiness, ledger) as changes:
             ledger.claim("3", NOW)
-            admissions.opened(node(new))
+            readiness.opened(node(new))
             assert await changes.get() == [ONE, TWO, new]
 
     asyncio.run(scenario())
@@ -115,15 +117,15 @@ def test_in_mode_off_it_is_written_down_and_changes_nothing(ledger: Ledger) -> N
     """Whoever switches to ready later finds who was there."""
 
     async def scenario() -> None:
-        admissions = Admissions(ledger.entries(), OFF)
-        async with running(admissions, ledger) as changes:
-            admissions.acknowledged(node(ONE), LISTENER)
+        readiness = EndpointReadiness(ledger.entries(), OFF)
+        async with running(readiness, ledger) as changes:
+            readiness.acknowledged(node(ONE), LISTENER)
             while ledger.entries_of(ONE)[0].admitted_at is None:
                 await asyncio.sleep(0)
             assert changes.empty()
 
     asyncio.run(scenario())
-    assert list(Admissions(ledger.entries(), READY).admitted()) == [ONE]
+    assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE]
 
 
 def test_a_revoked_certificate_withdraws_and_a_late_answer_does_not_undo_it(ledger: Ledger) -> None:
@@ -132,13 +134,13 @@ def test_a_revoked_certificate_withdraws_and_a_late_answer_does_not_undo_it(ledg
 
     async def scenario() -> None:
         ledger.admit((ONE, TWO), NOW)
-        admissions = Admissions(ledger.entries(), READY)
-        async with running(admissions, ledger) as changes:
-            admissions.revoked(ledger.revoke("1", NOW))
-            admissions.revoked(ledger.revoke("1b", NOW))
+        readiness = EndpointReadiness(ledger.entries(), READY)
+        async with running(readiness, ledger) as changes:
+            readiness.revoked(ledger.revoke("1", NOW))
+            readiness.revoked(ledger.revoke("1b", NOW))
             assert await changes.get() == [TWO]
-            admissions.acknowledged(node(ONE), LISTENER)
-            admissions.revoked(ledger.revoke("2", NOW))
+            readiness.acknowledged(node(ONE), LISTENER)
+            readiness.revoked(ledger.revoke("2", NOW))
             assert await changes.get() == []
 
     asyncio.run(scenario())
@@ -149,7 +151,7 @@ def test_a_certificate_of_several_may_be_revoked(ledger: Ledger) -> None:
     issue(ledger, "1b", ONE, claimed=False)
     ledger.admit((ONE, TWO), NOW)
     ledger.revoke("1", NOW)
-    assert list(Admissions(ledger.entries(), READY).admitted()) == [ONE, TWO]
+    assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE, TWO]
 
 
 def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +167,9 @@ def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.
     monkeypatch.setattr(ledger, "admit", failing)
 
     async def scenario() -> None:
-        admissions = Admissions(ledger.entries(), READY)
-        async with running(admissions, ledger) as changes:
-            admissions.acknowledged(node(ONE), LISTENER)
+        readiness = EndpointReadiness(ledger.entries(), READY)
+        async with running(readiness, ledger) as changes:
+            readiness.acknowledged(node(ONE), LISTENER)
             assert await changes.get() == [ONE]
 
     with structlog.testing.capture_logs() as logs:

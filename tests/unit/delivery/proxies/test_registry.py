@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from admin.reading import ProxyStanding, ProxyState
+from admin.reading import ProxyState, ProxyStatus
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
@@ -33,13 +33,13 @@ def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     clock.now += timedelta(seconds=1)
     registry.opened(NODE, "a:1")
     registry.expect([ONE, TWO])
-    assert registry.standings() == (
-        ProxyStanding(ONE, ProxyState.CONNECTED, "a:1", START + timedelta(seconds=1), known=True),
-        ProxyStanding(TWO, ProxyState.EXPECTED, "", START, known=True),
+    assert registry.statuses() == (
+        ProxyStatus(ONE, ProxyState.CONNECTED, "a:1", START + timedelta(seconds=1), known=True),
+        ProxyStatus(TWO, ProxyState.EXPECTED, "", START, known=True),
     )
     clock.now += timedelta(seconds=1)
     registry.closed(NODE)
-    assert registry.standings()[0] == ProxyStanding(
+    assert registry.statuses()[0] == ProxyStatus(
         ONE, ProxyState.DISCONNECTED, "a:1", START + timedelta(seconds=2), known=True
     )
     assert registry.counts() == {"connected": 0, "expected": 1, "disconnected": 1}
@@ -52,7 +52,7 @@ def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
     clock.now += timedelta(seconds=1)
     registry.opened(NODE, "a:2")
     registry.closed(NODE)
-    assert registry.standings() == (ProxyStanding(ONE, ProxyState.CONNECTED, "a:2", START, known=False),)
+    assert registry.statuses() == (ProxyStatus(ONE, ProxyState.CONNECTED, "a:2", START, known=False),)
     registry.closed(NODE)
     assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 1}
 
@@ -64,6 +64,6 @@ def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     registry.closed(NODE)
     clock.now += REMEMBERED * 2
     registry.expect([ONE])
-    assert [each.state for each in registry.standings()] == [ProxyState.DISCONNECTED]
+    assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
     registry.expect([])
-    assert registry.standings() == ()
+    assert registry.statuses() == ()

@@ -20,7 +20,7 @@ from catalog.policy.proxy import (
     WeightedBackend,
 )
 from delivery.quarantine.lessened import piece_of, units_of
-from delivery.quarantine.quarantine import Withholding
+from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
@@ -162,7 +162,7 @@ class Picky:
 
     def __post_init__(self) -> None:
         """Begin with nothing published."""
-        self.withholding = Withholding(empty, verdicts=self.verdicts, jitter=lambda: 0.0)
+        self.quarantine = Quarantine(empty, verdicts=self.verdicts, jitter=lambda: 0.0)
         self.published = Published()
         self._served: Published = Published()
         self._unsure: set[Reference] = set()
@@ -178,7 +178,7 @@ class Picky:
         """Serve another policy."""
         step = Step({GROUP: snapshot(of)}, {NODE: GROUP})
         self.published = step.after(self.published)
-        self._serve(self.withholding.after(step))
+        self._serve(self.quarantine.after(step))
 
     def settle(self) -> Iterator[None]:
         """Push and answer until there is nothing to push; yield after each answer."""
@@ -188,20 +188,20 @@ class Picky:
     def reconnect(self) -> None:
         """Lose the stream and all that is held, as a new Envoy has."""
         self.held.clear()
-        self._serve(self.withholding.opened(NODE))
+        self._serve(self.quarantine.opened(NODE))
 
     def out(self) -> frozenset[UnitId]:
         """Return the units of policy that are not served, for certain."""
-        return frozenset(unit_id(each.unit) for each in self.withholding.units_out() if each.certain)
+        return frozenset(unit_id(each.unit) for each in self.quarantine.units_out() if each.certain)
 
     def later(self, seconds: float) -> None:
         """Let time pass."""
         self.now += seconds
-        self._serve(self.withholding.on_time(self.now))
+        self._serve(self.quarantine.on_time(self.now))
 
     def retry(self) -> None:
         """Have everything offered again."""
-        self._serve(self.withholding.retry(NODE))
+        self._serve(self.quarantine.retry(NODE))
 
     def _push(self, type_url: TypeUrl) -> bool:
         there = self.served.resources(type_url)
@@ -228,7 +228,7 @@ class Picky:
             rejection = Rejection(13, said if names else "no")
         response = Response(type_url, self.served.version(type_url), Nonce("1"), tuple(news))
         moment = Moment(self.now, EPOCH)
-        self._serve(self.withholding.answered(NODE, response, rejection, moment))
+        self._serve(self.quarantine.answered(NODE, response, rejection, moment))
         return True
 
     def _refuses(self, resource: Resource) -> bool:
@@ -246,4 +246,4 @@ class Picky:
 
     def _serve(self, step: Step | None) -> None:
         if step is not None:
-            self._served = self.withholding.served(self.published)
+            self._served = self.quarantine.served(self.published)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delivery.quarantine.fallback import Refusal, Withheld, withheld
+from delivery.quarantine.fallback import Fallback, Refusal, withheld
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
@@ -65,7 +65,7 @@ OWN = Snapshot.of((ENDPOINTS, NEW_CLUSTER, NEW_ROUTE, LISTENS))
 def test_the_last_good_version_comes_with_what_it_refers_to() -> None:
     """The group has no use for the old cluster any more; the old route does."""
     good = (OLD_ROUTE, OLD_CLUSTER, OLD_ENDPOINTS)
-    assert withheld(OWN, _refused(NEW_ROUTE, good=good), _empty) == Withheld(
+    assert withheld(OWN, _refused(NEW_ROUTE, good=good), _empty) == Fallback(
         Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, *good)),
         {_key(each): each for each in good},
         frozenset(map(_key, good)),
@@ -76,7 +76,7 @@ def test_without_a_good_version_an_empty_one_stands_there() -> None:
     """So that the listener, with which everything else goes on, need not go."""
     found = withheld(OWN, _refused(NEW_ROUTE), _empty)
     stub = _resource(ROUTE, "r", "empty")
-    assert found == Withheld(
+    assert found == Fallback(
         Snapshot.of((ENDPOINTS, NEW_CLUSTER, LISTENS, stub)), {_key(stub): stub}, frozenset({_key(stub)})
     )
 

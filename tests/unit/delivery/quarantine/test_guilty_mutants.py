@@ -30,7 +30,7 @@ def _holds_all(self: Trials[Any], blamed: Any) -> Trials[Any]:
     return Trials(self.waiting, (), self.guilty | {*blamed})
 
 
-def _lets_in(self: record.Rejecting) -> frozenset[str]:
+def _lets_in(self: record.Record) -> frozenset[str]:
     """Leave nothing out."""
     del self
     return frozenset()
@@ -40,7 +40,7 @@ MUTANTS: tuple[tuple[Any, str, Any], ...] = (
     (fallback, "admitted_by_both", _goes_back),
     (Piece, "admits", property(lambda _: False)),
     (Trials, "refused", _holds_all),
-    (record.Rejecting, "units", property(_lets_in)),
+    (record.Record, "units", property(_lets_in)),
     (lessened, "units_of", lambda _: {}),
 )
 

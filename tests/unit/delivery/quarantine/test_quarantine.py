@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from delivery.quarantine.quarantine import Rejected, Withholding
+from delivery.quarantine.quarantine import Quarantine, Rejected
 from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
@@ -44,7 +44,7 @@ class Plane:
     """Snapshots of one group, a cache of what is served, and two proxies that answer."""
 
     def __init__(self, *resources: Resource) -> None:
-        self.withholding = Withholding(_empty)
+        self.quarantine = Quarantine(_empty)
         self.cache = SnapshotCache()
         self.published = Published()
         self.publish(*resources, members=dict.fromkeys((ONE, OTHER), GROUP))
@@ -53,7 +53,7 @@ class Plane:
         """Serve the group other resources."""
         step = Step({GROUP: Snapshot.of(resources)}, members or {})
         self.published = step.after(self.published)
-        self._serve(self.withholding.after(step))
+        self._serve(self.quarantine.after(step))
 
     def accept(self, node: NodeKey, *resources: Resource) -> None:
         """Acknowledge resources of one type."""
@@ -71,7 +71,7 @@ class Plane:
     def _answer(self, node: NodeKey, resources: Iterable[Resource], rejection: Rejection | None) -> None:
         found = tuple(resources)
         response = Response(found[0].type_url, Version("v"), Nonce("1"), found)
-        step = self.withholding.answered(node, response, rejection, NOW)
+        step = self.quarantine.answered(node, response, rejection, NOW)
         if step is not None:
             self._serve(step)
 
@@ -87,9 +87,9 @@ def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> No
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"), said="bad regex")
     assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
-    (said,) = plane.withholding.rejected()
+    (said,) = plane.quarantine.rejected()
     assert said == Rejected(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
-    assert plane.withholding.counts() == {ROUTE: 1}
+    assert plane.quarantine.counts() == {ROUTE: 1}
 
 
 def test_a_proxy_that_has_accepted_none_gets_what_its_group_has_accepted() -> None:
@@ -126,7 +126,7 @@ def test_without_a_good_version_it_is_empty_and_its_neighbours_are_there() -> No
     plane = Plane(_route("1"), _route("1", "s"))
     plane.reject(ONE, _route("1"))
     assert plane.served(ONE) == {"r": "empty", "s": "1"}
-    (said,) = plane.withholding.rejected()
+    (said,) = plane.quarantine.rejected()
     assert not said.replaced
 
 
@@ -139,7 +139,7 @@ def test_an_input_that_changes_is_served_again() -> None:
     plane.publish(_route("3"))
     assert plane.served(ONE) == {"r": "3"}
     assert plane.cache.group(ONE) == GROUP
-    assert plane.withholding.rejected() == ()
+    assert plane.quarantine.rejected() == ()
     assert plane.cache.snapshots().keys() == {GROUP}
 
 
@@ -162,7 +162,7 @@ def test_what_is_gone_is_not_served_because_it_was_rejected() -> None:
     plane.reject(ONE, _route("2"))
     plane.publish(_resource(ENDPOINT, "e", "1"))
     assert plane.served(ONE) == {}
-    assert plane.withholding.rejected() == ()
+    assert plane.quarantine.rejected() == ()
 
 
 def test_the_old_route_keeps_its_cluster_after_the_group_has_dropped_it() -> None:
@@ -205,7 +205,7 @@ def test_words_that_name_nobody_lead_to_trials_until_the_bad_one_is_found() -> N
         rounds += 1
         assert rounds < 20
     assert plane.served(ONE) == {name: "empty" if name == bad else "1" for name in names}
-    assert [each.name for each in plane.withholding.rejected()] == [bad]
+    assert [each.name for each in plane.quarantine.rejected()] == [bad]
 
 
 def test_what_stands_for_another_is_not_suspected_beside_what_is_new() -> None:
@@ -232,10 +232,10 @@ def test_a_rejected_secret_goes_back_and_one_that_was_never_good_stays() -> None
     plane = Plane(_resource(SECRET, "s", "1"))
     plane.reject(OTHER, _resource(SECRET, "s", "1"))
     assert plane.served(OTHER, SECRET) == {"s": "1"}
-    assert [each.proxy for each in plane.withholding.rejected()] == [OTHER]
+    assert [each.proxy for each in plane.quarantine.rejected()] == [OTHER]
     plane.accept(ONE, _resource(SECRET, "s", "1"))
     plane.publish(_resource(SECRET, "s", "2"))
-    assert plane.withholding.rejected() == ()
+    assert plane.quarantine.rejected() == ()
     plane.reject(ONE, _resource(SECRET, "s", "2"))
     assert plane.served(ONE, SECRET) == {"s": "1"}
 
@@ -249,7 +249,7 @@ def test_those_who_are_to_have_the_same_share_one_snapshot() -> None:
     plane.reject(OTHER, _route("2"))
     assert plane.cache.snapshot(ONE) is plane.cache.snapshot(OTHER)
     assert plane.cache.group(ONE) == plane.cache.group(OTHER) != GROUP
-    assert [each.proxy for each in plane.withholding.rejected()] == [ONE]
+    assert [each.proxy for each in plane.quarantine.rejected()] == [ONE]
 
 
 @pytest.mark.parametrize("stale", ["1", "9"])
@@ -259,7 +259,7 @@ def test_a_rejection_of_what_is_no_longer_served_says_nothing(stale: str) -> Non
     plane.publish(_route("2"))
     plane.reject(ONE, _route(stale), _route("2", "unknown"))
     assert plane.served(ONE) == {"r": "2"}
-    assert plane.withholding.rejected() == ()
+    assert plane.quarantine.rejected() == ()
 
 
 def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> None:
@@ -268,17 +268,17 @@ def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> Non
     nobody = NodeKey("x.y.z")
     plane.accept(nobody, _route("1"))
     plane.reject(nobody, _route("1"))
-    assert plane.withholding.size() == 0
+    assert plane.quarantine.size() == 0
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"))
     plane.publish(_route("2"), members={ONE: None})
     assert plane.cache.snapshot(ONE) is None
-    assert plane.withholding.counts() == {}
-    assert plane.withholding.rejected() == ()
+    assert plane.quarantine.counts() == {}
+    assert plane.quarantine.rejected() == ()
     assert plane.cache.snapshots().keys() == {GROUP}
-    plane._serve(plane.withholding.after(Step({GROUP: None}, {OTHER: None})))
-    assert plane.withholding.size() == 0
+    plane._serve(plane.quarantine.after(Step({GROUP: None}, {OTHER: None})))
+    assert plane.quarantine.size() == 0
 
 
 def test_a_proxy_that_moves_to_another_group_is_served_what_that_has() -> None:
@@ -289,7 +289,7 @@ def test_a_proxy_that_moves_to_another_group_is_served_what_that_has() -> None:
     plane.reject(ONE, _route("2"))
     other = GroupKey("other")
     step = Step({other: Snapshot.of((_route("2"), _route("2", "s")))}, {ONE: other})
-    plane._serve(plane.withholding.after(step))
+    plane._serve(plane.quarantine.after(step))
     assert plane.served(ONE) == {"r": "1", "s": "2"}
     assert plane.cache.snapshots().keys() == {GROUP, other, plane.cache.group(ONE)}
 
@@ -305,7 +305,7 @@ def test_what_an_odd_client_makes_us_remember_is_bounded() -> None:
         plane.reject(ONE, *now[3:])
         plane.reject(ONE, *[_route(version, name) for name, version in plane.served(ONE).items()])
         plane.accept(ONE, *now)
-        sizes.append((plane.withholding.size(), sum(plane.withholding.counts().values())))
+        sizes.append((plane.quarantine.size(), sum(plane.quarantine.counts().values())))
         assert plane.served(OTHER) == {each.name: each.version for each in now}
     assert max(size for size, _ in sizes) < 200
     assert max(count for _, count in sizes) <= 10
@@ -318,12 +318,12 @@ def test_what_is_served_of_what_was_published_is_what_the_cache_has() -> None:
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"))
-    served = plane.withholding.served(plane.published)
+    served = plane.quarantine.served(plane.published)
     assert {node: served.snapshot(node) for node in (ONE, OTHER)} == {
         node: plane.cache.snapshot(node) for node in (ONE, OTHER)
     }
     own = plane.published.snapshot(ONE)
     assert own is not None
-    refusals = plane.withholding.refusals()
+    refusals = plane.quarantine.refusals()
     assert refusals.instead_of(ONE, own) == plane.cache.snapshot(ONE)
     assert refusals.instead_of(OTHER, own) is own

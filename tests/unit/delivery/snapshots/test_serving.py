@@ -8,13 +8,13 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from delivery.snapshots.consistency import InconsistentSnapshot, consistent
 from delivery.snapshots.published import Failure, Published
-from delivery.snapshots.serving import Need, Serving, Translate, group_name
+from delivery.snapshots.serving import GroupInput, Serving, Translate, group_name
 from sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
 
 Views = Callable[..., View]
-Resources = Callable[[Need], Iterable[Resource]]
+Resources = Callable[[GroupInput], Iterable[Resource]]
 
 
 def _resource(name: str, version: str = "1", needs: str = "") -> Resource:
@@ -23,7 +23,7 @@ def _resource(name: str, version: str = "1", needs: str = "") -> Resource:
     return Resource(type_url, ResourceName(name), Version(version), b"", references)
 
 
-def _named_after_identity(need: Need) -> Iterable[Resource]:
+def _named_after_identity(need: GroupInput) -> Iterable[Resource]:
     return (_resource(str(need.policy.identity)),)
 
 
@@ -65,9 +65,9 @@ def test_group_names_are_equal_in_every_process_and_differ_by_group(view_of: Vie
 
 def test_unchanged_needs_are_not_translated_again(view_of: Views) -> None:
     """The snapshot is the same object; the translation is not even asked."""
-    asked: list[Need] = []
+    asked: list[GroupInput] = []
 
-    def noted(need: Need) -> Iterable[Resource]:
+    def noted(need: GroupInput) -> Iterable[Resource]:
         asked.append(need)
         return _named_after_identity(need)
 
@@ -92,7 +92,7 @@ def test_equal_resources_are_the_snapshot_before(view_of: Views) -> None:
 def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
     """Two groups have one piece in common, and each one of its own."""
 
-    def translate(need: Need) -> Iterable[Piece]:
+    def translate(need: GroupInput) -> Iterable[Piece]:
         return (Piece(_resource, ("shared",)), Piece(_resource, (str(need.policy.identity),)))
 
     serving = Serving(view_of(("a", "store"), ("c", "other")), translate)
@@ -106,7 +106,7 @@ def test_a_group_that_fails_keeps_what_it_had_and_others_go_on(view_of: Views) -
     """One translation raises: its proxies are still listed, with their last snapshot."""
     before = _wave(view_of(("a", "store"), ("c", "other")), Published(), _named_after_identity)
 
-    def fails_for_store(need: Need) -> Iterable[Resource]:
+    def fails_for_store(need: GroupInput) -> Iterable[Resource]:
         if need.policy.identity.service_account == "store":
             raise ValueError("broken")
         return (_resource("new"),)
@@ -125,7 +125,7 @@ def test_a_proxy_that_moved_to_a_group_that_fails_keeps_what_it_had(view_of: Vie
     """The last good snapshot belongs to the proxy, not to the name of its group."""
     before = _wave(view_of(("a", "store")), Published(), _named_after_identity)
 
-    def fails(need: Need) -> Iterable[Resource]:
+    def fails(need: GroupInput) -> Iterable[Resource]:
         raise ValueError(str(need.policy.identity))
 
     source = view_of(("a", "store"), ("b", "store"))

@@ -11,7 +11,7 @@ from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns.book import DnsBook
 from providers.dns.kept import LONG_DUE, Kept, KeptError, read, written
-from providers.dns.records import Failed, Found, Question, RecordType, Standing, Target
+from providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
 from providers.dns.schedule import Pacing
 from providers.guard import Guarded
 
@@ -27,9 +27,9 @@ ADDRESS, OTHER = IpAddress("10.0.0.1"), IpAddress("fd00::1")
 SLICES = (EndpointSlice("db", Namespace("shop"), "db-dns", (ADDRESS, OTHER), (("http", 8080),)),)
 KEPT = Kept(
     {
-        SRV: Standing(LONG_DUE, DATE, targets=(Target(1, 2, Port(5), "one.test"),)),
-        A: Standing(LONG_DUE, DATE, (ADDRESS, OTHER)),
-        AAAA: Standing(LONG_DUE, LATER),
+        SRV: QuestionState(LONG_DUE, DATE, targets=(Target(1, 2, Port(5), "one.test"),)),
+        A: QuestionState(LONG_DUE, DATE, (ADDRESS, OTHER)),
+        AAAA: QuestionState(LONG_DUE, LATER),
     },
     {DB: Guarded(SLICES)},
 )
@@ -60,11 +60,11 @@ def _answered(book: DnsBook, **addresses: str) -> None:
 
 def test_what_is_written_is_read_and_in_order() -> None:
     """Good answers with their dates, and what is in force; errors are left out."""
-    reverse = Kept(dict(reversed(list(KEPT.standings.items()))), KEPT.in_force)
+    reverse = Kept(dict(reversed(list(KEPT.states.items()))), KEPT.in_force)
     more = {
-        **KEPT.standings,
-        HOST: Standing(NOW, failures=2, error="SERVFAIL", error_since=DATE),
-        AAAA: Standing(NOW, LATER, missing=3, failures=1, error="SERVFAIL", error_since=LATER),
+        **KEPT.states,
+        HOST: QuestionState(NOW, failures=2, error="SERVFAIL", error_since=DATE),
+        AAAA: QuestionState(NOW, LATER, missing=3, failures=1, error="SERVFAIL", error_since=LATER),
     }
     gone = ServiceKey(Namespace("shop"), ServiceName("gone"))
     assert read(written(KEPT)) == KEPT

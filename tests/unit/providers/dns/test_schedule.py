@@ -7,7 +7,7 @@ import pytest
 
 from mesh.names import IpAddress, Port
 from mesh.service import DnsName
-from providers.dns.records import Failed, Found, Question, RecordType, Standing, Target
+from providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
 from providers.dns.schedule import Pacing, heard, questions_of
 from providers.moments import Moment
 
@@ -34,49 +34,51 @@ def test_the_hosts_of_srv_records_are_asked_for_once_they_are_known() -> None:
     """First the SRV records alone."""
     name = DnsName("_db._tcp.test", srv=True)
     assert questions_of(name, {}) == {SRV}
-    known = {SRV: Standing(NOW, DATE, targets=(Target(0, 0, Port(5), "db.test"),))}
+    known = {SRV: QuestionState(NOW, DATE, targets=(Target(0, 0, Port(5), "db.test"),))}
     assert questions_of(name, known) == {SRV, A, AAAA}
 
 
 @pytest.mark.parametrize(("ttl", "wait"), [(0, 5), (4, 5), (60, 60), (301, 300), (2**31 - 1, 300)])
 def test_an_answer_counts_for_its_ttl(ttl: float, wait: float) -> None:
     """Between floor and ceiling."""
-    assert heard(None, Found(ttl, ADDRESSES), NOW, DATE, PACING) == Standing(after(wait), DATE, ADDRESSES)
+    assert heard(None, Found(ttl, ADDRESSES), NOW, DATE, PACING) == QuestionState(
+        after(wait), DATE, ADDRESSES
+    )
 
 
 def test_nothing_found_is_asked_again_before_long() -> None:
     """Whatever the negative TTL."""
-    assert heard(None, Found(3600), NOW, DATE, PACING) == Standing(after(30), DATE)
-    assert heard(Standing(NOW, DATE), Found(3600), NOW, DATE, PACING) == Standing(after(30), DATE)
-    assert heard(None, Found(7), NOW, DATE, PACING) == Standing(after(7), DATE)
+    assert heard(None, Found(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
+    assert heard(QuestionState(NOW, DATE), Found(3600), NOW, DATE, PACING) == QuestionState(after(30), DATE)
+    assert heard(None, Found(7), NOW, DATE, PACING) == QuestionState(after(7), DATE)
 
 
 def test_what_has_gone_is_asked_for_again_soon() -> None:
     """From the floor on, ever less often; what is back counts for its TTL."""
-    standing = Standing(NOW, DATE, ADDRESSES)
+    state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(5):
-        standing = heard(standing, Found(3600), NOW, DATE, PACING)
-        waits.append((standing.due - NOW).total_seconds())
+        state = heard(state, Found(3600), NOW, DATE, PACING)
+        waits.append((state.due - NOW).total_seconds())
     assert waits == [5, 10, 20, 30, 30]
-    assert standing == Standing(after(30), DATE, missing=5)
-    assert heard(standing, Found(60, ADDRESSES), NOW, DATE, PACING) == Standing(after(60), DATE, ADDRESSES)
+    assert state == QuestionState(after(30), DATE, missing=5)
+    assert heard(state, Found(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(after(60), DATE, ADDRESSES)
 
 
 def test_a_failure_keeps_the_last_good_answer() -> None:
     """It says why and since when, and the pauses grow to a limit."""
-    standing = Standing(NOW, DATE, ADDRESSES)
+    state = QuestionState(NOW, DATE, ADDRESSES)
     waits = []
     for _ in range(6):
-        standing = heard(standing, Failed("SERVFAIL"), NOW, DATE, PACING)
-        waits.append((standing.due - NOW).total_seconds())
+        state = heard(state, Failed("SERVFAIL"), NOW, DATE, PACING)
+        waits.append((state.due - NOW).total_seconds())
     assert waits == [5, 10, 20, 30, 30, 30]
-    assert standing == Standing(after(30), DATE, ADDRESSES, (), 0, 6, "SERVFAIL", DATE)
-    assert heard(standing, Failed("other"), NOW, DATE + timedelta(9), PACING).error_since == DATE
-    assert heard(standing, Found(60, ADDRESSES), NOW, DATE, PACING) == Standing(after(60), DATE, ADDRESSES)
+    assert state == QuestionState(after(30), DATE, ADDRESSES, (), 0, 6, "SERVFAIL", DATE)
+    assert heard(state, Failed("other"), NOW, DATE + timedelta(9), PACING).error_since == DATE
+    assert heard(state, Found(60, ADDRESSES), NOW, DATE, PACING) == QuestionState(after(60), DATE, ADDRESSES)
 
 
 def test_many_failures_are_no_overflow() -> None:
     """A nameserver that is away for years."""
-    standing = replace(Standing(NOW), failures=10**6)
-    assert heard(standing, Failed("x"), NOW, DATE, PACING).due == after(30)
+    state = replace(QuestionState(NOW), failures=10**6)
+    assert heard(state, Failed("x"), NOW, DATE, PACING).due == after(30)

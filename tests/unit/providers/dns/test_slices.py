@@ -7,7 +7,7 @@ from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
-from providers.dns.records import Question, RecordType, Standing, Target
+from providers.dns.records import Question, QuestionState, RecordType, Target
 from providers.dns.slices import counts, problems, settled, slices
 from providers.guard import Guarded
 from providers.moments import Moment
@@ -26,18 +26,18 @@ def service(*names: DnsName, ports: tuple[ServicePort, ...] = (HTTP,)) -> Servic
     return Service(KEY, ports, dns_names=names)
 
 
-def answered(*addresses: str) -> Standing:
+def answered(*addresses: str) -> QuestionState:
     """Make an answer of addresses."""
-    return Standing(NOW, DATE, tuple(map(IpAddress, addresses)))
+    return QuestionState(NOW, DATE, tuple(map(IpAddress, addresses)))
 
 
-def failing(*addresses: str) -> Standing:
+def failing(*addresses: str) -> QuestionState:
     """Make a question that fails, with its last good answer if addresses are given."""
     good = DATE if addresses else None
-    return Standing(NOW, good, tuple(map(IpAddress, addresses)), (), 0, 1, "SERVFAIL", DATE)
+    return QuestionState(NOW, good, tuple(map(IpAddress, addresses)), (), 0, 1, "SERVFAIL", DATE)
 
 
-def both(name: str, *addresses: str) -> dict[Question, Standing]:
+def both(name: str, *addresses: str) -> dict[Question, QuestionState]:
     """Make the answers to both questions for a name: IPv4 addresses, and nothing."""
     return {Question(name, A): answered(*addresses), Question(name, RecordType.AAAA): answered()}
 
@@ -80,7 +80,9 @@ def _served(**addresses: str) -> tuple[EndpointSlice, ...]:
         Target(1, 90, Port(6), "more.test"),
         Target(2, 0, Port(7), "spare.test"),
     )
-    known: dict[Question, Standing] = {Question("_db._tcp.test", SRV): Standing(NOW, DATE, targets=targets)}
+    known: dict[Question, QuestionState] = {
+        Question("_db._tcp.test", SRV): QuestionState(NOW, DATE, targets=targets)
+    }
     for name, address in addresses.items():
         known |= both(f"{name}.test", address)
     return slices(service(DnsName("_db._tcp.test", srv=True)), known)
@@ -105,7 +107,7 @@ def test_the_order_of_what_is_known_does_not_matter() -> None:
 
 
 def _forced(
-    known: Mapping[Question, Standing], before: Guarded[Slices], now: Moment = NOW
+    known: Mapping[Question, QuestionState], before: Guarded[Slices], now: Moment = NOW
 ) -> Guarded[Slices]:
     return settled(service(DnsName("a.test")), known, before, now, WAIT)
 

@@ -57,7 +57,7 @@ def policy(
     inbound: tuple[InboundPort, ...] = (),
     outbound: tuple[OutboundService, ...] = (),
     destinations: tuple[Destination, ...] = (),
-    egress: bool = False,
+    passthrough: bool = False,
 ) -> ProxyPolicy:
     """Make the policy of a proxy in transparent interception."""
     return ProxyPolicy(
@@ -69,7 +69,7 @@ def policy(
         inbound=inbound,
         outbound=outbound,
         destinations=destinations,
-        egress=egress,
+        passthrough=passthrough,
     )
 
 
@@ -300,11 +300,11 @@ def test_server_first_listeners_look_at_nothing() -> None:
 
 def test_egress_is_transparent_and_ends_loops() -> None:
     """Egress adds the way out as default chain, and a chain that ends calls to the listener itself."""
-    found = only(policy(egress=True), LISTENER)
+    found = only(policy(passthrough=True), LISTENER)
     assert found["defaultFilterChain"]["name"] == "outbound-egress-filter-chain"
     (loop,) = found["filterChains"]
     assert loop["filterChainMatch"] == {"destinationPort": 15001}
-    assert [name for kind, name in names(policy(egress=True)) if kind == "Cluster"] == [
+    assert [name for kind, name in names(policy(passthrough=True)) if kind == "Cluster"] == [
         "blackhole-outbound",
         "passthrough-outbound",
     ]

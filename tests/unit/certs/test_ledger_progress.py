@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from certs.ledger import LedgerEntry
-from certs.ledger_standing import Standing, standing
+from certs.ledger_progress import Progress, progress
 from mesh.names import ProxyUuid
 
 START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -30,25 +30,25 @@ def entry(
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
-        ((), Standing.NEW),
-        ((entry(0),), Standing.NEW),
-        ((entry(0, claimed=1),), Standing.AUTHENTICATED),
-        ((entry(0, claimed=1, admitted=2),), Standing.READY),
-        ((entry(0, claimed=1, admitted=2, revoked=3),), Standing.NEW),
+        ((), Progress.NEW),
+        ((entry(0),), Progress.NEW),
+        ((entry(0, claimed=1),), Progress.AUTHENTICATED),
+        ((entry(0, claimed=1, admitted=2),), Progress.READY),
+        ((entry(0, claimed=1, admitted=2, revoked=3),), Progress.NEW),
         # The next certificate was there before the old one was revoked: nothing is forgotten.
-        ((entry(0, claimed=1, admitted=2, revoked=5), entry(4)), Standing.READY),
-        ((entry(0, claimed=1, revoked=5), entry(4)), Standing.AUTHENTICATED),
+        ((entry(0, claimed=1, admitted=2, revoked=5), entry(4)), Progress.READY),
+        ((entry(0, claimed=1, revoked=5), entry(4)), Progress.AUTHENTICATED),
         # It came after all were revoked, and must show itself.
-        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4)), Standing.NEW),
-        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5)), Standing.AUTHENTICATED),
-        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5, admitted=6)), Standing.READY),
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4)), Progress.NEW),
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5)), Progress.AUTHENTICATED),
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5, admitted=6)), Progress.READY),
         # A chain of certificates, each issued while the one before held.
-        ((entry(0, admitted=1, revoked=4), entry(3, revoked=7), entry(6)), Standing.READY),
-        ((entry(0, admitted=1, revoked=4), entry(3, revoked=5), entry(6)), Standing.NEW),
+        ((entry(0, admitted=1, revoked=4), entry(3, revoked=7), entry(6)), Progress.READY),
+        ((entry(0, admitted=1, revoked=4), entry(3, revoked=5), entry(6)), Progress.NEW),
     ],
 )
 def test_it_is_remembered_until_all_certificates_are_revoked(
-    entries: tuple[LedgerEntry, ...], expected: Standing
+    entries: tuple[LedgerEntry, ...], expected: Progress
 ) -> None:
     """The order in which entries are given does not matter."""
-    assert standing(entries) is standing(reversed(entries)) is expected
+    assert progress(entries) is progress(reversed(entries)) is expected

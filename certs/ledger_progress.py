@@ -14,7 +14,7 @@ from certs.ledger import LedgerEntry
 _FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
-class Standing(enum.IntEnum):
+class Progress(enum.IntEnum):
     """How far a proxy has come: NEW, then AUTHENTICATED with a certificate, then READY with listeners."""
 
     NEW = 0
@@ -22,14 +22,14 @@ class Standing(enum.IntEnum):
     READY = 2
 
 
-def standing(entries: Iterable[LedgerEntry]) -> Standing:
+def progress(entries: Iterable[LedgerEntry]) -> Progress:
     """Return how far a proxy has come, by the entries of all its certificates in any order."""
     found = sorted(entries, key=lambda entry: entry.issued_at)
     if _lasts(found, lambda entry: entry.admitted_at is not None):
-        return Standing.READY
+        return Progress.READY
     if _lasts(found, lambda entry: entry.claimed_at is not None):
-        return Standing.AUTHENTICATED
-    return Standing.NEW
+        return Progress.AUTHENTICATED
+    return Progress.NEW
 
 
 def _lasts(entries: Iterable[LedgerEntry], reached: Callable[[LedgerEntry], bool]) -> bool:
