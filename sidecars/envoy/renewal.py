@@ -14,8 +14,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from sidecars.envoy import rbac
-from xds.protocol.renewal import Renewal
-from xds.protocol.resource import Resource, ResourceName, encode
+from xds.protocol.resource import Renewal, Resource, ResourceName, encode
 
 _KEPT: Final = 64
 """How many answers are kept: the streams of a group ask the same, one after the other."""

@@ -7,16 +7,13 @@ interim form, and, when the client has acknowledged that, as it is. In the end e
 the same, whatever it had before, and wider rules end nobody.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from xds.protocol.resource import Resource
+from xds.protocol.snapshot import Snapshot
 from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
-
-if TYPE_CHECKING:
-    from xds.protocol.resource import Resource
-    from xds.protocol.snapshot import Snapshot
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]
 """Listeners that are to be renewed, with the route configurations that are the reason."""
@@ -24,19 +21,7 @@ Renewing = Mapping[ResourceName, frozenset[ResourceName]]
 NOTHING: Final[Renewing] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """What the maker of a route configuration knows of it; both functions are pure.
-
-    `narrows(before, after)` says whether something is no longer permitted. `interim(listener, routes)`
-    returns the listener in a form that differs wherever it refers to one of these route configurations.
-    """
-
-    narrows: "Callable[[Resource, Resource], bool]"
-    interim: "Callable[[Resource, frozenset[ResourceName]], Resource]"
-
-
-def narrowed(before: "Snapshot", after: "Snapshot") -> frozenset[ResourceName]:
+def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
     """Return the route configurations that permit less than they did."""
     old, new = before.resources(ROUTE), after.resources(ROUTE)
     changed = after.changed_since(before).get(ROUTE, frozenset())
@@ -47,16 +32,14 @@ def narrowed(before: "Snapshot", after: "Snapshot") -> frozenset[ResourceName]:
     )
 
 
-def referring(
-    snapshot: "Snapshot", routes: frozenset[ResourceName], held: Iterable[ResourceName]
-) -> Renewing:
+def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
     """Return which of the listeners that a client holds refer to some of these route configurations."""
     listeners = snapshot.resources(LISTENER)
     found = {name: routes & _routes_of(listeners[name]) for name in held if name in listeners}
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
-def interims(snapshot: "Snapshot", renewing: Renewing) -> "Mapping[ResourceName, Resource]":
+def interims(snapshot: Snapshot, renewing: Renewing) -> Mapping[ResourceName, Resource]:
     """Return the interim form of the listeners that are to be renewed."""
     listeners, routes = snapshot.resources(LISTENER), snapshot.resources(ROUTE)
     found = {}
@@ -74,5 +57,5 @@ def together(one: Renewing, other: Renewing) -> Renewing:
     return {name: one.get(name, nothing) | other.get(name, nothing) for name in (*one, *other)}
 
 
-def _routes_of(listener: "Resource") -> frozenset[ResourceName]:
+def _routes_of(listener: Resource) -> frozenset[ResourceName]:
     return frozenset(name for type_url, name in listener.references if type_url == ROUTE)

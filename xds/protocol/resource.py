@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -9,7 +10,6 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 
 from xds.protocol.references import references
-from xds.protocol.renewal import Renewal
 from xds.protocol.type_urls import (
     CLUSTER,
     ENDPOINT,
@@ -32,6 +32,7 @@ __all__ = [
     "SECRET",
     "TYPES",
     "Reference",
+    "Renewal",
     "Resource",
     "ResourceName",
     "TypeUrl",
@@ -43,6 +44,18 @@ _NAME_FIELDS: Final = {ENDPOINT: "cluster_name"}
 
 
 @dataclass(frozen=True, slots=True)
+class Renewal:
+    """What the maker of a route configuration knows of it; both functions are pure.
+
+    `narrows(before, after)` says whether something is no longer permitted. `interim(listener, routes)`
+    returns the listener in a form that differs wherever it refers to one of these route configurations.
+    """
+
+    narrows: Callable[["Resource", "Resource"], bool]
+    interim: Callable[["Resource", frozenset[ResourceName]], "Resource"]
+
+
+@dataclass(frozen=True, slots=True)
 class Resource:
     """One resource, ready for the wire.
 
@@ -51,7 +64,7 @@ class Resource:
     resource to work. An `on_demand` resource is sent to who asks for its name, and is not part of a
     wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
     keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
-    nor kept. `recipe` is for whoever made it, to make it otherwise; `renewal`: see the module of that name.
+    nor kept. `recipe` is for whoever made it, to make it otherwise; `renewal`: see `xds.protocol.renewal`.
     None of the six enters the version.
     """
 

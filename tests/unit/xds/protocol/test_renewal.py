@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from xds.protocol.renewal import Renewal
-from xds.protocol.resource import LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import LISTENER, ROUTE, Renewal, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.stream import AdsStream, DeltaStream
 from xds.protocol.wire import DeltaRequest, Rejection, Request, Response
