@@ -22,9 +22,10 @@ from benchmarks.synthetic_resources import around, assignment
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
-from xds.server.ads import AdsServer, TlsIdentity
+from xds.server.ads import AdsServer
 from xds.server.hooks import AnyNode
 from xds.server.limits import Limits
+from xds.server.tls import TlsIdentity
 
 _NODE: Final = NodeKey("n")
 _GROUP: Final = GroupKey("g")

@@ -40,7 +40,7 @@ from providers.directory.files import DirectoryError
 from sidecars.contract.errors import DriverError
 from sidecars.contract.events import CertificateRevoked
 from sidecars.registry import DriverRegistry
-from xds.server.ads import ListenError
+from xds.server.listener import ListenError
 
 MEASURE_SECONDS: Final = 2.0
 CA_ENDS_SOON: Final = timedelta(days=180)

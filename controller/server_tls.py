@@ -11,7 +11,7 @@ import structlog
 from certs.errors import CertificateError
 from certs.issuer import Issuer
 from certs.server import ads_server_certificate
-from xds.server.ads import TlsIdentity
+from xds.server.tls import TlsIdentity
 
 LOOK_SECONDS: Final = 3600.0
 

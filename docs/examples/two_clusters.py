@@ -22,8 +22,9 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource, encode
 from xds.protocol.snapshot import Snapshot
-from xds.server.ads import AdsServer, Plaintext
+from xds.server.ads import AdsServer
 from xds.server.hooks import AnyNode
+from xds.server.tls import Plaintext
 
 ADS = {"ads": {}, "resource_api_version": "V3"}
 TYPE = "type.googleapis.com/envoy.extensions.filters"

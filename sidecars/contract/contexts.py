@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from certs.material import ServiceCertificate
 from mesh.config import MeshConfig
@@ -14,9 +14,7 @@ from xds.cache import Snapshots
 from xds.server.hooks import Authenticator, Observer
 from xds.server.limits import Limits
 from xds.server.status import StreamStatus
-
-if TYPE_CHECKING:
-    from xds.server.ads import TlsIdentity  # gRPC takes its time to import, and not everybody serves
+from xds.server.tls import TlsIdentity
 
 DebugAnswer = Callable[[Mapping[str, str]], Awaitable[Mapping[str, object]]]
 """From a query to what a page says, as JSON has it; never a secret."""
@@ -74,7 +72,7 @@ class ControllerContext:
 
     host: str
     port: int
-    server_certificate: "Callable[[], TlsIdentity]"
+    server_certificate: Callable[[], TlsIdentity]
     namespace: str
     kubernetes: KubernetesConfig | None
     config: Callable[[], MeshConfig]

@@ -3,13 +3,11 @@
 import os
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from xds.server.ads import TlsIdentity
+from xds.server.tls import TlsIdentity
 
 
-def server_context(identity: "Callable[[], TlsIdentity]") -> ssl.SSLContext:
+def server_context(identity: Callable[[], TlsIdentity]) -> ssl.SSLContext:
     """Return a context that shows, and trusts, what `identity` says at each handshake."""
     shown = identity()
     current = _context(shown)
@@ -26,7 +24,7 @@ def server_context(identity: "Callable[[], TlsIdentity]") -> ssl.SSLContext:
     return listening
 
 
-def _context(identity: "TlsIdentity") -> ssl.SSLContext:
+def _context(identity: TlsIdentity) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED

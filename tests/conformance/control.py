@@ -18,11 +18,12 @@ from mesh.names import TrustDomain
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource, TypeUrl
 from xds.protocol.snapshot import Snapshot
-from xds.server.ads import AdsServer, TlsIdentity
+from xds.server.ads import AdsServer
 from xds.server.conversation import Conversation
 from xds.server.hooks import AnyNode
 from xds.server.limits import Limits
 from xds.server.status import TypeStatus
+from xds.server.tls import TlsIdentity
 
 GROUP, NODE = GroupKey("fronts"), NodeKey("front")
 DEADLINE = 30.0

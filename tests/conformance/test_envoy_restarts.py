@@ -10,7 +10,9 @@ from tests.conformance.control import until
 from tests.conformance.envoys import EVERYTHING
 from tests.conformance.resources import cluster, endpoints, listener, route, upstream
 from tests.conformance.traffic import Load, who_answers
-from xds.protocol.stream import AdsStream, DeltaStream, Stream
+from xds.protocol.delta import DeltaStream
+from xds.protocol.sotw import AdsStream
+from xds.protocol.stream import Stream
 from xds.server.status import Variant
 
 pytestmark = pytest.mark.envoy

@@ -42,8 +42,9 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Node
-from xds.server.ads import AdsServer, TlsIdentity
+from xds.server.ads import AdsServer
 from xds.server.hooks import Peer
+from xds.server.tls import TlsIdentity
 
 TRUST_DOMAIN = TrustDomain("cluster.local")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

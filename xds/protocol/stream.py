@@ -1,4 +1,4 @@
-"""The xDS conversation as a value machine: requests and snapshots in, responses out.
+"""A stream as a value machine, as far as both variants are alike: snapshots and answers in, responses out.
 
 No await, no clock, no transport. What is sent when follows the rules of docs/xds-rules.md, whose numbers
 stand at the lines that keep them. A push goes in three steps (make before break, O2): clusters, endpoints
@@ -8,11 +8,10 @@ and secrets; when the clusters are warm, listeners and routes; when those are in
 import abc
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import ClassVar, Final
 
 from xds.protocol import renewal
-from xds.protocol.name_sets import joined, without
+from xds.protocol.name_sets import joined
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
@@ -24,18 +23,17 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
-from xds.protocol.snapshot import Snapshot, version_of
-from xds.protocol.subscription import FULL_STATE, Subscription
-from xds.protocol.type_state import TOLD_AT_ONCE, Channel
-from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.subscription import Subscription
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import Nonce, Response
 
-_AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
 
 
 class Stream(abc.ABC):
-    """One client's conversation; AdsStream and DeltaStream differ in how they read and what they list."""
+    """One client's conversation; its variants, `sotw` and `delta`, differ in how they read and list."""
 
     _SUPERSEDES: ClassVar[bool]
     """Whether only the newest response of a type can be answered."""
@@ -246,180 +244,3 @@ class Stream(abc.ABC):
 
     def _present(self, type_urls: Iterable[TypeUrl]) -> list[Channel]:
         return [self._channels[type_url] for type_url in type_urls if type_url in self._channels]
-
-
-class AdsStream(Stream):
-    """State of the world: StreamAggregatedResources."""
-
-    _SUPERSEDES = True
-
-    def on_request(self, request: Request) -> list[Response]:
-        """Take a request; return what is to be sent, in this order."""
-        channel, first = self._channel(request.type_url)
-        if channel.last is not None:
-            if request.nonce != channel.last.nonce:  # W4: overtaken; the newest's ACK brings the names
-                channel.answered_late(request.nonce, request.rejection)
-                return []
-            channel.answered(request.nonce, request.rejection)
-        change = channel.subscription.replace(request.names)
-        channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
-        channel.must = joined(channel.must, change.added)  # W8: asked for anew, answered anew
-        if change.began:
-            channel.must = joined(channel.must, self._wanted(channel))
-        if change.ended:
-            channel.drop_unwanted()
-        # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
-        channel.owed = channel.owed or (first and channel.type_url in FULL_STATE)
-        return self._flush()
-
-    def _begin(self, channel: Channel) -> None:
-        channel.must = joined(channel.must, self._wanted(channel))
-
-    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
-        owed, channel.owed = channel.owed, False
-        news, changed = channel.take_news(snapshot)
-        if not news and not owed:
-            return None, []
-        if channel.type_url not in FULL_STATE:  # W10: only what changed
-            return self._respond(channel, snapshot.version(channel.type_url), news), changed
-        if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
-            channel.take_removals()
-        interims = self._interims(channel, snapshot)
-        response = self._full(channel, snapshot, interims)
-        self._interim = response.nonce if interims else self._interim
-        return response, changed
-
-    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
-        channel.take_removals()
-        return self._full(channel, snapshot) if channel.type_url in FULL_STATE else None
-
-    def _full(
-        self, channel: Channel, snapshot: Snapshot, interims: Mapping[ResourceName, Resource] = _AS_IT_IS
-    ) -> Response:
-        """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
-        listed = snapshot.visible(channel.type_url)
-        if channel.subscription.names or not channel.subscription.wildcard:
-            listed = tuple(
-                resource
-                for resource in snapshot.ordered(channel.type_url)
-                if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
-            )
-        if not (channel.retired or interims):
-            return self._respond(channel, snapshot.version(channel.type_url), listed)
-        listed = tuple(interims.get(each.name, each) for each in listed)
-        listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
-        return self._respond(channel, version_of(listed), listed)
-
-
-class DeltaStream(Stream):
-    """Incremental: DeltaAggregatedResources."""
-
-    _SUPERSEDES = False
-
-    def on_request(self, request: DeltaRequest) -> list[Response]:
-        """Take a request; return what is to be sent, in this order. No nonce makes one void (D2)."""
-        channel, first = self._channel(request.type_url)
-        channel.answered(request.nonce, request.rejection)
-        change = channel.subscription.change(request.subscribe, request.unsubscribe)
-        if first:
-            self._resume(channel, request, change.added)
-        else:
-            channel.must = joined(channel.must, change.added)  # D3: asked for again, sent again
-        if channel.subscription.wildcard:
-            channel.must = joined(channel.must, change.dropped)  # D9: is it still there under the wildcard?
-        else:
-            channel.drop(change.dropped)
-        if change.began:
-            channel.owed = True  # D10
-            channel.dirty = joined(channel.dirty, self._wanted(channel))
-        if change.ended:
-            channel.drop_unwanted()
-        self._look_for_absent(channel)
-        return self._flush()
-
-    def on_heartbeat(self) -> list[Response]:
-        """Return word of what the client holds and may keep only for a time; to be called in time (N5)."""
-        if self._snapshot is None:
-            return []
-        responses = []
-        for channel in self.channels:
-            living = tuple(
-                resource
-                for resource in self._snapshot.ordered(channel.type_url)
-                if resource.ttl_seconds is not None and channel.held.get(resource.name) == resource.version
-            )
-            if living:
-                version = self._snapshot.version(channel.type_url)
-                responses.append(self._respond(channel, version, living, heartbeat=True))
-        return responses
-
-    def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
-        """D13: what the client says it holds is not sent again, but endpoints are (O4)."""
-        wants = channel.subscription.wants
-        channel.resume({name: version for name, version in request.initial_versions.items() if wants(name)})
-        if channel.type_url == ENDPOINT:
-            channel.must = joined(channel.must, asked)
-        else:
-            channel.must = joined(channel.must, asked - channel.held.keys())
-            channel.dirty = joined(channel.dirty, asked & channel.held.keys())
-        if self._snapshot is not None:
-            self._find_gone(channel, self._snapshot)
-            self._renew_unknown(channel, self._snapshot)
-
-    def _begin(self, channel: Channel) -> None:
-        if self._snapshot is None:
-            return
-        channel.dirty = joined(channel.dirty, self._wanted(channel))
-        self._find_gone(channel, self._snapshot)
-        self._renew_unknown(channel, self._snapshot)
-        self._look_for_absent(channel)
-
-    def _renew_unknown(self, channel: Channel, snapshot: Snapshot) -> None:
-        """O11: what a client has that comes back with other rules permits is not known: take it for more."""
-        if channel.type_url == ROUTE:
-            now = snapshot.resources(ROUTE)
-            other = (
-                name for name, version in channel.held.items() if name in now and now[name].version != version
-            )
-            self._renew(frozenset(name for name in other if now[name].renewal is not None))
-
-    def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
-        channel.gone = joined(channel.gone, channel.held.keys() - snapshot.resources(channel.type_url).keys())
-
-    def _look_for_absent(self, channel: Channel) -> None:
-        """D4: a name that does not exist is answered at once.
-
-        O6: not of RDS, where Envoy would hang; but for a route that is on its way to the client just now.
-        """
-        if self._snapshot is None:
-            return
-        asked = channel.must & channel.on_the_way() if channel.type_url == ROUTE else channel.must
-        missing = asked - self._snapshot.resources(channel.type_url).keys()
-        missing |= {
-            name
-            for name in asked & self._snapshot.on_demand(channel.type_url)
-            if not channel.subscription.wants(name, on_demand=True)
-        }
-        channel.must = without(channel.must, missing)
-        for name in missing:
-            channel.held.pop(name, None)
-        channel.absent = joined(channel.absent, missing - channel.gone)
-
-    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
-        owed, channel.owed = channel.owed, False
-        absent = channel.take_absent()
-        news, changed = channel.take_news(snapshot)
-        removed = channel.take_removals(TOLD_AT_ONCE) if channel.type_url == LISTENER else []
-        if not (news or absent or removed or owed):
-            return None, []
-        interims = self._interims(channel, snapshot)
-        news = [interims.get(each.name, each) for each in news] if interims else news
-        response = self._respond(
-            channel, snapshot.version(channel.type_url), news, sorted({*absent, *removed})
-        )
-        self._interim = response.nonce if interims else self._interim
-        return response, changed
-
-    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
-        removed = channel.take_removals(TOLD_AT_ONCE)
-        return self._respond(channel, snapshot.version(channel.type_url), (), removed) if removed else None

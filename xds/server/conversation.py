@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from xds.cache import Snapshots
+from xds.protocol.delta import DeltaStream
 from xds.protocol.resource import ResourceName, TypeUrl
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Node, Request, Response, WireError
 from xds.server.budget import Bound, Cost, check, cost
 from xds.server.call import Call, Result, Transport

@@ -67,8 +67,9 @@ async def _reconnected(scene: Scene, seen: list[str]) -> None:
     from certs.server import ads_server_certificate
     from tests.golden.live import ByCommonName
     from xds.cache import NodeKey
-    from xds.server.ads import AdsServer, TlsIdentity
+    from xds.server.ads import AdsServer
     from xds.server.hooks import Peer
+    from xds.server.tls import TlsIdentity
 
     class Noting(ByCommonName):
         def authenticate(self, peer: Peer) -> NodeKey:

@@ -27,10 +27,10 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.snapshots import OwnSnapshots
 from xds.cache import NodeKey, SnapshotCache
-from xds.server.ads import TlsIdentity
 from xds.server.hooks import AnyNode, Unobserved
 from xds.server.limits import Limits
 from xds.server.status import StreamStatus
+from xds.server.tls import TlsIdentity
 
 HOST = "127.0.0.1"
 DRIVERS: tuple[SidecarDriver, ...] = (DocumentDriver(), EnvoyDriver())

@@ -20,11 +20,12 @@ from mesh.names import TrustDomain
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.wire import Node, Rejection, Response
-from xds.server.ads import SERVICE, AdsServer, TlsIdentity
+from xds.server.ads import SERVICE, AdsServer
 from xds.server.budget import Bound, Excess
 from xds.server.hooks import AnyNode, Authenticator, Cause, Ending, Peer
 from xds.server.limits import Limits
 from xds.server.status import Variant
+from xds.server.tls import TlsIdentity
 
 DEADLINE = 30.0
 LOCAL = "127.0.0.1"

@@ -17,10 +17,12 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, encode
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Node
-from xds.server.ads import SERVICE, AdsServer, ListenError, Plaintext
+from xds.server.ads import SERVICE, AdsServer
 from xds.server.hooks import AnyNode, Ending, Peer, Refused
 from xds.server.limits import Limits
+from xds.server.listener import ListenError
 from xds.server.status import SyncState, Variant
+from xds.server.tls import Plaintext
 
 Serve = Callable[..., Awaitable[Any]]
 Connect = Callable[..., Any]

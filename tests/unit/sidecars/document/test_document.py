@@ -30,10 +30,10 @@ from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.type_urls import Version
 from xds.protocol.wire import Nonce, Rejection, Response
-from xds.server.ads import TlsIdentity
 from xds.server.hooks import Ending, Peer, Unobserved
 from xds.server.limits import Limits
 from xds.server.status import SyncState, Variant
+from xds.server.tls import TlsIdentity
 
 NODE = NodeKey("one.store.shop")
 PEER = Peer(b"pem", "127.0.0.1:1")

@@ -9,6 +9,7 @@ from google.protobuf import duration_pb2
 from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.protocol.delta import DeltaStream
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
@@ -22,7 +23,6 @@ from xds.protocol.resource import (
     encode,
 )
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.stream import DeltaStream
 from xds.protocol.wire import (
     NO_NONCE,
     DeltaRequest,

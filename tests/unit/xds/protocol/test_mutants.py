@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from tests.unit.xds.protocol import test_conversations as properties
 from tests.unit.xds.protocol import test_delta_rules as delta
 from tests.unit.xds.protocol import test_sotw_rules as sotw
+from xds.protocol.delta import DeltaStream
 from xds.protocol.resource import Resource, ResourceName
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.stream import AdsStream, DeltaStream, Stream
+from xds.protocol.sotw import AdsStream
+from xds.protocol.stream import Stream
 from xds.protocol.subscription import WILDCARD, Change, Subscription
 from xds.protocol.type_state import Channel
 from xds.protocol.wire import DeltaRequest, Nonce, Rejection, Request, Response

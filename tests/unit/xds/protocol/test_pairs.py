@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.delta import DeltaStream
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
@@ -19,7 +20,7 @@ from xds.protocol.resource import (
     encode,
 )
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.sotw import AdsStream
 from xds.protocol.subscription import WILDCARD
 from xds.protocol.wire import DeltaRequest, Request, Response, delta_response_body, response_body
 

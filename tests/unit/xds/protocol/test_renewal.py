@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from xds.protocol.delta import DeltaStream
 from xds.protocol.resource import LISTENER, ROUTE, Renewal, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Rejection, Request, Response
 
 Said = list[tuple[str, list[str]]]

@@ -6,10 +6,10 @@ import pytest
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.delta import DeltaStream
 from xds.protocol.name_sets import NO_NAMES
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
 from xds.protocol.snapshot import InconsistentError, Snapshot, SnapshotError
-from xds.protocol.stream import DeltaStream
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
 from xds.server.decoder import Decoder
 from xds.server.encoder import BYTES, ENTRIES, OWN_BYTES, Encoder

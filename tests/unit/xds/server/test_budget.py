@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xds.protocol.delta import DeltaStream
 from xds.protocol.name_sets import first_of
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.stream import AdsStream, DeltaStream
+from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Nonce, Request
 from xds.server.budget import (
     ENTRY_BYTES,

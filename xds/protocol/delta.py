@@ -1,0 +1,124 @@
+"""Incremental: requests say what is wanted more and less, responses what is other."""
+
+from collections.abc import Sequence
+
+from xds.protocol.name_sets import joined, without
+from xds.protocol.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.stream import Stream
+from xds.protocol.type_state import TOLD_AT_ONCE, Channel
+from xds.protocol.wire import DeltaRequest, Response
+
+
+class DeltaStream(Stream):
+    """Incremental: DeltaAggregatedResources."""
+
+    _SUPERSEDES = False
+
+    def on_request(self, request: DeltaRequest) -> list[Response]:
+        """Take a request; return what is to be sent, in this order. No nonce makes one void (D2)."""
+        channel, first = self._channel(request.type_url)
+        channel.answered(request.nonce, request.rejection)
+        change = channel.subscription.change(request.subscribe, request.unsubscribe)
+        if first:
+            self._resume(channel, request, change.added)
+        else:
+            channel.must = joined(channel.must, change.added)  # D3: asked for again, sent again
+        if channel.subscription.wildcard:
+            channel.must = joined(channel.must, change.dropped)  # D9: is it still there under the wildcard?
+        else:
+            channel.drop(change.dropped)
+        if change.began:
+            channel.owed = True  # D10
+            channel.dirty = joined(channel.dirty, self._wanted(channel))
+        if change.ended:
+            channel.drop_unwanted()
+        self._look_for_absent(channel)
+        return self._flush()
+
+    def on_heartbeat(self) -> list[Response]:
+        """Return word of what the client holds and may keep only for a time; to be called in time (N5)."""
+        if self._snapshot is None:
+            return []
+        responses = []
+        for channel in self.channels:
+            living = tuple(
+                resource
+                for resource in self._snapshot.ordered(channel.type_url)
+                if resource.ttl_seconds is not None and channel.held.get(resource.name) == resource.version
+            )
+            if living:
+                version = self._snapshot.version(channel.type_url)
+                responses.append(self._respond(channel, version, living, heartbeat=True))
+        return responses
+
+    def _resume(self, channel: Channel, request: DeltaRequest, asked: frozenset[ResourceName]) -> None:
+        """D13: what the client says it holds is not sent again, but endpoints are (O4)."""
+        wants = channel.subscription.wants
+        channel.resume({name: version for name, version in request.initial_versions.items() if wants(name)})
+        if channel.type_url == ENDPOINT:
+            channel.must = joined(channel.must, asked)
+        else:
+            channel.must = joined(channel.must, asked - channel.held.keys())
+            channel.dirty = joined(channel.dirty, asked & channel.held.keys())
+        if self._snapshot is not None:
+            self._find_gone(channel, self._snapshot)
+            self._renew_unknown(channel, self._snapshot)
+
+    def _begin(self, channel: Channel) -> None:
+        if self._snapshot is None:
+            return
+        channel.dirty = joined(channel.dirty, self._wanted(channel))
+        self._find_gone(channel, self._snapshot)
+        self._renew_unknown(channel, self._snapshot)
+        self._look_for_absent(channel)
+
+    def _renew_unknown(self, channel: Channel, snapshot: Snapshot) -> None:
+        """O11: what a client has that comes back with other rules permits is not known: take it for more."""
+        if channel.type_url == ROUTE:
+            now = snapshot.resources(ROUTE)
+            other = (
+                name for name, version in channel.held.items() if name in now and now[name].version != version
+            )
+            self._renew(frozenset(name for name in other if now[name].renewal is not None))
+
+    def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
+        channel.gone = joined(channel.gone, channel.held.keys() - snapshot.resources(channel.type_url).keys())
+
+    def _look_for_absent(self, channel: Channel) -> None:
+        """D4: a name that does not exist is answered at once.
+
+        O6: not of RDS, where Envoy would hang; but for a route that is on its way to the client just now.
+        """
+        if self._snapshot is None:
+            return
+        asked = channel.must & channel.on_the_way() if channel.type_url == ROUTE else channel.must
+        missing = asked - self._snapshot.resources(channel.type_url).keys()
+        missing |= {
+            name
+            for name in asked & self._snapshot.on_demand(channel.type_url)
+            if not channel.subscription.wants(name, on_demand=True)
+        }
+        channel.must = without(channel.must, missing)
+        for name in missing:
+            channel.held.pop(name, None)
+        channel.absent = joined(channel.absent, missing - channel.gone)
+
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
+        owed, channel.owed = channel.owed, False
+        absent = channel.take_absent()
+        news, changed = channel.take_news(snapshot)
+        removed = channel.take_removals(TOLD_AT_ONCE) if channel.type_url == LISTENER else []
+        if not (news or absent or removed or owed):
+            return None, []
+        interims = self._interims(channel, snapshot)
+        news = [interims.get(each.name, each) for each in news] if interims else news
+        response = self._respond(
+            channel, snapshot.version(channel.type_url), news, sorted({*absent, *removed})
+        )
+        self._interim = response.nonce if interims else self._interim
+        return response, changed
+
+    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
+        removed = channel.take_removals(TOLD_AT_ONCE)
+        return self._respond(channel, snapshot.version(channel.type_url), (), removed) if removed else None

@@ -1,0 +1,78 @@
+"""State of the world: each request names all that is wanted, an answer for LDS or CDS lists all there is."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from xds.protocol.name_sets import joined
+from xds.protocol.resource import LISTENER, Resource, ResourceName
+from xds.protocol.snapshot import Snapshot, version_of
+from xds.protocol.stream import Stream
+from xds.protocol.subscription import FULL_STATE
+from xds.protocol.type_state import Channel
+from xds.protocol.wire import Request, Response
+
+_AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
+
+
+class AdsStream(Stream):
+    """State of the world: StreamAggregatedResources."""
+
+    _SUPERSEDES = True
+
+    def on_request(self, request: Request) -> list[Response]:
+        """Take a request; return what is to be sent, in this order."""
+        channel, first = self._channel(request.type_url)
+        if channel.last is not None:
+            if request.nonce != channel.last.nonce:  # W4: overtaken; the newest's ACK brings the names
+                channel.answered_late(request.nonce, request.rejection)
+                return []
+            channel.answered(request.nonce, request.rejection)
+        change = channel.subscription.replace(request.names)
+        channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
+        channel.must = joined(channel.must, change.added)  # W8: asked for anew, answered anew
+        if change.began:
+            channel.must = joined(channel.must, self._wanted(channel))
+        if change.ended:
+            channel.drop_unwanted()
+        # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
+        channel.owed = channel.owed or (first and channel.type_url in FULL_STATE)
+        return self._flush()
+
+    def _begin(self, channel: Channel) -> None:
+        channel.must = joined(channel.must, self._wanted(channel))
+
+    def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
+        owed, channel.owed = channel.owed, False
+        news, changed = channel.take_news(snapshot)
+        if not news and not owed:
+            return None, []
+        if channel.type_url not in FULL_STATE:  # W10: only what changed
+            return self._respond(channel, snapshot.version(channel.type_url), news), changed
+        if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
+            channel.take_removals()
+        interims = self._interims(channel, snapshot)
+        response = self._full(channel, snapshot, interims)
+        self._interim = response.nonce if interims else self._interim
+        return response, changed
+
+    def _removals(self, channel: Channel, snapshot: Snapshot) -> Response | None:
+        channel.take_removals()
+        return self._full(channel, snapshot) if channel.type_url in FULL_STATE else None
+
+    def _full(
+        self, channel: Channel, snapshot: Snapshot, interims: Mapping[ResourceName, Resource] = _AS_IT_IS
+    ) -> Response:
+        """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
+        listed = snapshot.visible(channel.type_url)
+        if channel.subscription.names or not channel.subscription.wildcard:
+            listed = tuple(
+                resource
+                for resource in snapshot.ordered(channel.type_url)
+                if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
+            )
+        if not (channel.retired or interims):
+            return self._respond(channel, snapshot.version(channel.type_url), listed)
+        listed = tuple(interims.get(each.name, each) for each in listed)
+        listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
+        return self._respond(channel, version_of(listed), listed)

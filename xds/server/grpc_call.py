@@ -1,0 +1,61 @@
+"""A call as gRPC has it: its messages, who makes it, and how it is told why it ended."""
+
+import asyncio
+from typing import Final
+
+import grpc
+import grpc.aio
+
+from xds.server.call import Disconnected
+from xds.server.hooks import Ending, Peer
+
+_STATUS: Final = {
+    Ending.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
+    Ending.INVALID: (grpc.StatusCode.INVALID_ARGUMENT, ""),
+    Ending.NOT_SERVED: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
+    Ending.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
+    Ending.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
+    Ending.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
+    Ending.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
+}
+"""What a client is told; endings not listed close the stream with OK. No reason of a refusal is in it."""
+
+
+class GrpcTransport:
+    """A Transport over a grpc.aio handler's context."""
+
+    def __init__(self, context: grpc.aio.ServicerContext) -> None:
+        self._context = context
+
+    async def read(self) -> bytes | None:
+        """Return the next message, None when the client will send no more."""
+        message = await self._context.read()
+        return None if message is grpc.aio.EOF else message
+
+    async def write(self, message: bytes) -> None:
+        """Write a message; raise Disconnected if the stream has ended."""
+        try:
+            await self._context.write(message)
+        except Exception as error:  # grpc raises errors of private types for a stream that has ended
+            raise Disconnected from error
+
+
+async def say(context: grpc.aio.ServicerContext, ending: Ending, detail: str) -> None:
+    """Say how a call ended, as the last of its handler.
+
+    `context.abort` would do it by an exception that the context keeps, with all that its frames hold.
+    """
+    if ending is Ending.SLOW and (task := asyncio.current_task()) is not None:
+        # A status would wait behind the data that is not read; a cancelled handler resets the stream.
+        task.cancel()
+        await asyncio.sleep(0)
+    if ending in _STATUS:
+        code, words = _STATUS[ending]
+        context.set_code(code)
+        context.set_details(words or detail)
+
+
+def peer_of(context: grpc.aio.ServicerContext) -> Peer:
+    """Return who makes a call, by its connection."""
+    shown = context.auth_context().get("x509_pem_cert", ())
+    return Peer(shown[0] if shown else None, context.peer())

@@ -1,0 +1,100 @@
+"""The port that clients dial: gRPC's options, and TLS that is asked for at each handshake."""
+
+import asyncio
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from xds.server.limits import Limits
+from xds.server.tls import Plaintext, TlsIdentity
+
+
+class ListenError(OSError):
+    """The address cannot be listened on."""
+
+
+def options(limits: Limits) -> list[tuple[str, int]]:
+    """Return gRPC's options. What is refused by these is refused in its own threads, and costs little."""
+    at_once = limits.streams_per_certificate
+    return [
+        # Twice what the client may have: others may be just ending. gRPC counts a stream that was reset until
+        # it has let go of it, and refuses more (it is `grpc.http.overload_protection`, on by default).
+        ("grpc.max_concurrent_streams", 2**31 - 1 if at_once is None else 2 * at_once),
+        # A reset is answered by a ping, and until that is answered fewer streams may be opened.
+        ("grpc.http2.ping_on_rst_stream_percent", 100),
+        ("grpc.server_handshake_timeout_ms", round(limits.handshake_seconds * 1000)),
+        ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a share of the clients
+        ("grpc.max_receive_message_length", limits.request_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.http2.bdp_probe", 0),
+        # A storm of new streams waits for its turn: by default, beyond 1000 some are cancelled at random.
+        ("grpc.server.max_pending_requests", limits.streams or 2**31 - 1),
+        ("grpc.server.max_pending_requests_hard_limit", limits.streams or 2**31 - 1),
+        # S14: with the defaults, idle streams whose client pings are ended ("too many pings").
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+        ("grpc.http2.max_ping_strikes", 0),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]
+
+
+def listen(
+    server: grpc.aio.Server,
+    address: str,
+    tls: Callable[[], TlsIdentity] | Plaintext,
+    accepted: Callable[[], None],
+) -> int:
+    """Have a server listen on `host:port` and return the port; `accepted` is called at each TLS handshake.
+
+    Raises ListenError where it cannot, or without TLS at an address that is not loopback's.
+    """
+    try:
+        return _listen(server, address, tls, accepted)
+    except RuntimeError as error:
+        raise ListenError(f"cannot listen on {address}: {error}") from error
+
+
+def _listen(
+    server: grpc.aio.Server,
+    address: str,
+    tls: Callable[[], TlsIdentity] | Plaintext,
+    accepted: Callable[[], None],
+) -> int:
+    if not isinstance(tls, Plaintext):
+        return int(server.add_secure_port(address, _credentials(tls, accepted, asyncio.get_running_loop())))
+    try:
+        is_loopback = ipaddress.ip_address(address.rpartition(":")[0].strip("[]")).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise ListenError(f"without TLS only a loopback address can be listened on, not {address}")
+    return int(server.add_insecure_port(address))
+
+
+def _credentials(
+    tls: Callable[[], TlsIdentity], accepted: Callable[[], None], loop: asyncio.AbstractEventLoop
+) -> grpc.ServerCredentials:
+    shown = tls()
+
+    def configuration() -> Any:  # noqa: ANN401 (grpc has no types)
+        return grpc.ssl_server_certificate_configuration(
+            [(shown.key, shown.chain)], root_certificates=shown.trust_bundle
+        )
+
+    def fetch() -> Any:  # noqa: ANN401 (grpc has no types)
+        nonlocal shown
+        loop.call_soon_threadsafe(accepted)
+        identity = tls()
+        if identity == shown:
+            # No change, and said so: gRPC would replace its TLS context at each handshake, which is
+            # dear, and not safe while another handshake begins (grpc/grpc#36693: it can crash).
+            return None
+        shown = identity
+        return configuration()
+
+    return grpc.dynamic_ssl_server_credentials(configuration(), fetch, require_client_authentication=True)
