@@ -22,14 +22,12 @@ from sidecars.contract.driver import Piece
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
 from sidecars.envoy.driver import EnvoyDriver
-from tests.meshes import values
+from tests.meshes import values as a
 from tests.unit.delivery.histories import certificate
 from xds.protocol.resource import ENDPOINT, TypeUrl
 
-ALL = values.http("all")
-MOVED = replace(
-    values.workload("shop-1", "10.1.0.1", app="shop", account="shop"), address=IpAddress("10.1.0.9")
-)
+ALL = a.http("all")
+MOVED = replace(a.workload("shop-1", "10.1.0.1", app="shop", account="shop"), address=IpAddress("10.1.0.9"))
 ONCE = (
     "catalog.relations.backing.backing",
     "catalog.relations.backing.services_of",
@@ -52,7 +50,7 @@ class Server:
     def __init__(
         self, callers: int, translate: Callable[[GroupInput], Iterable[Piece]], mode: EndpointAdmission
     ) -> None:
-        self.view = values.view(*_mesh(callers), settings=MeshSettings(endpoint_admission=mode))
+        self.view = a.view(*_mesh(callers), settings=MeshSettings(endpoint_admission=mode))
         self._translate = translate
         self.translated: list[str] = []
         self.serving = Serving(self.view, self._noted)
@@ -86,17 +84,17 @@ def _changes(step: Step, before: Published) -> dict[str, set[TypeUrl]]:
 
 
 def _mesh(callers: int) -> Iterable[object]:
-    yield values.service("shop")
-    yield values.route_group("all", values.match("any", "/.*"))
+    yield a.service("shop")
+    yield a.route_group("all", a.match("any", "/.*"))
     for number in (1, 2):
-        yield values.workload(f"shop-{number}", f"10.1.0.{number}", app="shop", account="shop")
+        yield a.workload(f"shop-{number}", f"10.1.0.{number}", app="shop", account="shop")
     for number in range(callers):
         name = f"client-{number}"
-        yield values.service(f"own-{number}")
-        yield values.workload(name, f"10.2.0.{number}")
-        yield values.workload(f"own-{number}", f"10.3.0.{number}")
-        yield values.target(f"shop-{number}", name, "shop", ALL)
-        yield values.target(f"own-{number}", name, f"own-{number}", ALL)
+        yield a.service(f"own-{number}")
+        yield a.workload(name, f"10.2.0.{number}")
+        yield a.workload(f"own-{number}", f"10.3.0.{number}")
+        yield a.target(f"shop-{number}", name, "shop", ALL)
+        yield a.target(f"own-{number}", name, f"own-{number}", ALL)
 
 
 def _server(callers: int = 3, mode: EndpointAdmission = EndpointAdmission.OFF) -> Server:
@@ -170,7 +168,7 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
 def test_an_identity_that_comes_to_answer_translates_the_callers() -> None:
     """Negative control: who may answer stands in clusters."""
     server = _server()
-    other = replace(MOVED, identity=values.identity("own-0"))
+    other = replace(MOVED, identity=a.identity("own-0"))
     server.wave(Edits(workloads={MOVED.key: other}))
     assert {"client-0", "own-0"} <= set(server.translated) <= {*_clients(), "own-0", "shop"}
 
@@ -198,7 +196,7 @@ def test_an_endpoint_that_moves_is_looked_at_for_problems_by_those_that_name_it(
     computed: Counter[str],
 ) -> None:
     """Its Service and itself; no TrafficTarget of its identity is looked at again."""
-    view: View = values.view(*_mesh(3))
+    view: View = a.view(*_mesh(3))
     problems = Problems(view)
     for _ in problems.steps():
         pass

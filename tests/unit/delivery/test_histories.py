@@ -15,7 +15,7 @@ from delivery.snapshots.published import Step
 from engine.derived import Pin
 from engine.graph import Graph
 from engine.node import Derivation
-from tests.meshes import values
+from tests.meshes import values as a
 from tests.unit.delivery.histories import Mesh, Replica, mismatch, random_mesh
 from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resource import TYPES
@@ -132,15 +132,15 @@ def test_what_a_client_sees_follows_splits_and_identities(
 ) -> None:
     """A service comes into sight by a split with a backend in sight, and by a workload of an identity."""
     monkeypatch.setattr(Graph, "record", forgetful(forgotten))
-    before = (values.service("a"), values.service("b"), values.service("c"), values.workload("a", "10.0.0.1"))
-    policy = (values.route_group("r", values.match("m")), values.target("t", "client", "a", values.http("r")))
-    new = values.workload("b", "10.0.0.2", account="a"), values.split("s", "c", ("a", 1))
+    before = (a.service("a"), a.service("b"), a.service("c"), a.workload("a", "10.0.0.1"))
+    policy = (a.route_group("r", a.match("m")), a.target("t", "client", "a", a.http("r")))
+    new = a.workload("b", "10.0.0.2", account="a"), a.split("s", "c", ("a", 1))
     seen = []
     for each in new:
-        view = values.view(*before, *policy)
-        pin = Pin(visible, view, values.identity("client"))
+        view = a.view(*before, *policy)
+        pin = Pin(visible, view, a.identity("client"))
         assert [key.name for key in pin.value()] == ["a"]
-        view.apply(view.edits_to(values.view(*before, *policy, each).known()))
+        view.apply(view.edits_to(a.view(*before, *policy, each).known()))
         seen.append([key.name for key in pin.value()])
     assert (seen == [["a", "b"], ["a", "c"]]) is (not forgotten)
 
@@ -151,16 +151,16 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
 ) -> None:
     """A name comes up in another namespace; a target gets more sources than any had, all there are."""
     monkeypatch.setattr(Graph, "record", forgetful(forgotten))
-    workloads = [values.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
-    targets = (values.target("t", "a", "gone"), values.target("u", "b", "a"))
-    view = values.view(*workloads, *targets)
+    workloads = [a.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
+    targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
+    view = a.view(*workloads, *targets)
     problems = Problems(view)
     for _ in problems.steps():
         pass
-    elsewhere = values.workload("gone", "10.0.0.9", namespace="elsewhere")
-    wide = replace(targets[1], sources=(*map(values.identity, "bcd"), elsewhere.identity))
+    elsewhere = a.workload("gone", "10.0.0.9", namespace="elsewhere")
+    wide = replace(targets[1], sources=(*map(a.identity, "bcd"), elsewhere.identity))
     for things in ((*workloads, *targets, elsewhere), (*workloads, targets[0], wide, elsewhere)):
-        anew = values.view(*things)
+        anew = a.view(*things)
         view.apply(view.edits_to(anew.known()))
         for _ in problems.steps():
             pass

@@ -17,27 +17,27 @@ from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import ObjectKey, Origin
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
-from tests.meshes import values
+from tests.meshes import values as a
 from tests.unit.delivery.histories import certificate
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
 
 THINGS = (
     MeshConfig(),
-    values.service("shop"),
-    values.service("shop-v1"),
-    values.service("shop-v2"),
-    values.service("bank"),
-    values.workload("buyer", "10.0.0.1"),
-    values.workload("shop-v1", "10.0.0.2"),
-    values.workload("shop-v2", "10.0.0.3"),
-    values.workload("bank", "10.0.0.4"),
-    values.split("weights", "shop", ("shop-v1", 1), ("shop-v2", 1)),
-    values.target("to-v1", "buyer", "shop-v1", values.http("all")),
-    values.target("to-v2", "buyer", "shop-v2", values.http("all")),
-    values.target("to-bank", "buyer", "bank", values.http("money")),
-    values.route_group("all", values.match("any", "/.*")),
-    values.route_group("money", values.match("pay", "/pay")),
+    a.service("shop"),
+    a.service("shop-v1"),
+    a.service("shop-v2"),
+    a.service("bank"),
+    a.workload("buyer", "10.0.0.1"),
+    a.workload("shop-v1", "10.0.0.2"),
+    a.workload("shop-v2", "10.0.0.3"),
+    a.workload("bank", "10.0.0.4"),
+    a.split("weights", "shop", ("shop-v1", 1), ("shop-v2", 1)),
+    a.target("to-v1", "buyer", "shop-v1", a.http("all")),
+    a.target("to-v2", "buyer", "shop-v2", a.http("all")),
+    a.target("to-bank", "buyer", "bank", a.http("money")),
+    a.route_group("all", a.match("any", "/.*")),
+    a.route_group("money", a.match("pay", "/pay")),
 )
 
 
@@ -59,7 +59,7 @@ def _group(serving: Serving, name: str) -> groups.GroupKey:
 
 
 def _behind(proxy: str, type_url: TypeUrl, name: str, *things: object) -> list[str]:
-    serving = _serving(values.view(*(things or THINGS)))
+    serving = _serving(a.view(*(things or THINGS)))
     found = serving.objects_behind(_group(serving, proxy), type_url, ResourceName(name))
     return [str(each.key) for each in found]
 
@@ -129,16 +129,16 @@ def test_a_listener_names_all_that_stands_in_it() -> None:
 
 def test_places_are_said_and_what_no_manifest_holds_comes_from_a_provider() -> None:
     """The origin of the n-th object is line n."""
-    serving = _serving(values.view(*THINGS))
+    serving = _serving(a.view(*THINGS))
     found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank"))
     assert found == (
         MadeFrom(ObjectKey("Service", Namespace("default"), "bank"), Origin("test", 1, 5)),
         MadeFrom(ObjectKey("Workload", Namespace("default"), "bank"), Origin("test", 1, 9)),
         MadeFrom(ObjectKey("certificate", Namespace("default"), ServiceAccountName("bank")), ISSUER),
     )
-    service, workload = values.service("bank"), values.workload("bank", "10.0.0.4")
-    objects = values.view(service).sourced.held()
-    view = View.build(objects, values.inventory((workload,)), MeshSettings())
+    service, workload = a.service("bank"), a.workload("bank", "10.0.0.4")
+    objects = a.view(service).sourced.held()
+    view = View.build(objects, a.inventory((workload,)), MeshSettings())
     serving = _serving(view)
     secret = serving.objects_behind(
         _group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank")
@@ -163,7 +163,7 @@ def test_what_is_not_there_is_made_from_nothing() -> None:
 
 def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None:
     """So that whoever looks for the cause has somewhere to look."""
-    serving = _serving(values.view(*THINGS))
+    serving = _serving(a.view(*THINGS))
 
     def broken(_: GroupInput) -> tuple[Piece, ...]:
         raise ValueError
@@ -177,7 +177,7 @@ def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None
 
 def test_asking_computes_nothing_again_and_keeps_nothing() -> None:
     """Everything that a part is was computed for the group already."""
-    serving = _serving(values.view(*THINGS))
+    serving = _serving(a.view(*THINGS))
     before = (serving.graph.computed, serving.encoded, serving.graph.size())
     group = _group(serving, "buyer")
     for type_url, name in ((ROUTE, "rds-outbound.default/shop|80"), (ENDPOINT, "default/bank|8080")):
@@ -191,7 +191,7 @@ NOT_SERVED = {"pod templates"}
 
 def test_every_table_is_of_objects_or_known_not_to_be() -> None:
     """A new one cannot be forgotten; nothing that is served is made of pods to come."""
-    tables: list[Table[Any, Any]] = [each for each in vars(values.view()).values() if isinstance(each, Table)]
+    tables: list[Table[Any, Any]] = [each for each in vars(a.view()).values() if isinstance(each, Table)]
     assert {each.name for each in tables} == KINDS.keys() | NO_OBJECTS | NOT_SERVED
 
 
@@ -199,10 +199,10 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
 def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) -> None:
     """Leave out each object in turn: a resource that is another one then must have named it."""
     whole, without = (
-        _serving(values.view(*THINGS)),
-        _serving(values.view(*(e for e in THINGS if e is not thing))),
+        _serving(a.view(*THINGS)),
+        _serving(a.view(*(e for e in THINGS if e is not thing))),
     )
-    named = values.object_key(thing)
+    named = a.object_key(thing)
     compared = 0
     for group, made in _resources(whole).items():
         others = _resources(without).get(group)

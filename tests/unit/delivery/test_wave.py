@@ -10,11 +10,11 @@ from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice, Origin
 from providers.merge import merge
-from tests.meshes import values
+from tests.meshes import values as a
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-STORE = values.service("store")
-W = values.workload("w", "10.0.0.1")
+STORE = a.service("store")
+W = a.workload("w", "10.0.0.1")
 
 
 def _causes(before: View, after: View, source: str = "dns") -> list[str]:
@@ -24,8 +24,8 @@ def _causes(before: View, after: View, source: str = "dns") -> list[str]:
 
 def test_each_kind_of_change_is_named() -> None:
     """With the file of objects; what came is from its new place, what went from where it was."""
-    before = values.view(STORE, values.service("cart"))
-    after = values.view(values.service("store", app="other"), values.service("bank"))
+    before = a.view(STORE, a.service("cart"))
+    after = a.view(a.service("store", app="other"), a.service("bank"))
     assert sorted(_causes(before, after)) == [
         "Service default/bank added (test:2 (document 1))",
         "Service default/cart removed (test:2 (document 1))",
@@ -35,18 +35,18 @@ def test_each_kind_of_change_is_named() -> None:
 
 def test_an_object_that_only_moved_in_its_file_is_no_cause() -> None:
     """Nothing but messages depends on it."""
-    assert _causes(values.view(STORE), values.view(values.service("cart"), STORE)) == [
+    assert _causes(a.view(STORE), a.view(a.service("cart"), STORE)) == [
         "Service default/cart added (test:1 (document 1))"
     ]
 
 
 def test_a_workload_read_from_an_object_is_one_cause() -> None:
     """It is in the inventory as well; one of another source is named by that source."""
-    assert _causes(values.view(), values.view(W)) == ["Workload default/w added (test:1 (document 1))"]
-    known = values.view().known()
+    assert _causes(a.view(), a.view(W)) == ["Workload default/w added (test:1 (document 1))"]
+    known = a.view().known()
     elsewhere = replace(known, workloads=Inventory.of([W]).workloads)
     edits = difference(known, elsewhere)
-    assert [str(each) for each in causes(values.view(), edits, {}, lambda _: "dns")] == [
+    assert [str(each) for each in causes(a.view(), edits, {}, lambda _: "dns")] == [
         "Workload default/w added (dns)"
     ]
 
@@ -54,7 +54,7 @@ def test_a_workload_read_from_an_object_is_one_cause() -> None:
 def test_another_form_of_a_slice_is_one_change() -> None:
     """Although the view knows it as another slice."""
     before, after = (
-        values.view(EndpointSlice("store", Namespace("default"), "s", (each,), ()))
+        a.view(EndpointSlice("store", Namespace("default"), "s", (each,), ()))
         for each in ("10.0.0.1", "10.0.0.2")
     )
     assert _causes(before, after) == ["EndpointSlice default/s changed (dns)"]
@@ -63,7 +63,7 @@ def test_another_form_of_a_slice_is_one_change() -> None:
 def test_a_source_is_found_for_what_it_wins() -> None:
     """And nobody for what nobody has."""
     merged = merge([("one", Inventory()), ("two", Inventory.of([W]))])
-    key = values.object_key(W)
+    key = a.object_key(W)
     assert (merged.source(key), merged.source(replace(key, name="v"))) == ("two", "")
 
 
@@ -78,7 +78,7 @@ def test_more_causes_than_are_named_are_counted() -> None:
 def test_large_edits_come_in_parts_that_are_the_whole() -> None:
     """Objects before workloads; few edits are one part."""
     moved = replace(W, address=IpAddress("10.0.0.2"))
-    edits = difference(values.view(W).known(), values.view(STORE, values.service("cart"), moved).known())
+    edits = difference(a.view(W).known(), a.view(STORE, a.service("cart"), moved).known())
     assert list(edits.parts(10)) == [edits]
     parts = list(edits.parts(1))
     assert [len(each) for each in parts] == [1] * len(edits)

@@ -36,24 +36,7 @@ from mesh.workload import WorkloadPort
 from providers.manifests import Manifests
 from tests.differential.cases import Case, case
 from tests.differential.topology import Document, documents
-from tests.meshes.values import (
-    TCP,
-    explicit,
-    http,
-    identity,
-    match,
-    policy_key,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    tcp,
-    tcp_route,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
 
 def text(*manifests: Document) -> str:
@@ -152,20 +135,20 @@ def test_what_is_missing_is_told_apart_from_what_is_to_be_waited_for() -> None:
 
 
 MESH = (
-    service("shop", port(80, name="web"), port(3306, 3306, TCP, name="db")),
-    service("v2", port(80)),
-    workload("shop", "10.0.0.1"),
-    workload("v2", "10.0.0.2"),
-    workload("buyer", "10.0.0.8"),
-    route_group("books", match("books", "/books.*", "GET", headers=(("x-tag", "a"),))),
-    tcp_route("db", 3306),
+    a.service("shop", a.port(80, name="web"), a.port(3306, 3306, a.TCP, name="db")),
+    a.service("v2", a.port(80)),
+    a.workload("shop", "10.0.0.1"),
+    a.workload("v2", "10.0.0.2"),
+    a.workload("buyer", "10.0.0.8"),
+    a.route_group("books", a.match("books", "/books.*", "GET", headers=(("x-tag", "a"),))),
+    a.tcp_route("db", 3306),
 )
 
 
 def explained(*things: object, path: str = "/", number: int = 80, name: str = "shop") -> Explanation:
     """Explain the buyer's GET."""
-    request = Request(identity("buyer"), service_key(name), Port(number), "GET", path)
-    return explain(view(*MESH, *things), request)
+    request = Request(a.identity("buyer"), a.service_key(name), Port(number), "GET", path)
+    return explain(a.view(*MESH, *things), request)
 
 
 def texts(found: Explanation) -> list[str]:
@@ -177,9 +160,9 @@ def test_a_refusal_step_by_step() -> None:
     """Port, place, targets with what each says, matches with what each lacks, and the answer."""
     lacks = "the path must be /books.* in full and header x-tag must be a"
     found = explained(
-        target("a", "buyer", "shop", http("books")),
-        target("b", "thief", "shop", http("books")),
-        target("c", "buyer", "shop", tcp("db")),
+        a.target("a", "buyer", "shop", a.http("books")),
+        a.target("b", "thief", "shop", a.http("books")),
+        a.target("c", "buyer", "shop", a.tcp("db")),
         path="/other",
     )
     assert texts(found) == [
@@ -199,9 +182,9 @@ def test_a_refusal_step_by_step() -> None:
 def test_splits_and_shares_are_told() -> None:
     """Which split decides, which does not count, who gets no share and why."""
     found = explained(
-        split("s", "shop", ("shop", 3), ("v2", 1), ("gone", 1)),
-        split("t", "shop", ("v2", 1)),
-        target("t", "buyer", "shop", tcp("db")),
+        a.split("s", "shop", ("shop", 3), ("v2", 1), ("gone", 1)),
+        a.split("t", "shop", ("v2", 1)),
+        a.target("t", "buyer", "shop", a.tcp("db")),
         number=3306,
     )
     assert found.decision.answer is Answer.ALLOWED
@@ -222,20 +205,20 @@ def test_splits_and_shares_are_told() -> None:
     ("rules", "said"),
     [
         (
-            (http("gone"),),
+            (a.http("gone"),),
             ["HTTPRouteGroup default/gone does not exist or is refused; the rule admits nothing"],
         ),
         (
-            (http("books", "x", "y"),),
+            (a.http("books", "x", "y"),),
             ["HTTPRouteGroup default/books has no match x, y; the rule admits nothing"],
         ),
-        ((http("empty"),), ["HTTPRouteGroup default/empty has no matches; the rule admits nothing"]),
-        ((tcp("gone"),), ["TCPRoute default/gone does not exist or is refused; the rule admits nothing"]),
+        ((a.http("empty"),), ["HTTPRouteGroup default/empty has no matches; the rule admits nothing"]),
+        ((a.tcp("gone"),), ["TCPRoute default/gone does not exist or is refused; the rule admits nothing"]),
     ],
 )
 def test_a_rule_that_leads_nowhere_is_named(rules: tuple[Rule, ...], said: list[str]) -> None:
     """With what it lacks; a match that would fit is not said to fit where its rule admits nothing."""
-    found = explained(route_group("empty"), target("t", "buyer", "shop", *rules), path="/books")
+    found = explained(a.route_group("empty"), a.target("t", "buyer", "shop", *rules), path="/books")
     assert texts(found)[2:-1] == [
         "  TrafficTarget default/t has no rule that refers to anything",
         *(f"    {each}" for each in said),
@@ -244,8 +227,8 @@ def test_a_rule_that_leads_nowhere_is_named(rules: tuple[Rule, ...], said: list[
 
 def test_a_rule_with_an_unknown_match_keeps_its_others() -> None:
     """What is misspelt is said, and what is not counts."""
-    made = target("t", "buyer", "shop", http("other", "o", "gone"))
-    found = explained(route_group("other", match("o", "/books"), match("p")), made, path="/books")
+    made = a.target("t", "buyer", "shop", a.http("other", "o", "gone"))
+    found = explained(a.route_group("other", a.match("o", "/books"), a.match("p")), made, path="/books")
     assert found.decision.answer is Answer.ALLOWED
     assert texts(found)[3:-1] == [
         "    HTTPRouteGroup default/other has no match gone; the others that the rule names count",
@@ -255,8 +238,8 @@ def test_a_rule_with_an_unknown_match_keeps_its_others() -> None:
 
 def test_a_target_for_another_port_or_place_says_which() -> None:
     """The port of its destination (v1alpha2), and the namespace in which it would count."""
-    foreign = replace(target("f", "buyer", "shop", http("books")), key=policy_key("f", "bank"))
-    found = explained(target("t", "buyer", "shop", http("books"), only=9090), foreign)
+    foreign = replace(a.target("f", "buyer", "shop", a.http("books")), key=a.policy_key("f", "bank"))
+    found = explained(a.target("t", "buyer", "shop", a.http("books"), only=9090), foreign)
     assert texts(found)[2:4] == [
         f"  TrafficTarget bank/f {Verdict.NOT_IN_FORCE.value}, and is not in force; it must stand in default",
         "  TrafficTarget default/t is for port 9090 of its destination alone",
@@ -269,44 +252,44 @@ GOES_FIRST = "does not count: default/s goes before it, which"
 @pytest.mark.parametrize(
     ("first", "other", "said"),
     [
-        (("all",), split("t", "shop", ("v2", 1)), f"{GOES_FIRST} is for these requests in particular"),
-        ((), split("t", "shop", ("v2", 1)), f"{GOES_FIRST} has a creation time"),
-        ((), split("t", "shop", ("v2", 1), created="2025"), f"{GOES_FIRST} is older"),
+        (("all",), a.split("t", "shop", ("v2", 1)), f"{GOES_FIRST} is for these requests in particular"),
+        ((), a.split("t", "shop", ("v2", 1)), f"{GOES_FIRST} has a creation time"),
+        ((), a.split("t", "shop", ("v2", 1), created="2025"), f"{GOES_FIRST} is older"),
         (
             (),
-            split("t", "shop", ("v2", 1), created="2024"),
+            a.split("t", "shop", ("v2", 1), created="2024"),
             f"{GOES_FIRST} comes first by name",
         ),
-        ((), split("t", "shop", ("v2", 0)), SplitVerdict.NO_WEIGHT.value),
-        ((), split("t", "shop", ("gone", 1)), SplitVerdict.NO_WEIGHT.value),
-        ((), split("t", "shop", ("v2", 2**32)), SplitVerdict.TOO_HEAVY.value),
-        ((), split("t", "shop", ("v2", 1), matches=("gone",)), SplitVerdict.UNKNOWN_GROUP.value),
-        ((), split("t", "shop", ("v2", 1), matches=("empty",)), SplitVerdict.UNKNOWN_GROUP.value),
-        ((), split("t", "shop", ("v2", 1), matches=("books",)), SplitVerdict.OTHER_REQUESTS.value),
+        ((), a.split("t", "shop", ("v2", 0)), SplitVerdict.NO_WEIGHT.value),
+        ((), a.split("t", "shop", ("gone", 1)), SplitVerdict.NO_WEIGHT.value),
+        ((), a.split("t", "shop", ("v2", 2**32)), SplitVerdict.TOO_HEAVY.value),
+        ((), a.split("t", "shop", ("v2", 1), matches=("gone",)), SplitVerdict.UNKNOWN_GROUP.value),
+        ((), a.split("t", "shop", ("v2", 1), matches=("empty",)), SplitVerdict.UNKNOWN_GROUP.value),
+        ((), a.split("t", "shop", ("v2", 1), matches=("books",)), SplitVerdict.OTHER_REQUESTS.value),
         (
             (),
-            replace(split("t", "shop", ("v2", 1)), key=policy_key("t", "bank")),
+            replace(a.split("t", "shop", ("v2", 1)), key=a.policy_key("t", "bank")),
             SplitVerdict.FOREIGN_APEX.value,
         ),
     ],
 )
 def test_why_a_split_does_not_decide(first: tuple[str, ...], other: TrafficSplit, said: str) -> None:
     """Out of force, for other requests, or outdone: and by what."""
-    groups = (route_group("all", match("all")), route_group("empty"))
-    decides = split("s", "shop", ("shop", 1), matches=first, created="2024")
+    groups = (a.route_group("all", a.match("all")), a.route_group("empty"))
+    decides = a.split("s", "shop", ("shop", 1), matches=first, created="2024")
     found = explained(*groups, decides, other)
     assert texts(found)[2] == f"TrafficSplit {other.key} {said}"
 
 
 def test_splits_for_requests_do_not_count_on_tcp() -> None:
     """Nobody sees requests there."""
-    made = split("s", "shop", ("v2", 1), matches=("books",))
+    made = a.split("s", "shop", ("v2", 1), matches=("books",))
     assert texts(explained(made, number=3306))[1] == f"TrafficSplit default/s {SplitVerdict.HTTP_ONLY.value}"
 
 
 def test_what_no_policy_mends() -> None:
     """No such service, no such port, nobody behind it: said, and nothing to add."""
-    for made in (explained(name="gone"), explained(number=81), explained(service("empty"), name="empty")):
+    for made in (explained(name="gone"), explained(number=81), explained(a.service("empty"), name="empty")):
         assert (made.missing, made.besides) == ((), ())
         assert made.steps[-1].text.endswith("no policy that is added would make it a yes")
 
@@ -315,22 +298,22 @@ def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
     """A Service by a like name or in another namespace, a target port, an account by its workload's name."""
     assert texts(explained(name="gone"))[0] == "there is no Service default/gone"
     assert texts(explained(name="shopp"))[0] == "there is no Service default/shopp, but default/shop"
-    elsewhere = service("vault", namespace="bank")
+    elsewhere = a.service("vault", namespace="bank")
     assert texts(explained(elsewhere, name="vault"))[0] == "there is no Service default/vault, but bank/vault"
     assert texts(explained(number=81))[0] == "Service default/shop has no port 81; it has 80, 3306"
     assert texts(explained(number=8080))[0] == (
         "Service default/shop has no port 8080; it has 80, 3306; 8080 is the target port of its port 80"
     )
     nobody, day = "no workload has the ServiceAccount default/", "; what follows holds for the day one has it"
-    more = (workload("pod-1", "10.0.0.20", account="clerk"), workload("a", "10.0.0.21", namespace="bank"))
+    more = (a.workload("pod-1", "10.0.0.20", account="clerk"), a.workload("a", "10.0.0.21", namespace="bank"))
     for name, hint in (
         ("pod-1", ": the workload default/pod-1 has default/clerk"),
         ("a", ", but bank/a"),
         ("buyers", ", but default/buyer"),
         ("zzz", ""),
     ):
-        asked = Request(identity(name), service_key("shop"), Port(80))
-        assert texts(explain(view(*MESH, *more), asked))[1] == nobody + name + hint + day
+        asked = Request(a.identity(name), a.service_key("shop"), Port(80))
+        assert texts(explain(a.view(*MESH, *more), asked))[1] == nobody + name + hint + day
 
 
 @pytest.mark.parametrize(
@@ -340,21 +323,21 @@ def test_what_may_be_meant_by_names_that_lead_nowhere() -> None:
         ("name", None, "http, by its name"),
         ("port", None, "http, by its number"),
         ("default", None, "http, by default, for nothing says it (set appProtocol)"),
-        ("default", TCP, "tcp, as its workloads declare"),
+        ("default", a.TCP, "tcp, as its workloads declare"),
     ],
 )
 def test_what_a_port_speaks_and_by_what(source: str, declared: Protocol | None, said: str) -> None:
     """In the order in which it is decided."""
     ports = (WorkloadPort(Port(8080), "", declared),)
     made = explained(
-        service("web", port(80, source=source)), workload("web", "10.0.0.20", *ports), name="web"
+        a.service("web", a.port(80, source=source)), a.workload("web", "10.0.0.20", *ports), name="web"
     )
     assert texts(made)[0] == f"Service default/web has port 80, which speaks {said}"
 
 
 def test_a_port_in_dispute_is_told_of() -> None:
     """Another Service says of the same port that it is TCP, and comes first: the sidecar has that."""
-    other = service("admin", port(81, protocol=TCP), app="shop")
+    other = a.service("admin", a.port(81, protocol=a.TCP), app="shop")
     said = "Workload default/shop takes its port 8080 for tcp, so that calls as http fail (MW2023)"
     assert said in texts(explained(other))
     assert said not in texts(explained(other, name="v2"))
@@ -362,11 +345,11 @@ def test_a_port_in_dispute_is_told_of() -> None:
 
 def test_an_explicit_client_without_the_upstream_is_told_of() -> None:
     """Policy allows the call, and its sidecar offers the service nowhere."""
-    open_up = (route_group("all", match("all")), target("t", "agent", "shop", http("all")))
-    asked = Request(identity("agent"), service_key("shop"), Port(80))
+    open_up = (a.route_group("all", a.match("all")), a.target("t", "agent", "shop", a.http("all")))
+    asked = Request(a.identity("agent"), a.service_key("shop"), Port(80))
     for upstreams, said in (((("v2", 80, "127.0.0.1", 1),), True), ((("shop", 80, "127.0.0.1", 1),), False)):
-        client = workload("agent", "10.0.0.9", interception=explicit(None, *upstreams))
-        steps = texts(explain(view(*MESH, *open_up, client), asked))
+        client = a.workload("agent", "10.0.0.9", interception=a.explicit(None, *upstreams))
+        steps = texts(explain(a.view(*MESH, *open_up, client), asked))
         text = "Workload default/agent has no upstream for default/shop:80: its sidecar offers it nowhere"
         assert (text in steps) is said
         assert steps[-1] == "allowed"
@@ -381,8 +364,8 @@ def test_permissive_mode_is_told() -> None:
 
 def test_the_remedy_is_narrow_and_keeps_names_apart() -> None:
     """One path, one method, nothing taken for an expression, and a name that nobody has."""
-    taken = target("buyer-to-shop", "thief", "shop", tcp("db"))
-    request = Request(identity("buyer"), service_key("shop"), Port(80), "PURGE", "/a.b?c=d")
-    group, made = remedy(view(*MESH, taken), request)
+    taken = a.target("buyer-to-shop", "thief", "shop", a.tcp("db"))
+    request = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "PURGE", "/a.b?c=d")
+    group, made = remedy(a.view(*MESH, taken), request)
     assert group["spec"] == {"matches": [{"name": "this", "pathRegex": r"/a\.b", "methods": ["*"]}]}
     assert made["metadata"] == {"name": "buyer-to-shop-2", "namespace": "default"}

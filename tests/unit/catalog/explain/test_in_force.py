@@ -11,33 +11,20 @@ from catalog.oracle.decide import Answer, Request
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
-from tests.meshes.values import (
-    http,
-    identity,
-    match,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    tcp,
-    tcp_route,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
-BOOKS, STATUS = match("books", "/books.*"), match("status", "/status")
+BOOKS, STATUS = a.match("books", "/books.*"), a.match("status", "/status")
 MESH = (
-    service("shop"),
-    service("v2"),
-    workload("shop-1", "10.0.0.1", app="shop", account="shop"),
-    workload("shop-2", "10.0.0.2", app="shop", account="shop"),
-    workload("v2", "10.0.0.3"),
-    workload("buyer", "10.0.0.8"),
-    route_group("routes", BOOKS, STATUS),
-    tcp_route("any"),
-    target("t", "buyer", "shop", http("routes")),
-    target("u", "buyer", "v2", tcp("any")),
+    a.service("shop"),
+    a.service("v2"),
+    a.workload("shop-1", "10.0.0.1", app="shop", account="shop"),
+    a.workload("shop-2", "10.0.0.2", app="shop", account="shop"),
+    a.workload("v2", "10.0.0.3"),
+    a.workload("buyer", "10.0.0.8"),
+    a.route_group("routes", BOOKS, STATUS),
+    a.tcp_route("any"),
+    a.target("t", "buyer", "shop", a.http("routes")),
+    a.target("u", "buyer", "v2", a.tcp("any")),
 )
 GROUP = ObjectKey("HTTPRouteGroup", Namespace("default"), "routes")
 BAD_BOOKS = Without(GROUP, BOOKS, "bad repetition operator")
@@ -47,12 +34,12 @@ IN_STEP = Sidecar()
 
 def ask(name: str = "shop", path: str = "/books") -> Request:
     """Ask for it."""
-    return Request(identity("buyer"), service_key(name), Port(80), "GET", path)
+    return Request(a.identity("buyer"), a.service_key(name), Port(80), "GET", path)
 
 
 def found(request: Request, sidecars: Mapping[str, Sidecar], *things: object) -> Standing:
     """Return what is in force, with these sidecars by their workload's name, and the others in step."""
-    mesh = view(*MESH, *things)
+    mesh = a.view(*MESH, *things)
     decision = explain(mesh, request).decision
     names = concerned(mesh, request, decision)
     known = {each: sidecars.get(each.uuid.removesuffix("-uuid"), IN_STEP) for each in names}
@@ -77,15 +64,15 @@ def test_a_match_that_is_left_out_admits_nothing() -> None:
     assert headline(seen, Answer.ALLOWED) == "refused, although policy says allowed"
     assert found(ask(path="/status"), less).in_force is InForce.YES
     assert found(ask(path="/x"), less).decision.answer is Answer.REFUSED
-    both = route_group("more", match("too", "/book.*"))
-    more = target("w", "buyer", "shop", http("more"))
+    both = a.route_group("more", a.match("too", "/book.*"))
+    more = a.target("w", "buyer", "shop", a.http("more"))
     assert found(ask(), less, both, more).in_force is InForce.YES
 
 
 def test_an_equal_match_of_another_group_is_out_as_well() -> None:
     """Parts are left out by what they say."""
     less = {"shop-1": Sidecar("", (BAD_BOOKS,)), "shop-2": Sidecar("", (BAD_BOOKS,))}
-    twin = (route_group("twin", BOOKS), target("w", "buyer", "shop", http("twin")))
+    twin = (a.route_group("twin", BOOKS), a.target("w", "buyer", "shop", a.http("twin")))
     assert found(ask(), less, *twin).in_force is InForce.NO
 
 
@@ -123,7 +110,7 @@ def test_what_one_has_is_not_known(whose: str) -> None:
 
 def test_without_a_sidecar_of_the_client_it_is_not_known() -> None:
     """Nobody can ask."""
-    seen = found(replace(ask(), client=identity("stranger")), {})
+    seen = found(replace(ask(), client=a.identity("stranger")), {})
     assert (seen.in_force, seen.because) == (
         InForce.UNKNOWN,
         ("there is no sidecar of default/stranger",),
@@ -133,7 +120,7 @@ def test_without_a_sidecar_of_the_client_it_is_not_known() -> None:
 def test_a_split_that_the_client_lacks() -> None:
     """It is not said who answers instead."""
     bad = Without(ObjectKey("TrafficSplit", Namespace("default"), "s"), None, "no")
-    canary = split("s", "shop", ("v2", 1))
+    canary = a.split("s", "shop", ("v2", 1))
     seen = found(ask(), {"buyer": Sidecar("", (bad,))}, canary)
     assert seen.in_force is InForce.UNKNOWN
     assert seen.because[0].endswith(
@@ -150,6 +137,6 @@ def test_what_the_clients_sidecar_turns_down_needs_no_server() -> None:
 
 def test_offline_it_is_not_asked() -> None:
     """And that is said."""
-    decision = explain(view(*MESH), ask()).decision
+    decision = explain(a.view(*MESH), ask()).decision
     seen = not_asked(decision)
     assert (seen.in_force, seen.decision, len(seen.because)) == (InForce.NOT_ASKED, decision, 1)

@@ -14,31 +14,17 @@ from mesh.names import Namespace, Port, ProxyUuid
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
 from mesh.policy import TrafficSplit, TrafficTarget
 from mesh.workload import WorkloadPort
-from tests.meshes.values import (
-    TCP,
-    explicit,
-    http,
-    identity,
-    match,
-    policy_key,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    tcp,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
-SHOP = (service("shop"), workload("shop", "10.0.0.1"), route_group("all", match("all", ".*")))
-FOREIGN = TrafficTarget(policy_key("t"), identity("shop", "bank"), (identity("buyer"),), (http("all"),))
-NO_SOURCES = TrafficTarget(policy_key("t"), identity("shop"), (), (http("all"),))
-FOREIGN_APEX = TrafficSplit(
-    policy_key("s"), service_key("shop", "bank"), split("x", "shop", ("shop", 1)).backends
+SHOP = (a.service("shop"), a.workload("shop", "10.0.0.1"), a.route_group("all", a.match("all", ".*")))
+FOREIGN = TrafficTarget(
+    a.policy_key("t"), a.identity("shop", "bank"), (a.identity("buyer"),), (a.http("all"),)
 )
-TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uuid"))
+NO_SOURCES = TrafficTarget(a.policy_key("t"), a.identity("shop"), (), (a.http("all"),))
+FOREIGN_APEX = TrafficSplit(
+    a.policy_key("s"), a.service_key("shop", "bank"), a.split("x", "shop", ("shop", 1)).backends
+)
+TWIN = replace(a.workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uuid"))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +32,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
     [
         (
             Code.UNKNOWN_ROUTE,
-            [target("t", "buyer", "shop", http("all"), tcp("x"))],
+            [a.target("t", "buyer", "shop", a.http("all"), a.tcp("x"))],
             "TrafficTarget",
             "t",
             "spec.rules[1].name",
@@ -54,30 +40,44 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.UNKNOWN_MATCH,
-            [target("t", "buyer", "shop", http("all"), http("all", "all", "x"))],
+            [a.target("t", "buyer", "shop", a.http("all"), a.http("all", "all", "x"))],
             "TrafficTarget",
             "t",
             "spec.rules[1].matches",
             "x",
         ),
-        (Code.NO_RULES, [target("t", "buyer", "shop")], "TrafficTarget", "t", "spec.rules", ""),
-        (Code.ALL_REFUSED, [target("t", "buyer", "shop", tcp("x"))], "TrafficTarget", "t", "spec.rules", ""),
+        (Code.NO_RULES, [a.target("t", "buyer", "shop")], "TrafficTarget", "t", "spec.rules", ""),
+        (
+            Code.ALL_REFUSED,
+            [a.target("t", "buyer", "shop", a.tcp("x"))],
+            "TrafficTarget",
+            "t",
+            "spec.rules",
+            "",
+        ),
         (Code.FOREIGN_DESTINATION, [FOREIGN], "TrafficTarget", "t", "spec.destination.namespace", "bank"),
         (Code.NO_SOURCES, [NO_SOURCES], "TrafficTarget", "t", "spec.sources", ""),
-        (Code.UNKNOWN_APEX, [split("s", "x", ("shop", 1))], "TrafficSplit", "s", "spec.service", "default/x"),
+        (
+            Code.UNKNOWN_APEX,
+            [a.split("s", "x", ("shop", 1))],
+            "TrafficSplit",
+            "s",
+            "spec.service",
+            "default/x",
+        ),
         (Code.UNKNOWN_APEX, [FOREIGN_APEX], "TrafficSplit", "s", "spec.service", "bank/shop"),
         (
             Code.UNKNOWN_BACKEND,
-            [split("s", "shop", ("shop", 1), ("x", 1))],
+            [a.split("s", "shop", ("shop", 1), ("x", 1))],
             "TrafficSplit",
             "s",
             "spec.backends[1].service",
             "x",
         ),
-        (Code.ZERO_WEIGHTS, [split("s", "shop", ("shop", 0))], "TrafficSplit", "s", "spec.backends", ""),
+        (Code.ZERO_WEIGHTS, [a.split("s", "shop", ("shop", 0))], "TrafficSplit", "s", "spec.backends", ""),
         (
             Code.EXCESSIVE_WEIGHTS,
-            [split("s", "shop", ("shop", 2**32))],
+            [a.split("s", "shop", ("shop", 2**32))],
             "TrafficSplit",
             "s",
             "spec.backends",
@@ -85,7 +85,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.UNKNOWN_SPLIT_MATCH,
-            [split("s", "shop", ("shop", 1), matches=("all", "x"))],
+            [a.split("s", "shop", ("shop", 1), matches=("all", "x"))],
             "TrafficSplit",
             "s",
             "spec.matches",
@@ -93,7 +93,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.OVERRULED_SPLIT,
-            [split("s", "shop", ("shop", 1)), split("a", "shop", ("shop", 1))],
+            [a.split("s", "shop", ("shop", 1)), a.split("a", "shop", ("shop", 1))],
             "TrafficSplit",
             "s",
             "spec.service",
@@ -102,19 +102,19 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         (
             Code.BACKEND_PORT,
             [
-                service("other", port(81)),
-                workload("other", "10.0.0.3"),
-                split("s", "shop", ("shop", 1), ("other", 1)),
+                a.service("other", a.port(81)),
+                a.workload("other", "10.0.0.3"),
+                a.split("s", "shop", ("shop", 1), ("other", 1)),
             ],
             "TrafficSplit",
             "s",
             "spec.backends",
             "default/other",
         ),
-        (Code.NO_ENDPOINTS, [service("empty")], "Service", "empty", "spec.selector", "app=empty"),
+        (Code.NO_ENDPOINTS, [a.service("empty")], "Service", "empty", "spec.selector", "app=empty"),
         (
             Code.OUTSIDE_MESH,
-            [workload("bare", "10.0.0.9", app="shop", sidecar=False)],
+            [a.workload("bare", "10.0.0.9", app="shop", sidecar=False)],
             "Service",
             "shop",
             "endpoints",
@@ -122,7 +122,10 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.SHARED_ADDRESS,
-            [service("a", app="shop", address="10.96.0.1"), service("b", app="shop", address="10.96.0.1")],
+            [
+                a.service("a", app="shop", address="10.96.0.1"),
+                a.service("b", app="shop", address="10.96.0.1"),
+            ],
             "Service",
             "b",
             "spec.clusterIP",
@@ -130,7 +133,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.PROTOCOLS_DIFFER,
-            [service("raw", port(80, 8080, TCP), app="shop")],
+            [a.service("raw", a.port(80, 8080, a.TCP), app="shop")],
             "Workload",
             "shop",
             "spec.ports",
@@ -138,7 +141,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.UNKNOWN_PRIMARY,
-            [workload("w", "10.0.0.5", WorkloadPort(Port(1)))],
+            [a.workload("w", "10.0.0.5", WorkloadPort(Port(1)))],
             "Workload",
             "w",
             "spec.service",
@@ -148,10 +151,10 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         (
             Code.LISTENER_CONFLICT,
             [
-                workload(
+                a.workload(
                     "w",
                     "127.0.0.2",
-                    interception=explicit(None, ("shop", 80, "127.0.0.3", 1), ("shop", 80, "127.0.0.3", 1)),
+                    interception=a.explicit(None, ("shop", 80, "127.0.0.3", 1), ("shop", 80, "127.0.0.3", 1)),
                 )
             ],
             "Workload",
@@ -161,7 +164,7 @@ TWIN = replace(workload("twin", "10.0.0.2", app="shop"), uuid=ProxyUuid("shop-uu
         ),
         (
             Code.UNKNOWN_UPSTREAM,
-            [workload("w", "127.0.0.2", interception=explicit(None, ("shop", 81, "127.0.0.3", 1)))],
+            [a.workload("w", "127.0.0.2", interception=a.explicit(None, ("shop", 81, "127.0.0.3", 1)))],
             "Workload",
             "w",
             "spec.upstreams",
@@ -173,7 +176,7 @@ def test_each_code(
     code: Code, things: Sequence[object], kind: str, name: str, field: str, value: str
 ) -> None:
     """The problem is said once of the object concerned, at its origin, with field and value."""
-    mesh = view(*SHOP, *things)
+    mesh = a.view(*SHOP, *things)
     found = [each for each in problems(mesh) if each.code == code]
     key = ObjectKey(kind, Namespace("default"), name)
     assert [(each.key, each.field, each.value) for each in found] == [(key, field, value)]
@@ -183,13 +186,13 @@ def test_each_code(
 
 def test_a_healthy_mesh_has_no_problems() -> None:
     """Services with endpoints and a target with rules leave nothing to say, nor does a pure client."""
-    buyer = workload("buyer", "10.0.0.2", interception=explicit(None, ("shop", 80, "127.0.0.1", 8001)))
-    assert problems(view(*SHOP, buyer, target("t", "buyer", "shop", http("all")))) == ()
+    buyer = a.workload("buyer", "10.0.0.2", interception=a.explicit(None, ("shop", 80, "127.0.0.1", 8001)))
+    assert problems(a.view(*SHOP, buyer, a.target("t", "buyer", "shop", a.http("all")))) == ()
 
 
 def test_the_apex_of_a_split_needs_no_endpoints() -> None:
     """An apex without anyone behind it is no problem: its backends answer."""
-    assert problems(view(*SHOP, service("root", app="nobody"), split("s", "root", ("shop", 1)))) == ()
+    assert problems(a.view(*SHOP, a.service("root", app="nobody"), a.split("s", "root", ("shop", 1)))) == ()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,9 @@ def test_a_misspelt_match_is_named_and_the_others_kept(
 ) -> None:
     """An error says which name is not there, what is, and what becomes of the rule."""
     found = problems(
-        view(*SHOP, workload("buyer", "10.0.0.8"), target("t", "buyer", "shop", http("all", *matches)))
+        a.view(
+            *SHOP, a.workload("buyer", "10.0.0.8"), a.target("t", "buyer", "shop", a.http("all", *matches))
+        )
     )
     codes = [Code.UNKNOWN_MATCH, Code.ALL_REFUSED] if refused else [Code.UNKNOWN_MATCH]
     assert [each.code for each in found] == codes

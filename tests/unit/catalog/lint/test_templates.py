@@ -13,33 +13,15 @@ from mesh.objects import ObjectKey, Origin, Sourced
 from mesh.policy import TrafficTarget
 from mesh.service import Protocol
 from mesh.workload import WorkloadPort
-from tests.meshes.values import (
-    deployment,
-    http,
-    identity,
-    inventory,
-    match,
-    object_key,
-    policy_key,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    tcp,
-    tcp_route,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
 WEB = WorkloadPort(Port(8080), "web")
 MESH = (
-    service("shop", port(80, "web")),
-    deployment("shop", WEB),
-    deployment("buyer"),
-    route_group("books", match("books", "/books")),
-    target("t", "buyer", "shop", http("books")),
+    a.service("shop", a.port(80, "web")),
+    a.deployment("shop", WEB),
+    a.deployment("buyer"),
+    a.route_group("books", a.match("books", "/books")),
+    a.target("t", "buyer", "shop", a.http("books")),
 )
 TO_COME = ("info", "MW2025", "Service default/shop", "app=shop")
 
@@ -50,17 +32,20 @@ def _said(found: View) -> list[tuple[str, str, str, str]]:
 
 def test_nothing_is_called_at_pods_to_come() -> None:
     """No endpoint, no workload, no identity, no caller: only what is said of them."""
-    found = view(*MESH)
-    shop = found.services[service_key("shop")]
+    found = a.view(*MESH)
+    shop = found.services[a.service_key("shop")]
     assert endpoints(found, shop.key, shop.ports[0]) == ()
     assert (dict(found.workloads), dict(found.backing), dict(found.by_identity)) == ({}, {}, {})
-    assert not may_call(found, identity("thief"), identity("shop"), Port(8080), Protocol.HTTP)
+    assert not may_call(found, a.identity("thief"), a.identity("shop"), Port(8080), Protocol.HTTP)
     assert _said(found) == [TO_COME]
 
 
 def _named(name: str, *sources: str) -> TrafficTarget:
     return TrafficTarget(
-        policy_key(name), identity("shop"), tuple(identity(each) for each in sources), (http("books"),)
+        a.policy_key(name),
+        a.identity("shop"),
+        tuple(a.identity(each) for each in sources),
+        (a.http("books"),),
     )
 
 
@@ -69,26 +54,26 @@ def _named(name: str, *sources: str) -> TrafficTarget:
     [
         ((_named("u", "other"),), [("warning", "MW2008", "TrafficTarget default/u", "default/other")]),
         (
-            (deployment("clerk"), deployment("porter"), _named("u", "buyer", "clerk", "porter")),
+            (a.deployment("clerk"), a.deployment("porter"), _named("u", "buyer", "clerk", "porter")),
             [
                 ("warning", "MW2054", "TrafficTarget default/u", "3"),
                 ("warning", "MW2056", "TrafficTarget default/t", "default/buyer"),
             ],
         ),
         (
-            (tcp_route("db", 5432), target("u", "buyer", "shop", tcp("db"))),
+            (a.tcp_route("db", 5432), a.target("u", "buyer", "shop", a.tcp("db"))),
             [("warning", "MW2055", "TrafficTarget default/u", "")],
         ),
         (
-            (deployment("v2", WEB), service("v2"), split("s", "shop", ("shop", 1), ("v2", 1))),
+            (a.deployment("v2", WEB), a.service("v2"), a.split("s", "shop", ("shop", 1), ("v2", 1))),
             [("warning", "MW2017", "TrafficSplit default/s", "default/v2")],
         ),
         (
-            (service("admin", port(80, "admin"), app="shop"),),
+            (a.service("admin", a.port(80, "admin"), app="shop"),),
             [("warning", "MW2020", "Service default/admin", "admin")],
         ),
         (
-            (service("none", app="sop"),),
+            (a.service("none", app="sop"),),
             [("warning", "MW2020", "Service default/none", "app=sop")],
         ),
     ],
@@ -97,29 +82,31 @@ def test_faults_are_found_before_anything_runs(
     things: tuple[object, ...], expected: list[tuple[str, str, str, str]]
 ) -> None:
     """As they would be if the pods were there."""
-    found = _said(view(*MESH, *things))
+    found = _said(a.view(*MESH, *things))
     assert sorted(each for each in found if each[0] != "info") == expected
 
 
 def test_an_account_that_is_meant_is_named() -> None:
     """A target for the name of a Deployment whose ServiceAccount is called otherwise says that one's."""
-    found = view(service("shop"), deployment("shop", WEB, account="keeper"), deployment("buyer"), *MESH[3:])
+    found = a.view(
+        a.service("shop"), a.deployment("shop", WEB, account="keeper"), a.deployment("buyer"), *MESH[3:]
+    )
     (problem,) = (each for each in problems(found) if each.code == "MW2007")
     assert problem.expected.endswith("(Deployment default/shop has the ServiceAccount default/keeper)")
 
 
 def test_what_is_said_follows_the_pods() -> None:
     """With a workload the word goes, with the Deployment alone it is back, without both it is a warning."""
-    found = view(*MESH)
+    found = a.view(*MESH)
     kept = Problems(found)
-    pod = workload("shop", "10.0.0.1", WEB)
+    pod = a.workload("shop", "10.0.0.1", WEB)
 
     def said(*things: object) -> list[tuple[str, str]]:
-        objects = {object_key(each): _sourced(each) for each in things}
-        found.apply(found.edits_to(Known.of(objects, inventory(things))))
+        objects = {a.object_key(each): _sourced(each) for each in things}
+        found.apply(found.edits_to(Known.of(objects, a.inventory(things))))
         for _ in kept.steps():
             pass
-        assert kept.said() == problems(View.build(objects, inventory(things), found.settings))
+        assert kept.said() == problems(View.build(objects, a.inventory(things), found.settings))
         return [(each.code, str(each.key)) for each in kept.said()]
 
     assert said(*MESH) == [("MW2025", "Service default/shop")]
@@ -137,9 +124,9 @@ def test_what_is_said_follows_the_pods() -> None:
 
 def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
     """Under its one key the template becomes a workload, and neither is left of the other."""
-    key = ObjectKey("Pod", identity("shop").namespace, "shop")
-    template, pod = deployment("shop", WEB), workload("shop", "10.0.0.1", WEB)
-    found = view()
+    key = ObjectKey("Pod", a.identity("shop").namespace, "shop")
+    template, pod = a.deployment("shop", WEB), a.workload("shop", "10.0.0.1", WEB)
+    found = a.view()
     for value, templates in ((template, 1), (pod, 0), (template, 1)):
         running = Inventory.of([value] if value is pod else [])
         objects = {key: Sourced(key, value, Origin("test"))}
@@ -148,4 +135,4 @@ def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
 
 
 def _sourced(thing: object) -> Sourced:
-    return next(iter(view(thing).sourced.values()))
+    return next(iter(a.view(thing).sourced.values()))

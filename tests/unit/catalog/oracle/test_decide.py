@@ -9,114 +9,98 @@ from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.policy import TrafficTarget
 from mesh.workload import WorkloadPort
-from tests.meshes.values import (
-    TCP,
-    http,
-    identity,
-    match,
-    policy_key,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    tcp,
-    tcp_route,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
-ALL, GET, CANARY = match("all", ".*"), match("get", None, "GET"), match("canary", "/canary.*")
+ALL, GET, CANARY = a.match("all", ".*"), a.match("get", None, "GET"), a.match("canary", "/canary.*")
 GROUPS = (
-    route_group("all", ALL),
-    route_group("get", GET),
-    route_group("canary", CANARY),
-    route_group("none"),
+    a.route_group("all", ALL),
+    a.route_group("get", GET),
+    a.route_group("canary", CANARY),
+    a.route_group("none"),
 )
-ROUTES = (tcp_route("any"), tcp_route("web", 8080))
-TWO_PORTS = (port(80, 8080, name="web"), port(3306, 3306, TCP, name="db"))
+ROUTES = (a.tcp_route("any"), a.tcp_route("web", 8080))
+TWO_PORTS = (a.port(80, 8080, name="web"), a.port(3306, 3306, a.TCP, name="db"))
 MESH = (
-    service("shop", *TWO_PORTS),
-    service("v2", *TWO_PORTS),
-    service("root", *TWO_PORTS, app="nobody"),
-    workload("shop", "10.0.0.1"),
-    workload("v2", "10.0.0.2"),
-    workload("buyer", "10.0.0.8"),
+    a.service("shop", *TWO_PORTS),
+    a.service("v2", *TWO_PORTS),
+    a.service("root", *TWO_PORTS, app="nobody"),
+    a.workload("shop", "10.0.0.1"),
+    a.workload("v2", "10.0.0.2"),
+    a.workload("buyer", "10.0.0.8"),
     *GROUPS,
     *ROUTES,
 )
 TO_BOTH = (
-    target("to-shop", "buyer", "shop", http("all"), tcp("any")),
-    target("to-v2", "buyer", "v2", http("all"), tcp("any")),
+    a.target("to-shop", "buyer", "shop", a.http("all"), a.tcp("any")),
+    a.target("to-v2", "buyer", "v2", a.http("all"), a.tcp("any")),
 )
 
 
 def ask(path: str = "/", name: str = "root", number: int = 80, client: str = "buyer") -> Request:
     """Make a request."""
-    return Request(identity(client), service_key(name), Port(number), "GET", path)
+    return Request(a.identity(client), a.service_key(name), Port(number), "GET", path)
 
 
 def served_by(*things: object, path: str = "/", number: int = 80, name: str = "root") -> dict[str, int]:
     """Return the weights of those who may answer and admit it."""
-    shares = decide(view(*MESH, *things), ask(path, name, number)).shares
+    shares = decide(a.view(*MESH, *things), ask(path, name, number)).shares
     return {share.service.name: share.weight for share in shares if share.admitted}
 
 
 @pytest.mark.parametrize(
     ("made", "verdict", "on_tcp"),
     [
-        (target("t", "buyer", "shop", http("all")), Verdict.ADMITS, Verdict.HTTP_ONLY),
-        (target("t", "buyer", "shop", http("canary")), Verdict.OTHER_REQUESTS, Verdict.HTTP_ONLY),
-        (target("t", "buyer", "shop", tcp("any")), Verdict.ADMITS, Verdict.ADMITS),
-        (target("t", "buyer", "shop", tcp("web")), Verdict.ADMITS, Verdict.OTHER_PORTS),
+        (a.target("t", "buyer", "shop", a.http("all")), Verdict.ADMITS, Verdict.HTTP_ONLY),
+        (a.target("t", "buyer", "shop", a.http("canary")), Verdict.OTHER_REQUESTS, Verdict.HTTP_ONLY),
+        (a.target("t", "buyer", "shop", a.tcp("any")), Verdict.ADMITS, Verdict.ADMITS),
+        (a.target("t", "buyer", "shop", a.tcp("web")), Verdict.ADMITS, Verdict.OTHER_PORTS),
         (
-            target("t", "buyer", "shop", http("canary"), tcp("web")),
+            a.target("t", "buyer", "shop", a.http("canary"), a.tcp("web")),
             Verdict.OTHER_REQUESTS,
             Verdict.OTHER_PORTS,
         ),
-        (target("t", "buyer", "shop", tcp("x")), Verdict.DANGLING, Verdict.DANGLING),
-        (target("t", "buyer", "shop", http("x")), Verdict.DANGLING, Verdict.HTTP_ONLY),
-        (target("t", "buyer", "shop", http("none")), Verdict.DANGLING, Verdict.HTTP_ONLY),
-        (target("t", "buyer", "shop", http("all", "all", "x")), Verdict.ADMITS, Verdict.HTTP_ONLY),
+        (a.target("t", "buyer", "shop", a.tcp("x")), Verdict.DANGLING, Verdict.DANGLING),
+        (a.target("t", "buyer", "shop", a.http("x")), Verdict.DANGLING, Verdict.HTTP_ONLY),
+        (a.target("t", "buyer", "shop", a.http("none")), Verdict.DANGLING, Verdict.HTTP_ONLY),
+        (a.target("t", "buyer", "shop", a.http("all", "all", "x")), Verdict.ADMITS, Verdict.HTTP_ONLY),
         (
-            target("t", "buyer", "shop", http("canary", "canary", "x")),
+            a.target("t", "buyer", "shop", a.http("canary", "canary", "x")),
             Verdict.OTHER_REQUESTS,
             Verdict.HTTP_ONLY,
         ),
-        (target("t", "buyer", "shop", http("all", "x")), Verdict.DANGLING, Verdict.HTTP_ONLY),
-        (target("t", "buyer", "shop"), Verdict.NO_RULES, Verdict.NO_RULES),
-        (target("t", "thief", "shop", tcp("any")), Verdict.OTHER_CLIENTS, Verdict.OTHER_CLIENTS),
-        (target("t", "buyer", "shop", tcp("any"), only=8080), Verdict.ADMITS, Verdict.OTHER_PORTS),
+        (a.target("t", "buyer", "shop", a.http("all", "x")), Verdict.DANGLING, Verdict.HTTP_ONLY),
+        (a.target("t", "buyer", "shop"), Verdict.NO_RULES, Verdict.NO_RULES),
+        (a.target("t", "thief", "shop", a.tcp("any")), Verdict.OTHER_CLIENTS, Verdict.OTHER_CLIENTS),
+        (a.target("t", "buyer", "shop", a.tcp("any"), only=8080), Verdict.ADMITS, Verdict.OTHER_PORTS),
     ],
 )
 def test_the_verdict_of_one_target(made: TrafficTarget, verdict: Verdict, on_tcp: Verdict) -> None:
     """What a target says of HTTP port 8080 and of TCP port 3306, and why."""
-    mesh = view(*MESH, made)
+    mesh = a.view(*MESH, made)
     assert judge(mesh, ask(), made, Port(8080), is_http=True) is verdict
     assert judge(mesh, ask(), made, Port(3306), is_http=False) is on_tcp
 
 
 def test_a_target_of_another_namespace_is_not_in_force() -> None:
     """Nobody speaks for another namespace's destinations."""
-    made = replace(target("t", "buyer", "shop", tcp("any")), key=policy_key("t", "bank"))
-    assert judge(view(*MESH, made), ask(), made, Port(1), is_http=True) is Verdict.NOT_IN_FORCE
+    made = replace(a.target("t", "buyer", "shop", a.tcp("any")), key=a.policy_key("t", "bank"))
+    assert judge(a.view(*MESH, made), ask(), made, Port(1), is_http=True) is Verdict.NOT_IN_FORCE
 
 
 def test_a_named_port_is_judged_where_it_is() -> None:
     """Two workloads of one identity have a named port at two numbers: the one that is admitted answers."""
-    web = port(80, "web")
-    mesh = view(
-        service("shop", web),
-        workload("one", "10.0.0.1", WorkloadPort(Port(8080), "web"), app="shop", account="shop"),
-        workload("two", "10.0.0.2", WorkloadPort(Port(9090), "web"), app="shop", account="shop"),
+    web = a.port(80, "web")
+    mesh = a.view(
+        a.service("shop", web),
+        a.workload("one", "10.0.0.1", WorkloadPort(Port(8080), "web"), app="shop", account="shop"),
+        a.workload("two", "10.0.0.2", WorkloadPort(Port(9090), "web"), app="shop", account="shop"),
         *ROUTES,
-        target("t", "buyer", "shop", tcp("web")),
+        a.target("t", "buyer", "shop", a.tcp("web")),
     )
     found = decide(mesh, ask(name="shop"))
     assert (found.answer, found.shares) == (
         Answer.ALLOWED,
-        (Share(service_key("shop"), 1, (identity("shop"),), ()),),
+        (Share(a.service_key("shop"), 1, (a.identity("shop"),), ()),),
     )
 
 
@@ -142,25 +126,25 @@ def test_the_precedence_of_splits(
     splits: tuple[tuple[str, str, tuple[str, ...]], ...], path: str, winner: str
 ) -> None:
     """With matches that fit before without, then the oldest, then by name; without a time last."""
-    made = [split(name, "root", ("shop", 1), matches=matches, created=at) for name, at, matches in splits]
-    because = decide(view(*MESH, *TO_BOTH, *made), ask(path)).because
+    made = [a.split(name, "root", ("shop", 1), matches=matches, created=at) for name, at, matches in splits]
+    because = decide(a.view(*MESH, *TO_BOTH, *made), ask(path)).because
     assert [key.name for kind, key in because if kind == "TrafficSplit"] == [winner]
 
 
 def test_what_splits_do() -> None:
     """Weights, an apex among its own backends, weight 0, TCP, no nesting, nothing for who must not answer."""
-    both = split("s", "root", ("shop", 3), ("v2", 1))
+    both = a.split("s", "root", ("shop", 3), ("v2", 1))
     assert served_by(both, *TO_BOTH) == {"shop": 3, "v2": 1}
     assert served_by(both, *TO_BOTH, number=3306) == {"shop": 3, "v2": 1}
     assert served_by(both, TO_BOTH[1]) == {"v2": 1}
     assert served_by(both) == {}
-    own = split("s", "shop", ("shop", 1), ("v2", 1))
+    own = a.split("s", "shop", ("shop", 1), ("v2", 1))
     assert served_by(own, *TO_BOTH, name="shop") == {"shop": 1, "v2": 1}
-    assert served_by(own, split("t", "v2", ("shop", 1)), *TO_BOTH, name="shop") == {"shop": 1, "v2": 1}
-    zero = split("s", "root", ("shop", 0), ("v2", 1))
+    assert served_by(own, a.split("t", "v2", ("shop", 1)), *TO_BOTH, name="shop") == {"shop": 1, "v2": 1}
+    zero = a.split("s", "root", ("shop", 0), ("v2", 1))
     assert served_by(zero, *TO_BOTH) == {"shop": 0, "v2": 1}
     assert served_by(zero, TO_BOTH[0]) == {}
-    specific = split("s", "shop", ("v2", 1), matches=("all",))
+    specific = a.split("s", "shop", ("v2", 1), matches=("all",))
     assert served_by(specific, *TO_BOTH, name="shop") == {"v2": 1}
     assert served_by(specific, *TO_BOTH, name="shop", number=3306) == {"shop": 1}
 
@@ -168,11 +152,11 @@ def test_what_splits_do() -> None:
 @pytest.mark.parametrize(
     "refused",
     [
-        split("s", "shop", ("v2", 0)),
-        split("s", "shop", ("x", 1)),
-        split("s", "shop", ("v2", 2**32)),
-        split("s", "shop", ("v2", 1), matches=("x",)),
-        replace(split("s", "shop", ("v2", 1)), key=policy_key("s", "bank")),
+        a.split("s", "shop", ("v2", 0)),
+        a.split("s", "shop", ("x", 1)),
+        a.split("s", "shop", ("v2", 2**32)),
+        a.split("s", "shop", ("v2", 1), matches=("x",)),
+        replace(a.split("s", "shop", ("v2", 1)), key=a.policy_key("s", "bank")),
     ],
 )
 def test_a_refused_split_is_as_if_it_were_not_there(refused: object) -> None:
@@ -182,18 +166,18 @@ def test_a_refused_split_is_as_if_it_were_not_there(refused: object) -> None:
 
 def test_permissive_mode_admits_the_mesh_and_keeps_splits() -> None:
     """Whoever has a certificate is allowed everything, to the backends of a split; nobody else is."""
-    mesh = view(*MESH, split("s", "root", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True))
+    mesh = a.view(*MESH, a.split("s", "root", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True))
     found = decide(mesh, ask(client="stranger"))
     assert (found.answer, [share.service.name for share in found.shares]) == (Answer.ALLOWED, ["shop", "v2"])
-    assert found.because == (("TrafficSplit", policy_key("s")),)
+    assert found.because == (("TrafficSplit", a.policy_key("s")),)
     assert decide(mesh, replace(ask(), client=None)).answer is Answer.REFUSED
 
 
 def test_a_workload_that_calls_itself_needs_a_target_too() -> None:
     """Being the destination does not make a client."""
-    own = target("t", "shop", "shop", http("all"))
-    assert decide(view(*MESH), ask(name="shop", client="shop")).answer is Answer.UNREACHABLE
-    assert decide(view(*MESH, own), ask(name="shop", client="shop")).answer is Answer.ALLOWED
+    own = a.target("t", "shop", "shop", a.http("all"))
+    assert decide(a.view(*MESH), ask(name="shop", client="shop")).answer is Answer.UNREACHABLE
+    assert decide(a.view(*MESH, own), ask(name="shop", client="shop")).answer is Answer.ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -214,7 +198,7 @@ def test_a_workload_that_calls_itself_needs_a_target_too() -> None:
 def test_headers(given: tuple[tuple[str, str], ...], name: str, regex: str, wanted: bool) -> None:
     """Names in any case; one value in full is enough; some are one value, and some never arrive."""
     request = replace(ask(), headers=given)
-    assert fits(match("m", None, headers=((name, regex),)), request) is wanted
+    assert fits(a.match("m", None, headers=((name, regex),)), request) is wanted
 
 
 @pytest.mark.parametrize(
@@ -231,7 +215,7 @@ def test_headers(given: tuple[tuple[str, str], ...], name: str, regex: str, want
 )
 def test_paths_fit_in_full_and_without_query(regex: str, path: str, wanted: bool) -> None:
     """A path expression is neither a prefix nor found within, and digits are ASCII's."""
-    assert fits(match("m", regex), ask(path)) is wanted
+    assert fits(a.match("m", regex), ask(path)) is wanted
 
 
 @pytest.mark.parametrize(
@@ -250,7 +234,7 @@ def test_paths_fit_in_full_and_without_query(regex: str, path: str, wanted: bool
 )
 def test_paths_are_judged_as_sidecars_make_them(path: str, answer: Answer) -> None:
     """Policy refuses what it does not fit; a sidecar, whatever policy says, what it turns down."""
-    mesh = view(*MESH, target("t", "buyer", "shop", http("canary")))
+    mesh = a.view(*MESH, a.target("t", "buyer", "shop", a.http("canary")))
     found = decide(mesh, ask(path, "shop"))
     down = 400 if any(each in path for each in ("%2f", "#", "é")) else None
     assert (found.answer, found.turned_down and found.turned_down.status) == (answer, down)
@@ -261,8 +245,8 @@ def test_paths_are_judged_as_sidecars_make_them(path: str, answer: Answer) -> No
 
 def test_the_authority_of_an_absolute_url_is_the_host() -> None:
     """Whatever the Host header says."""
-    hosted = route_group("hosted", match("m", None, headers=(("host", "other"),)))
-    mesh = view(*MESH, hosted, target("t", "buyer", "shop", http("hosted")))
+    hosted = a.route_group("hosted", a.match("m", None, headers=(("host", "other"),)))
+    mesh = a.view(*MESH, hosted, a.target("t", "buyer", "shop", a.http("hosted")))
     for path, answer in (("http://other/", Answer.ALLOWED), ("/", Answer.REFUSED)):
         asked = replace(ask(path, "shop"), headers=(("Host", "shop"),))
         assert decide(mesh, asked).answer is answer
@@ -270,6 +254,6 @@ def test_the_authority_of_an_absolute_url_is_the_host() -> None:
 
 def test_methods() -> None:
     """No method is any method; else it is one of them."""
-    assert fits(match("m", None), ask())
-    assert fits(match("m", None, "GET", "PUT"), ask())
-    assert not fits(match("m", None, "POST"), ask())
+    assert fits(a.match("m", None), ask())
+    assert fits(a.match("m", None, "GET", "PUT"), ask())
+    assert not fits(a.match("m", None, "POST"), ask())

@@ -14,92 +14,84 @@ from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.policy import HTTPMatch, TrafficTarget
-from tests.meshes.values import (
-    HTTP,
-    TCP,
-    http,
-    identity,
-    match,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    tcp,
-    tcp_route,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
-BOOKS, READ = match("books", "/books.*"), match("read", ".*", "GET")
-ROUTES = (route_group("routes", BOOKS, READ), tcp_route("any"), tcp_route("web", 8080), tcp_route("db", 3306))
+BOOKS, READ = a.match("books", "/books.*"), a.match("read", ".*", "GET")
+ROUTES = (
+    a.route_group("routes", BOOKS, READ),
+    a.tcp_route("any"),
+    a.tcp_route("web", 8080),
+    a.tcp_route("db", 3306),
+)
 
 
 @pytest.mark.parametrize(
     ("rules", "on_http", "on_tcp"),
     [
         ((), Nothing(), Nothing()),
-        ((http("routes"),), Matching((BOOKS, READ)), Nothing()),
-        ((http("routes", "read"),), Matching((READ,)), Nothing()),
-        ((http("routes", "read"), http("routes", "books")), Matching((READ, BOOKS)), Nothing()),
-        ((tcp("any"),), Everything(), Everything()),
-        ((tcp("web"),), Everything(), Nothing()),
-        ((tcp("db"),), Nothing(), Everything()),
-        ((tcp("db"), tcp("web")), Everything(), Everything()),
-        ((http("routes", "read"), tcp("any")), Matching((READ,)), Everything()),
-        ((http("routes", "read"), tcp("web")), Matching((READ,)), Nothing()),
-        ((http("routes", "read"), tcp("db")), Nothing(), Everything()),
+        ((a.http("routes"),), Matching((BOOKS, READ)), Nothing()),
+        ((a.http("routes", "read"),), Matching((READ,)), Nothing()),
+        ((a.http("routes", "read"), a.http("routes", "books")), Matching((READ, BOOKS)), Nothing()),
+        ((a.tcp("any"),), Everything(), Everything()),
+        ((a.tcp("web"),), Everything(), Nothing()),
+        ((a.tcp("db"),), Nothing(), Everything()),
+        ((a.tcp("db"), a.tcp("web")), Everything(), Everything()),
+        ((a.http("routes", "read"), a.tcp("any")), Matching((READ,)), Everything()),
+        ((a.http("routes", "read"), a.tcp("web")), Matching((READ,)), Nothing()),
+        ((a.http("routes", "read"), a.tcp("db")), Nothing(), Everything()),
         # What is unknown never opens a door that its kind would have kept shut.
-        ((http("missing"),), Nothing(), Nothing()),
-        ((http("routes", "missing"),), Nothing(), Nothing()),
-        ((http("routes", "missing"), tcp("any")), Nothing(), Everything()),
+        ((a.http("missing"),), Nothing(), Nothing()),
+        ((a.http("routes", "missing"),), Nothing(), Nothing()),
+        ((a.http("routes", "missing"), a.tcp("any")), Nothing(), Everything()),
         # Of the matches that a rule names, those count that are there.
-        ((http("routes", "read", "missing"),), Matching((READ,)), Nothing()),
-        ((http("routes", "read", "missing"), tcp("db")), Nothing(), Everything()),
-        ((http("missing"), tcp("any")), Nothing(), Everything()),
-        ((http("routes", "read"), tcp("missing")), Nothing(), Nothing()),
-        ((http("missing"), http("routes", "read")), Matching((READ,)), Nothing()),
+        ((a.http("routes", "read", "missing"),), Matching((READ,)), Nothing()),
+        ((a.http("routes", "read", "missing"), a.tcp("db")), Nothing(), Everything()),
+        ((a.http("missing"), a.tcp("any")), Nothing(), Everything()),
+        ((a.http("routes", "read"), a.tcp("missing")), Nothing(), Nothing()),
+        ((a.http("missing"), a.http("routes", "read")), Matching((READ,)), Nothing()),
     ],
 )
 def test_the_table(rules: tuple[object, ...], on_http: Grant, on_tcp: Grant) -> None:
     """Each combination of rules admits on HTTP port 8080 and TCP port 3306 what the table says."""
-    wanted = target("t", "buyer", "shop", *rules)  # type: ignore[arg-type]  # parametrize loses the types
-    mesh = view(*ROUTES, wanted)
-    assert grant(mesh, wanted, Port(8080), HTTP) == on_http
-    assert grant(mesh, wanted, Port(3306), TCP) == on_tcp
+    wanted = a.target("t", "buyer", "shop", *rules)  # type: ignore[arg-type]  # parametrize loses the types
+    mesh = a.view(*ROUTES, wanted)
+    assert grant(mesh, wanted, Port(8080), a.HTTP) == on_http
+    assert grant(mesh, wanted, Port(3306), a.TCP) == on_tcp
 
 
 def test_a_port_of_old_versions_restricts_all_rules() -> None:
     """`spec.destination.port` of v1alpha1 and v1alpha2 keeps a target to that port."""
-    wanted = target("t", "buyer", "shop", tcp("any"), only=3306)
-    mesh = view(*ROUTES, wanted)
-    assert grant(mesh, wanted, Port(8080), HTTP) == Nothing()
-    assert grant(mesh, wanted, Port(3306), TCP) == Everything()
+    wanted = a.target("t", "buyer", "shop", a.tcp("any"), only=3306)
+    mesh = a.view(*ROUTES, wanted)
+    assert grant(mesh, wanted, Port(8080), a.HTTP) == Nothing()
+    assert grant(mesh, wanted, Port(3306), a.TCP) == Everything()
 
 
 def test_a_target_speaks_for_its_own_namespace_only() -> None:
     """A TrafficTarget in another namespace than its destination's admits nothing."""
     foreign = TrafficTarget(
-        target("t", "buyer", "shop").key, identity("shop", "bank"), (identity("buyer"),), (tcp("any"),)
+        a.target("t", "buyer", "shop").key,
+        a.identity("shop", "bank"),
+        (a.identity("buyer"),),
+        (a.tcp("any"),),
     )
-    mesh = view(*ROUTES, foreign, workload("shop", "10.0.0.1", namespace="bank"))
-    assert grant(mesh, foreign, Port(8080), HTTP) == Nothing()
+    mesh = a.view(*ROUTES, foreign, a.workload("shop", "10.0.0.1", namespace="bank"))
+    assert grant(mesh, foreign, Port(8080), a.HTTP) == Nothing()
 
 
 MESH = (
-    service("shop", port(80, 8080), port(3306, 3306, TCP)),
-    service("shop-v2"),
-    workload("shop", "10.0.0.1"),
-    workload("shop-v2", "10.0.0.2"),
-    workload("buyer", "10.0.0.8"),
-    workload("thief", "10.0.0.9"),
-    route_group("routes", BOOKS, READ, match("curl", None, headers=(("x-agent", "curl/.*"),))),
+    a.service("shop", a.port(80, 8080), a.port(3306, 3306, a.TCP)),
+    a.service("shop-v2"),
+    a.workload("shop", "10.0.0.1"),
+    a.workload("shop-v2", "10.0.0.2"),
+    a.workload("buyer", "10.0.0.8"),
+    a.workload("thief", "10.0.0.9"),
+    a.route_group("routes", BOOKS, READ, a.match("curl", None, headers=(("x-agent", "curl/.*"),))),
     *ROUTES[1:],
-    target("buyer-books", "buyer", "shop", http("routes", "books")),
-    target("buyer-curl", "buyer", "shop", http("routes", "curl"), tcp("web")),
-    target("thief-db", "thief", "shop", tcp("db")),
-    target("thief-reads-v2", "thief", "shop-v2", http("routes", "read")),
+    a.target("buyer-books", "buyer", "shop", a.http("routes", "books")),
+    a.target("buyer-curl", "buyer", "shop", a.http("routes", "curl"), a.tcp("web")),
+    a.target("thief-db", "thief", "shop", a.tcp("db")),
+    a.target("thief-reads-v2", "thief", "shop-v2", a.http("routes", "read")),
 )
 
 
@@ -140,7 +132,7 @@ def _holds(wanted: HTTPMatch, request: Request) -> bool:
 @pytest.mark.parametrize("permissive", [False, True])
 def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
     """For a table of requests, the rules of the server's proxy and the oracle agree; both answers occur."""
-    mesh = view(*MESH, MeshConfig(permissive=permissive))
+    mesh = a.view(*MESH, MeshConfig(permissive=permissive))
     seen = {True: 0, False: 0}
     for client, (name, number, target_number), path, method, headers in itertools.product(
         ("buyer", "thief", "stranger"),
@@ -149,7 +141,7 @@ def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
         ("GET", "POST"),
         ((), (("X-Agent", "curl/8"),), (("x-agent", "x"), ("x-agent", "curl/9"))),
     ):
-        request = Request(identity(client), service_key(name), Port(number), method, path, headers)
+        request = Request(a.identity(client), a.service_key(name), Port(number), method, path, headers)
         allowed = admits(inbound(mesh, name, target_number), request)
         assert decide(mesh, request).allowed == allowed, request
         seen[allowed] += 1
@@ -159,29 +151,29 @@ def test_the_policy_admits_what_the_oracle_allows(permissive: bool) -> None:
 
 def test_overlapping_targets_unite() -> None:
     """What one TrafficTarget admits is not taken away by another of the same destination."""
-    found = inbound(view(*MESH), "shop", 8080).access
+    found = inbound(a.view(*MESH), "shop", 8080).access
     assert isinstance(found, OnlyRules)
-    curl = match("curl", None, headers=(("x-agent", "curl/.*"),))
+    curl = a.match("curl", None, headers=(("x-agent", "curl/.*"),))
     assert found.rules == (
-        AccessRule(MESH[-4].key, (identity("buyer"),), (BOOKS,)),
-        AccessRule(MESH[-3].key, (identity("buyer"),), (curl,)),
+        AccessRule(MESH[-4].key, (a.identity("buyer"),), (BOOKS,)),
+        AccessRule(MESH[-3].key, (a.identity("buyer"),), (curl,)),
     )
 
 
 def test_the_oracle_says_why_and_where() -> None:
     """A decision names the targets and the split, and the shares of those who may be called."""
-    mesh = view(
+    mesh = a.view(
         *MESH,
-        target("buyer-v2", "buyer", "shop-v2", http("routes", "read")),
-        split("canary", "shop", ("shop", 3), ("shop-v2", 1)),
+        a.target("buyer-v2", "buyer", "shop-v2", a.http("routes", "read")),
+        a.split("canary", "shop", ("shop", 3), ("shop-v2", 1)),
     )
-    asked = Request(identity("buyer"), service_key("shop"), Port(80), "GET", "/books")
+    asked = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "GET", "/books")
     default = Namespace("default")
     found = decide(mesh, asked)
     assert found.answer is Answer.ALLOWED
     assert found.shares == (
-        Share(service_key("shop"), 3, (identity("shop"),), ()),
-        Share(service_key("shop-v2"), 1, (identity("shop-v2"),), ()),
+        Share(a.service_key("shop"), 3, (a.identity("shop"),), ()),
+        Share(a.service_key("shop-v2"), 1, (a.identity("shop-v2"),), ()),
     )
     assert [(kind, key.name) for kind, key in found.because] == [
         ("TrafficSplit", "canary"),
@@ -189,7 +181,7 @@ def test_the_oracle_says_why_and_where() -> None:
         ("TrafficTarget", "buyer-v2"),
     ]
     assert {key.namespace for _, key in found.because} == {default}
-    post = Request(identity("buyer"), service_key("shop"), Port(80), "POST", "/books")
+    post = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "POST", "/books")
     assert decide(mesh, post).answer is Answer.DEPENDS
 
 
@@ -206,13 +198,13 @@ def test_the_oracle_says_why_and_where() -> None:
 )
 def test_other_answers(client: str | None, name: str, number: int, answer: Answer) -> None:
     """Nobody, nowhere and not allowed are told apart."""
-    who = None if client is None else identity(client)
-    assert decide(view(*MESH), Request(who, service_key(name), Port(number), "GET", "/")).answer is answer
+    who = None if client is None else a.identity(client)
+    assert decide(a.view(*MESH), Request(who, a.service_key(name), Port(number), "GET", "/")).answer is answer
 
 
 def test_host_is_the_authority() -> None:
     """A header match on `host` looks at the authority under either name."""
-    wanted = match("m", None, headers=(("host", "shop"),))
-    request = Request(None, service_key("shop"), Port(80), headers=((":authority", "shop"),))
+    wanted = a.match("m", None, headers=(("host", "shop"),))
+    request = Request(None, a.service_key("shop"), Port(80), headers=((":authority", "shop"),))
     assert fits(wanted, request)
-    assert not fits(wanted, Request(None, service_key("shop"), Port(80)))
+    assert not fits(wanted, Request(None, a.service_key("shop"), Port(80)))

@@ -7,24 +7,11 @@ from catalog.store.edits import Known
 from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
-from tests.meshes.values import (
-    TCP,
-    explicit,
-    http,
-    match,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
-ALL = route_group("all", match("all", ".*"))
+ALL = a.route_group("all", a.match("all", ".*"))
 EGRESS = MeshConfig(egress=True)
-BUYER = workload("buyer", "10.0.0.9")
+BUYER = a.workload("buyer", "10.0.0.9")
 
 
 def closed(mesh: View, name: str = "buyer") -> tuple[SocketAddress, ...]:
@@ -41,29 +28,29 @@ def at(address: str, number: int = 80) -> SocketAddress:
 def test_a_service_that_may_not_be_called_is_closed_at_its_ports() -> None:
     """One that may be called is not; and without egress nothing is, for there is no way out at all."""
     things = (
-        service("shop", address="10.96.0.1"),
-        service("bank", port(80), port(3306, 3306, TCP), address="10.96.0.2"),
-        workload("shop", "10.0.0.1"),
-        workload("bank", "10.0.0.2"),
+        a.service("shop", address="10.96.0.1"),
+        a.service("bank", a.port(80), a.port(3306, 3306, a.TCP), address="10.96.0.2"),
+        a.workload("shop", "10.0.0.1"),
+        a.workload("bank", "10.0.0.2"),
         BUYER,
         ALL,
-        target("t", "buyer", "shop", http("all")),
+        a.target("t", "buyer", "shop", a.http("all")),
     )
-    mesh = view(*things, EGRESS)
+    mesh = a.view(*things, EGRESS)
     assert closed(mesh) == (at("10.96.0.2"), at("10.96.0.2", 3306))
     assert closed(mesh, "bank") == (at("10.96.0.1"), at("10.96.0.2"), at("10.96.0.2", 3306))
-    assert closed(view(*things)) == ()
+    assert closed(a.view(*things)) == ()
 
 
 def test_who_takes_plain_text_stays_reachable() -> None:
     """A service with a workload that has no sidecar, or with none in the mesh, may be somebody else's."""
-    mesh = view(
-        service("mixed", address="10.96.0.1"),
-        workload("mixed-1", "10.0.0.1", app="mixed"),
-        workload("mixed-2", "10.0.0.2", app="mixed", sidecar=False),
-        service("elsewhere", address="10.96.0.2"),
-        service("pods", headless=True),
-        workload("pods", "10.0.0.3"),
+    mesh = a.view(
+        a.service("mixed", address="10.96.0.1"),
+        a.workload("mixed-1", "10.0.0.1", app="mixed"),
+        a.workload("mixed-2", "10.0.0.2", app="mixed", sidecar=False),
+        a.service("elsewhere", address="10.96.0.2"),
+        a.service("pods", headless=True),
+        a.workload("pods", "10.0.0.3"),
         BUYER,
         EGRESS,
     )
@@ -72,31 +59,31 @@ def test_who_takes_plain_text_stays_reachable() -> None:
 
 def test_nobody_but_the_mesh_is_at_a_virtual_address_or_an_apex() -> None:
     """They are closed though no workload is behind them."""
-    mesh = view(
-        service("named"),
-        service("apex", address="10.96.0.1"),
-        split("s", "apex", ("named", 1)),
+    mesh = a.view(
+        a.service("named"),
+        a.service("apex", address="10.96.0.1"),
+        a.split("s", "apex", ("named", 1)),
         BUYER,
         EGRESS,
     )
-    virtual = mesh.virtual_addresses[service_key("named")]
+    virtual = mesh.virtual_addresses[a.service_key("named")]
     assert closed(mesh) == (at("10.96.0.1"), SocketAddress(virtual, Port(80)))
 
 
 def test_a_proxy_that_intercepts_nothing_has_nothing_to_close() -> None:
     """In explicit interception there is no way out either."""
-    mesh = view(service("bank"), workload("e", "10.0.0.5", interception=explicit(None)), EGRESS)
+    mesh = a.view(a.service("bank"), a.workload("e", "10.0.0.5", interception=a.explicit(None)), EGRESS)
     assert closed(mesh, "e") == ()
 
 
 def test_it_follows_what_changes() -> None:
     """A service opens with a policy, and a workload without a sidecar lifts what was closed."""
-    bank, shop = service("bank", address="10.96.0.2"), workload("bank", "10.0.0.2")
-    mesh = view(bank, shop, BUYER, EGRESS)
+    bank, shop = a.service("bank", address="10.96.0.2"), a.workload("bank", "10.0.0.2")
+    mesh = a.view(bank, shop, BUYER, EGRESS)
     assert closed(mesh) == (at("10.96.0.2"),)
     for more in (
-        (ALL, target("t", "buyer", "bank", http("all"))),
-        (workload("plain", "10.0.0.3", app="bank", sidecar=False),),
+        (ALL, a.target("t", "buyer", "bank", a.http("all"))),
+        (a.workload("plain", "10.0.0.3", app="bank", sidecar=False),),
     ):
         mesh.apply(mesh.edits_to(known(bank, shop, BUYER, EGRESS, *more)))
         assert closed(mesh) == ()
@@ -106,4 +93,4 @@ def test_it_follows_what_changes() -> None:
 
 def known(*things: object) -> Known:
     """Return what a view of these things knows."""
-    return view(*things).known()
+    return a.view(*things).known()

@@ -19,49 +19,36 @@ from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
-from tests.meshes.values import (
-    HTTP,
-    http,
-    identity,
-    match,
-    namespace,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
 SPACES = ("closed", "default", "open")
 MESH = (
-    *(service("shop", namespace=space) for space in SPACES),
-    *(workload("shop", f"10.0.0.{n}", namespace=space) for n, space in enumerate(SPACES, 1)),
-    workload("client", "10.0.0.9"),
+    *(a.service("shop", namespace=space) for space in SPACES),
+    *(a.workload("shop", f"10.0.0.{n}", namespace=space) for n, space in enumerate(SPACES, 1)),
+    a.workload("client", "10.0.0.9"),
 )
-SAID = (namespace("open", permissive=True), namespace("closed", permissive=False))
+SAID = (a.namespace("open", permissive=True), a.namespace("closed", permissive=False))
 
 
 def seen(mesh: View) -> list[str]:
     """Return the namespaces whose shop the client's proxy is configured to call."""
-    (group,) = (key for key in mesh.members if key.identity == identity("client"))
+    (group,) = (key for key in mesh.members if key.identity == a.identity("client"))
     return [each.service.namespace for each in proxy_policy(mesh, group).outbound]
 
 
 @pytest.mark.parametrize(("mesh_wide", "expected"), [(False, ["open"]), (True, ["default", "open"])])
 def test_the_server_s_namespace_decides(mesh_wide: bool, expected: list[str]) -> None:
     """Its annotation if it has one, the MeshConfig if not: for server, client, oracle and page alike."""
-    mesh = view(*MESH, *SAID, MeshConfig(permissive=mesh_wide))
+    mesh = a.view(*MESH, *SAID, MeshConfig(permissive=mesh_wide))
     assert seen(mesh) == expected
-    assert [each.namespace for each in visible(mesh, identity("client"))] == expected
+    assert [each.namespace for each in visible(mesh, a.identity("client"))] == expected
     assert [space for space in SPACES if is_permissive(mesh, Namespace(space))] == expected
     for space in SPACES:
         open_ = space in expected
-        assert access(mesh, identity("shop", space), Port(8080), HTTP) == (
+        assert access(mesh, a.identity("shop", space), Port(8080), a.HTTP) == (
             EveryoneInTheMesh() if open_ else OnlyRules()
         )
-        asked = Request(identity("client"), service_key("shop", space), Port(80), "GET", "/")
+        asked = Request(a.identity("client"), a.service_key("shop", space), Port(80), "GET", "/")
         assert decide(mesh, asked).answer is (Answer.ALLOWED if open_ else Answer.UNREACHABLE)
         assert decide(mesh, Request(None, asked.service, Port(80), "GET", "/")).answer is Answer.REFUSED
     allowed = {
@@ -75,16 +62,16 @@ def test_the_server_s_namespace_decides(mesh_wide: bool, expected: list[str]) ->
 
 def test_where_all_is_closed_nothing_is_open() -> None:
     """Negative control: without annotations and MeshConfig the client sees nothing."""
-    assert seen(view(*MESH)) == []
+    assert seen(a.view(*MESH)) == []
 
 
 def test_policy_holds_in_a_namespace_that_keeps_to_it() -> None:
     """In a permissive mesh a namespace that is not admits what its TrafficTargets do."""
-    own = target("t", "client", "shop", http("get"))
-    groups = route_group("get", match("get", None, "GET"))
-    mesh = view(*MESH, namespace("default", permissive=False), MeshConfig(permissive=True), own, groups)
+    own = a.target("t", "client", "shop", a.http("get"))
+    groups = a.route_group("get", a.match("get", None, "GET"))
+    mesh = a.view(*MESH, a.namespace("default", permissive=False), MeshConfig(permissive=True), own, groups)
     answers = [
-        decide(mesh, Request(identity("client"), service_key("shop"), Port(80), method, "/")).answer
+        decide(mesh, Request(a.identity("client"), a.service_key("shop"), Port(80), method, "/")).answer
         for method in ("GET", "POST")
     ]
     assert answers == [Answer.ALLOWED, Answer.REFUSED]
@@ -93,9 +80,9 @@ def test_policy_holds_in_a_namespace_that_keeps_to_it() -> None:
 @pytest.mark.parametrize(("mesh_wide", "own"), list(product((False, True), (None, False, True))))
 def test_explain_names_who_says_so(mesh_wide: bool, own: bool | None) -> None:
     """The Namespace with its place where its annotation decides against the mesh, else the MeshConfig."""
-    said = () if own is None else (namespace("open", permissive=own),)
-    mesh = view(MeshConfig(permissive=mesh_wide), *said, *MESH)
-    found = explain(mesh, Request(identity("client"), service_key("shop", "open"), Port(80), "GET", "/"))
+    said = () if own is None else (a.namespace("open", permissive=own),)
+    mesh = a.view(MeshConfig(permissive=mesh_wide), *said, *MESH)
+    found = explain(mesh, Request(a.identity("client"), a.service_key("shop", "open"), Port(80), "GET", "/"))
     steps = [(each.text, [str(key) for key, _ in each.objects]) for each in found.steps]
     of_namespace, of_mesh = ["Namespace open"], ["MeshConfig osm-system/osm-mesh-config"]
     admitted = "whoever has a certificate of the mesh is admitted"
@@ -113,25 +100,25 @@ def test_lint_says_nothing_of_shares_where_everybody_is_admitted() -> None:
     """MW2017 is for namespaces in which policy decides."""
     things = (
         *MESH,
-        service("v2"),
-        workload("v2", "10.0.0.8"),
-        split("s", "shop", ("shop", 1), ("v2", 1)),
-        target("t", "client", "shop", http("all")),
-        route_group("all", match("all")),
+        a.service("v2"),
+        a.workload("v2", "10.0.0.8"),
+        a.split("s", "shop", ("shop", 1), ("v2", 1)),
+        a.target("t", "client", "shop", a.http("all")),
+        a.route_group("all", a.match("all")),
     )
     codes = [
-        {each.code for each in problems(view(*things, *said))}
-        for said in ((), (namespace("default", permissive=True),))
+        {each.code for each in problems(a.view(*things, *said))}
+        for said in ((), (a.namespace("default", permissive=True),))
     ]
     assert [Code.BACKEND_NOT_ALLOWED in each for each in codes] == [True, False]
 
 
 def test_an_annotation_concerns_its_own_namespace() -> None:
     """A Namespace that changes its mind leaves other namespaces' access alone."""
-    mesh = view(*MESH, *SAID)
-    pins = [Pin(access, mesh, identity("shop", space), Port(8080), HTTP) for space in SPACES]
+    mesh = a.view(*MESH, *SAID)
+    pins = [Pin(access, mesh, a.identity("shop", space), Port(8080), a.HTTP) for space in SPACES]
     before = [pin.value() for pin in pins]
-    mesh.apply(mesh.edits_to(view(*MESH, SAID[0], namespace("closed", permissive=True)).known()))
+    mesh.apply(mesh.edits_to(a.view(*MESH, SAID[0], a.namespace("closed", permissive=True)).known()))
     assert [pin.node.stale for pin in pins] == [True, False, False]
     assert [pin.value() for pin in pins] == [EveryoneInTheMesh(), *before[1:]]
     assert ObjectKey("Namespace", Namespace(""), "closed") in mesh.sourced

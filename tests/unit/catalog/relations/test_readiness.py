@@ -17,38 +17,25 @@ from engine.derived import Pin
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice
-from tests.meshes.values import (
-    explicit,
-    http,
-    identity,
-    match,
-    port,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 
 READY = MeshSettings(endpoint_admission=EndpointAdmission.READY)
 POLICY = (
-    route_group("all", match("all")),
-    target("t", "client", "shop", http("all")),
-    target("u", "client", "spare", http("all")),
+    a.route_group("all", a.match("all")),
+    a.target("t", "client", "shop", a.http("all")),
+    a.target("u", "client", "spare", a.http("all")),
 )
 MESH = (
-    service("shop"),
-    service("spare"),
-    workload("shop-1", "10.0.0.1", app="shop", account="shop"),
-    workload("shop-2", "10.0.0.2", app="shop", account="shop"),
-    workload("spare-1", "10.0.0.3", app="spare", account="spare"),
-    workload("client", "10.0.0.9"),
+    a.service("shop"),
+    a.service("spare"),
+    a.workload("shop-1", "10.0.0.1", app="shop", account="shop"),
+    a.workload("shop-2", "10.0.0.2", app="shop", account="shop"),
+    a.workload("spare-1", "10.0.0.3", app="spare", account="spare"),
+    a.workload("client", "10.0.0.9"),
     *POLICY,
 )
 NOBODY_YET = "nobody behind Service default/shop is admitted yet"
-ASK = Request(identity("client"), service_key("shop"), Port(80), "GET", "/")
+ASK = Request(a.identity("client"), a.service_key("shop"), Port(80), "GET", "/")
 
 
 def name(workload_name: str, primary: str = "shop") -> ProxyName:
@@ -64,7 +51,7 @@ def admit(mesh: View, *names: ProxyName) -> View:
 
 def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
     """Return the policy of a workload's proxy."""
-    (group,) = (key for key in mesh.members if key.identity == identity(client))
+    (group,) = (key for key in mesh.members if key.identity == a.identity(client))
     return proxy_policy(mesh, group)
 
 
@@ -75,7 +62,7 @@ def addresses(mesh: View) -> dict[str, list[str]]:
 
 def test_it_changes_addresses_and_nothing_else() -> None:
     """Routes, clusters, expected identities and the server's rules are there before anybody is admitted."""
-    mesh = view(*MESH, settings=READY)
+    mesh = a.view(*MESH, settings=READY)
     first, server = policy_of(mesh), policy_of(mesh, "shop")
     assert addresses(mesh) == {"shop": [], "spare": []}
     admit(mesh, name("shop-2"))
@@ -85,12 +72,12 @@ def test_it_changes_addresses_and_nothing_else() -> None:
     bare = tuple(replace(each, endpoints=()) for each in last.destinations)
     assert replace(last, destinations=bare) == first
     assert policy_of(mesh, "shop") == server
-    assert last == policy_of(view(*MESH))  # OFF: everybody
+    assert last == policy_of(a.view(*MESH))  # OFF: everybody
 
 
 def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
     """Its addresses go; a mode in which all are admitted brings them back."""
-    mesh = admit(view(*MESH, settings=READY), name("shop-1"))
+    mesh = admit(a.view(*MESH, settings=READY), name("shop-1"))
     mesh.apply(Edits(admitted={name("shop-1"): None}))
     assert addresses(mesh) == {"shop": [], "spare": []}
     mesh.apply(Edits(settings=MeshSettings()))
@@ -99,8 +86,8 @@ def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
 
 def test_it_concerns_only_those_who_have_the_endpoint() -> None:
     """Admitting a proxy computes nothing for clients of other services, and one destination for its own."""
-    other = (workload("other", "10.0.0.8"), target("v", "other", "spare", http("all")))
-    mesh = view(*MESH, *other, settings=READY)
+    other = (a.workload("other", "10.0.0.8"), a.target("v", "other", "spare", a.http("all")))
+    mesh = a.view(*MESH, *other, settings=READY)
     pins = {key.identity.service_account: Pin(proxy_policy, mesh, key) for key in mesh.members}
     for pin in pins.values():
         pin.value()
@@ -117,7 +104,7 @@ def test_it_concerns_only_those_who_have_the_endpoint() -> None:
 def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:
     """An address that a slice names is admitted with the workload there; one without a sidecar gets none."""
     sliced = EndpointSlice("plain", Namespace("default"), "s", ("10.0.0.1", "10.9.9.9"), (("", 8080),))
-    mesh = view(*MESH, service("plain", app=None), sliced, settings=READY)
+    mesh = a.view(*MESH, a.service("plain", app=None), sliced, settings=READY)
     assert addresses(mesh) == {"plain": [], "shop": [], "spare": []}
     admit(mesh, name("shop-1"))
     assert addresses(mesh)["plain"] == ["10.0.0.1"]
@@ -125,7 +112,7 @@ def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:
 
 def test_a_proxy_of_another_name_admits_nobody() -> None:
     """The whole common name counts: a workload with another primary service has another proxy."""
-    mesh = admit(view(*MESH, settings=READY), name("shop-1", "spare"))
+    mesh = admit(a.view(*MESH, settings=READY), name("shop-1", "spare"))
     assert addresses(mesh)["shop"] == []
     assert is_admitted(mesh, name("shop-1", "spare"))
     assert not is_admitted(mesh, name("shop-1"))
@@ -133,8 +120,8 @@ def test_a_proxy_of_another_name_admits_nobody() -> None:
 
 def test_headless_services_are_called_as_before() -> None:
     """Who calls an endpoint by its address has chosen it: it stays in the listener, whoever is ready."""
-    headless = service("nodes", port(80), app="shop", headless=True)
-    before, after = (view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
+    headless = a.service("nodes", a.port(80), app="shop", headless=True)
+    before, after = (a.view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
     (waiting,) = (each for each in policy_of(before).outbound if each.service.name == "nodes")
     (ready,) = (each for each in policy_of(after).outbound if each.service.name == "nodes")
     assert waiting == ready
@@ -150,7 +137,7 @@ def test_headless_services_are_called_as_before() -> None:
 )
 def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -> None:
     """A call is unreachable as long as nobody is ready, and no policy would help; then it is allowed."""
-    mesh = view(*MESH, settings=MeshSettings(endpoint_admission=mode))
+    mesh = a.view(*MESH, settings=MeshSettings(endpoint_admission=mode))
     found = explain(mesh, ASK)
     assert found.decision.answer is Answer.UNREACHABLE
     assert (found.missing, found.besides) == ((), (NOBODY_YET,))
@@ -168,7 +155,7 @@ def test_explain_says_who_waits_for_what(mode: EndpointAdmission, reason: str) -
 
 def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
     """Both are named; the manifests alone do not make it a yes, nor does admission, but the two do."""
-    mesh = view(*(each for each in MESH if each not in POLICY), settings=READY)
+    mesh = a.view(*(each for each in MESH if each not in POLICY), settings=READY)
     found = explain(mesh, ASK)
     assert [each["kind"] for each in found.missing] == ["HTTPRouteGroup", "TrafficTarget"]
     assert found.besides == (NOBODY_YET,)
@@ -177,28 +164,28 @@ def test_what_policy_lacks_is_said_while_admission_is_pending_too() -> None:
     now = explain(mesh, ASK)
     assert (now.missing, now.besides) == (found.missing, ())
     assert decide(mesh, ASK).answer is Answer.UNREACHABLE
-    with_policy = view(*MESH, settings=READY)
+    with_policy = a.view(*MESH, settings=READY)
     assert decide(with_policy, ASK).answer is Answer.UNREACHABLE
     assert decide(admit(with_policy, name("shop-1")), ASK).answer is Answer.ALLOWED
 
 
 def test_whoever_calls_an_endpoint_by_its_address_waits_for_nobody() -> None:
     """A headless service is allowed at once; where a split says who answers, or at an upstream, it waits."""
-    nodes = service("nodes", port(80), app="shop", headless=True)
-    ask = replace(ASK, service=service_key("nodes"))
-    assert explain(view(*MESH, nodes, settings=READY), ask).steps[-1].text == "allowed"
-    elsewhere = split("s", "nodes", ("spare", 1))
-    assert decide(view(*MESH, nodes, elsewhere, settings=READY), ask).answer is Answer.UNREACHABLE
-    agent = workload(
-        "agent", "10.0.0.8", account="client", interception=explicit(None, ("nodes", 80, "127.0.0.1", 1))
+    nodes = a.service("nodes", a.port(80), app="shop", headless=True)
+    ask = replace(ASK, service=a.service_key("nodes"))
+    assert explain(a.view(*MESH, nodes, settings=READY), ask).steps[-1].text == "allowed"
+    elsewhere = a.split("s", "nodes", ("spare", 1))
+    assert decide(a.view(*MESH, nodes, elsewhere, settings=READY), ask).answer is Answer.UNREACHABLE
+    agent = a.workload(
+        "agent", "10.0.0.8", account="client", interception=a.explicit(None, ("nodes", 80, "127.0.0.1", 1))
     )
-    assert decide(view(*MESH, nodes, agent, settings=READY), ask).answer is Answer.UNREACHABLE
+    assert decide(a.view(*MESH, nodes, agent, settings=READY), ask).answer is Answer.UNREACHABLE
 
 
 def test_a_share_whose_workloads_are_not_ready_fails() -> None:
     """Some calls to the apex pass and some do not; policy is not what is missing."""
-    both = split("s", "shop", ("shop", 1), ("spare", 1))
-    mesh = admit(view(*MESH, both, settings=READY), name("shop-1"))
+    both = a.split("s", "shop", ("shop", 1), ("spare", 1))
+    mesh = admit(a.view(*MESH, both, settings=READY), name("shop-1"))
     assert decide(mesh, ASK).answer is Answer.DEPENDS
     assert remedy(mesh, ASK) == ()
     admit(mesh, name("spare-1", "spare"))

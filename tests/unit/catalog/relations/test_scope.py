@@ -14,29 +14,14 @@ from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.service import Scope
 from sidecars.envoy.translate import resources
-from tests.meshes.values import (
-    HTTP,
-    explicit,
-    http,
-    identity,
-    match,
-    namespace,
-    narrowed,
-    route_group,
-    service,
-    service_key,
-    split,
-    target,
-    view,
-    workload,
-)
+from tests.meshes import values as a
 from xds.protocol.resource import CLUSTER
 
 PERMISSIVE = MeshConfig(permissive=True)
 SHOPS = (
-    *(service(name, namespace=space) for space in ("one", "two") for name in ("books", "db")),
+    *(a.service(name, namespace=space) for space in ("one", "two") for name in ("books", "db")),
     *(
-        workload(name, f"10.0.{n}.{m}", namespace=space)
+        a.workload(name, f"10.0.{n}.{m}", namespace=space)
         for n, space in enumerate(("one", "two"))
         for m, name in enumerate(("books", "db"))
     ),
@@ -58,12 +43,12 @@ def told(mesh: View, name: str = "client") -> list[str]:
     ("own", "of_namespace", "expected"),
     [
         (None, None, ["one/books", "one/db", "two/books", "two/db"]),
-        (narrowed("one/*"), None, ["one/books", "one/db"]),
-        (narrowed("*/db"), None, ["one/db", "two/db"]),
-        (narrowed("two/books", "one/db", "no/where"), None, ["one/db", "two/books"]),
-        (narrowed("*/*"), narrowed("one/books"), ["one/books", "one/db", "two/books", "two/db"]),
-        (None, narrowed("one/books"), ["one/books"]),
-        (narrowed("two/db"), narrowed("one/books"), ["two/db"]),
+        (a.narrowed("one/*"), None, ["one/books", "one/db"]),
+        (a.narrowed("*/db"), None, ["one/db", "two/db"]),
+        (a.narrowed("two/books", "one/db", "no/where"), None, ["one/db", "two/books"]),
+        (a.narrowed("*/*"), a.narrowed("one/books"), ["one/books", "one/db", "two/books", "two/db"]),
+        (None, a.narrowed("one/books"), ["one/books"]),
+        (a.narrowed("two/db"), a.narrowed("one/books"), ["two/db"]),
         ((), None, []),
         (None, (), []),
     ],
@@ -72,28 +57,28 @@ def test_a_workload_s_word_holds_else_its_namespace_s(
     own: Scope, of_namespace: Scope, expected: list[str]
 ) -> None:
     """In a permissive mesh; the names that patterns leave open are any."""
-    client = workload("client", "10.0.9.9", scope=own)
-    mesh = view(*SHOPS, client, namespace("default", scope=of_namespace), PERMISSIVE)
+    client = a.workload("client", "10.0.9.9", scope=own)
+    mesh = a.view(*SHOPS, client, a.namespace("default", scope=of_namespace), PERMISSIVE)
     assert told(mesh) == expected
     for key in ("one/books", "one/db", "two/books", "two/db"):
         space, name = key.split("/")
-        asked = Request(identity("client"), service_key(name, space), Port(80), "GET", "/")
+        asked = Request(a.identity("client"), a.service_key(name, space), Port(80), "GET", "/")
         expected_answer = Answer.ALLOWED if key in expected else Answer.UNREACHABLE
         assert decide(mesh, asked).answer is expected_answer
 
 
 def test_it_never_grants() -> None:
     """Where policy decides, what is named and not allowed stays out of sight."""
-    mesh = view(
+    mesh = a.view(
         *SHOPS[:1],
-        service("shop"),
-        service("spare"),
-        workload("shop", "10.0.0.1"),
-        workload("spare", "10.0.0.2"),
-        workload("client", "10.0.9.9", scope=narrowed("default/shop", "one/*")),
-        route_group("all", match("all")),
-        target("t", "client", "shop", http("all")),
-        target("u", "client", "spare", http("all")),
+        a.service("shop"),
+        a.service("spare"),
+        a.workload("shop", "10.0.0.1"),
+        a.workload("spare", "10.0.0.2"),
+        a.workload("client", "10.0.9.9", scope=a.narrowed("default/shop", "one/*")),
+        a.route_group("all", a.match("all")),
+        a.target("t", "client", "shop", a.http("all")),
+        a.target("u", "client", "spare", a.http("all")),
     )
     assert told(mesh) == ["default/shop"]
 
@@ -101,20 +86,20 @@ def test_it_never_grants() -> None:
 def test_servers_do_not_mind() -> None:
     """It is no boundary: whom the server's sidecar admits is the same with and without it."""
     plain, narrow = (
-        view(*SHOPS, workload("client", "10.0.9.9", scope=each), PERMISSIVE) for each in (None, ())
+        a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=each), PERMISSIVE) for each in (None, ())
     )
-    one, other = (access(each, identity("db", "one"), Port(8080), HTTP) for each in (plain, narrow))
+    one, other = (access(each, a.identity("db", "one"), Port(8080), a.HTTP) for each in (plain, narrow))
     assert one == other
 
 
 def test_what_stands_behind_a_service_comes_along() -> None:
     """The backends of an apex are clusters, and not services to be called."""
-    mesh = view(
-        service("root"),
-        service("shop"),
-        workload("shop", "10.0.0.1"),
-        workload("client", "10.0.9.9", scope=narrowed("*/root")),
-        split("s", "root", ("shop", 1)),
+    mesh = a.view(
+        a.service("root"),
+        a.service("shop"),
+        a.workload("shop", "10.0.0.1"),
+        a.workload("client", "10.0.9.9", scope=a.narrowed("*/root")),
+        a.split("s", "root", ("shop", 1)),
         PERMISSIVE,
     )
     assert told(mesh) == ["default/root"]
@@ -123,19 +108,24 @@ def test_what_stands_behind_a_service_comes_along() -> None:
 
 def test_explicit_upstreams_are_narrowed_too() -> None:
     """One rule for both interceptions."""
-    upstreams = explicit(None, ("shop", 80, "127.0.0.1", 8001), ("spare", 80, "127.0.0.1", 8002))
-    things = service("shop"), service("spare"), workload("shop", "10.0.0.1"), workload("spare", "10.0.0.2")
-    client = workload("client", "10.0.9.9", interception=upstreams, scope=narrowed("*/spare"))
-    assert told(view(*things, client, PERMISSIVE)) == ["default/spare"]
+    upstreams = a.explicit(None, ("shop", 80, "127.0.0.1", 8001), ("spare", 80, "127.0.0.1", 8002))
+    things = (
+        a.service("shop"),
+        a.service("spare"),
+        a.workload("shop", "10.0.0.1"),
+        a.workload("spare", "10.0.0.2"),
+    )
+    client = a.workload("client", "10.0.9.9", interception=upstreams, scope=a.narrowed("*/spare"))
+    assert told(a.view(*things, client, PERMISSIVE)) == ["default/spare"]
 
 
 def test_five_services_are_five_clusters() -> None:
     """Of 200 services in a permissive mesh; without the narrowing there is a cluster for each."""
-    many = [service(f"s{n}") for n in range(200)]
-    few = narrowed(*(f"default/s{n}" for n in range(5)))
+    many = [a.service(f"s{n}") for n in range(200)]
+    few = a.narrowed(*(f"default/s{n}" for n in range(5)))
     counts = []
     for scope in (few, None):
-        mesh = view(*many, workload("client", "10.0.9.9", app="none", scope=scope), PERMISSIVE)
+        mesh = a.view(*many, a.workload("client", "10.0.9.9", app="none", scope=scope), PERMISSIVE)
         made = resources(policy_of(mesh))
         counts.append(sum(each.type_url == CLUSTER for each in made))
         assert len(policy_of(mesh).destinations) == (5 if scope else 200)
@@ -144,12 +134,12 @@ def test_five_services_are_five_clusters() -> None:
 
 def test_a_service_outside_concerns_nobody() -> None:
     """With a narrowing, another service's endpoints come and go without a computation of its policy."""
-    mesh = view(*SHOPS, workload("client", "10.0.9.9", scope=narrowed("one/books")), PERMISSIVE)
-    (group,) = (key for key in mesh.members if key.identity == identity("client"))
+    mesh = a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=a.narrowed("one/books")), PERMISSIVE)
+    (group,) = (key for key in mesh.members if key.identity == a.identity("client"))
     pin = Pin(proxy_policy, mesh, group)
     before = pin.value()
-    moved = [each for each in SHOPS if each != SHOPS[-1]] + [workload("db", "10.7.7.7", namespace="two")]
-    after = view(*moved, workload("client", "10.0.9.9", scope=narrowed("one/books")), PERMISSIVE)
+    moved = [each for each in SHOPS if each != SHOPS[-1]] + [a.workload("db", "10.7.7.7", namespace="two")]
+    after = a.view(*moved, a.workload("client", "10.0.9.9", scope=a.narrowed("one/books")), PERMISSIVE)
     mesh.apply(mesh.edits_to(after.known()))
     assert not pin.node.stale
     assert pin.value() == before
@@ -157,9 +147,9 @@ def test_a_service_outside_concerns_nobody() -> None:
 
 def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> None:
     """The Workload's or the Namespace's object, with its place."""
-    client = workload("client", "10.0.9.9", scope=narrowed("one/books", "*/db"))
-    mesh = view(client, *SHOPS, PERMISSIVE)
-    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    client = a.workload("client", "10.0.9.9", scope=a.narrowed("one/books", "*/db"))
+    mesh = a.view(client, *SHOPS, PERMISSIVE)
+    asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
     found = explain(mesh, asked)
     assert found.decision.answer is Answer.UNREACHABLE
     assert (found.missing, remedy(mesh, asked)) == ((), ())
@@ -176,9 +166,9 @@ def test_explain_says_who_narrows_and_that_policy_is_not_what_is_missing() -> No
 
 def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
     """Both are named, with the manifests; lifting the narrowing leaves the manifests to be added."""
-    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
     narrow, wide = (
-        explain(view(workload("client", "10.0.9.9", scope=narrowed(each)), *SHOPS), asked)
+        explain(a.view(a.workload("client", "10.0.9.9", scope=a.narrowed(each)), *SHOPS), asked)
         for each in ("one/books", "*/*")
     )
     assert len(narrow.besides) == 1
@@ -188,10 +178,10 @@ def test_what_policy_lacks_is_said_to_the_narrowed_too() -> None:
 
 def test_some_of_an_identity_s_workloads_may_be_narrowed() -> None:
     """Then it depends on who calls; and a policy that is missing is not what is missing for the others."""
-    one = workload("client-1", "10.0.9.8", account="client", scope=())
-    other = workload("client-2", "10.0.9.9", account="client")
-    mesh = view(*SHOPS, one, other, PERMISSIVE)
-    asked = Request(identity("client"), service_key("books", "two"), Port(80), "GET", "/")
+    one = a.workload("client-1", "10.0.9.8", account="client", scope=())
+    other = a.workload("client-2", "10.0.9.9", account="client")
+    mesh = a.view(*SHOPS, one, other, PERMISSIVE)
+    asked = Request(a.identity("client"), a.service_key("books", "two"), Port(80), "GET", "/")
     found = explain(mesh, asked)
     assert found.decision.answer is Answer.DEPENDS
     assert found.missing == ()

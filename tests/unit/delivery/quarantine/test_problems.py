@@ -12,13 +12,13 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.driver import EnvoyDriver
-from tests.meshes import values
+from tests.meshes import values as a
 from tests.unit.delivery.histories import certificate
 from xds.cache import NodeKey
 from xds.protocol.resource import LISTENER, ROUTE, ResourceName, Version
 
 NODE = NodeKey("buyer-uuid.buyer.default")
-VIEW = values.view()
+VIEW = a.view()
 ROUTES = ResourceName("rds-outbound.default/shop|80")
 
 
@@ -67,7 +67,7 @@ def test_what_nothing_is_behind_is_said_all_the_same() -> None:
 
 
 def _serving(*things: object) -> Serving:
-    view = values.view(*things)
+    view = a.view(*things)
     serving = Serving(view, translation(EnvoyDriver()))
     serving.certify(
         {each.identity: certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
@@ -78,11 +78,11 @@ def _serving(*things: object) -> Serving:
 
 
 THINGS = (
-    values.service("shop"),
-    values.workload("buyer", "10.0.0.1"),
-    values.workload("shop", "10.0.0.2"),
-    values.target("t", "buyer", "shop", values.http("all")),
-    values.route_group("all", values.match("any")),
+    a.service("shop"),
+    a.workload("buyer", "10.0.0.1"),
+    a.workload("shop", "10.0.0.2"),
+    a.target("t", "buyer", "shop", a.http("all")),
+    a.route_group("all", a.match("any")),
 )
 
 
@@ -92,7 +92,7 @@ def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
     rejections = Rejections()
     (before,) = rejections.problems(serving, [_rejected()])
     assert (str(before.key), before.origin) == ("HTTPRouteGroup default/all", Origin("test", 1, 5))
-    moved = values.view(values.service("first"), *THINGS)
+    moved = a.view(a.service("first"), *THINGS)
     serving.view.apply(serving.view.edits_to(moved.known()))
     serving.translate = lambda _: ()
     (after,) = rejections.problems(serving, [_rejected()])
@@ -116,12 +116,12 @@ def test_a_proxy_that_is_gone_has_nothing_behind_it() -> None:
     assert [each.key for each in Rejections().problems(_serving(), [_rejected()])] == [None]
 
 
-MATCH = values.match("one", "/one")
+MATCH = a.match("one", "/one")
 
 
 def _unit(said: str, *changed: str) -> str:
     """Return what is held against a match that was refused after these objects had changed."""
-    serving = _serving(*THINGS[:-1], values.route_group("all", MATCH))
+    serving = _serving(*THINGS[:-1], a.route_group("all", MATCH))
     keys = frozenset(ObjectKey(kind, Namespace("default"), name) for kind, name in map(str.split, changed))
     rejected = replace(_rejected("rds-inbound.8080", said), unit=MATCH, changed=keys)
     behind = (_made_from("HTTPRouteGroup", "all", 5), _made_from("TrafficTarget", "t", 4))

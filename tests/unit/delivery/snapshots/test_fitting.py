@@ -16,7 +16,7 @@ from mesh.service import Protocol
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.translate import pieces
-from tests.meshes import values
+from tests.meshes import values as a
 from tests.unit.delivery.histories import certificate
 from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule
 from xds.protocol.resource import ROUTE, Resource, ResourceName
@@ -74,12 +74,12 @@ def test_what_no_unit_explains_is_left_to_the_proxies() -> None:
 @pytest.mark.parametrize("regex", ["", "/caf\\é", "/[\\b]x", "(?=x)", "a{1001}"])
 def test_an_expression_that_envoy_refuses_is_left_out_before_it_is_sent(regex: str) -> None:
     """As if the readers had let it pass: the object is named once, the good match beside it is in force."""
-    group = values.route_group("all", HTTPMatch("bad", regex), values.match("good", "/good"))
-    view = values.view(
-        values.service("shop"),
-        values.workload("buyer", "10.0.0.1"),
-        values.workload("shop", "10.0.0.2"),
-        values.target("t", "buyer", "shop", values.http("all")),
+    group = a.route_group("all", HTTPMatch("bad", regex), a.match("good", "/good"))
+    view = a.view(
+        a.service("shop"),
+        a.workload("buyer", "10.0.0.1"),
+        a.workload("shop", "10.0.0.2"),
+        a.target("t", "buyer", "shop", a.http("all")),
         group,
     )
     serving = Serving(view, translation(EnvoyDriver()))

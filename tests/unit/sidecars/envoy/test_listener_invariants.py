@@ -24,47 +24,46 @@ from mesh.service import Service
 from mesh.workload import Capture, Transparent, Workload, WorkloadPort
 from protos.envoy.config.listener.v3 import listener_pb2
 from sidecars.envoy.translate import resources
-from tests.meshes.values import HTTP, TCP, TRANSPARENT, explicit, port, service, split, workload
-from tests.meshes.values import view as build
+from tests.meshes import values as a
 from xds.protocol.resource import LISTENER, SECRET, Resource
 from xds.protocol.snapshot import Snapshot
 
 MESHES = 150
 TARGETS: tuple[int | str, ...] = (8080, 8081, "web")
 INTERCEPTIONS = (
-    TRANSPARENT,
-    TRANSPARENT,
+    a.TRANSPARENT,
+    a.TRANSPARENT,
     Transparent(ipv6=True),
     Transparent(Capture.TPROXY, ipv6=True),
-    explicit(None, ("a", 80, "127.0.0.1", 8080)),
-    explicit("127.0.0.9"),
+    a.explicit(None, ("a", 80, "127.0.0.1", 8080)),
+    a.explicit("127.0.0.9"),
 )
 
 
 def view(seed: int) -> View:
     """Make a mesh in which everybody sees everything, and many services want the same addresses."""
     dice = random.Random(seed)  # noqa: S311 - dice
-    return build(
+    return a.view(
         *(_service(dice, name) for name in "abcdef"[: dice.randint(2, 6)]),
         *(_workload(dice, number) for number in range(dice.randint(1, 6))),
-        *(split(f"s-{apex}", apex, (dice.choice("abc"), 1)) for apex in "ab" if dice.random() < 0.3),
+        *(a.split(f"s-{apex}", apex, (dice.choice("abc"), 1)) for apex in "ab" if dice.random() < 0.3),
         MeshConfig(permissive=True, egress=dice.random() < 0.5),
     )
 
 
 def _service(dice: random.Random, name: str) -> Service:
     numbers = dice.sample((80, 81, 8080, 8081), dice.randint(1, 3))
-    ports = [port(each, dice.choice(TARGETS), dice.choice((HTTP, TCP)), f"p{each}") for each in numbers]
+    ports = [a.port(each, dice.choice(TARGETS), dice.choice((a.HTTP, a.TCP)), f"p{each}") for each in numbers]
     address = dice.choice((None, None, "10.96.0.1", "10.0.0.1", "fd00::1"))
     headless = address is None and dice.random() < 0.7
-    return service(name, *ports, app=dice.choice("xy"), address=address, headless=headless)
+    return a.service(name, *ports, app=dice.choice("xy"), address=address, headless=headless)
 
 
 def _workload(dice: random.Random, number: int) -> Workload:
     web = WorkloadPort(Port(dice.choice((8080, 8081, 9090))), "web")
     interception = dice.choice(INTERCEPTIONS)
     address = f"{dice.choice(('10.0.0.', 'fd00::'))}{dice.randint(1, 4)}"
-    return workload(f"w{number}", address, web, app=dice.choice("xy"), interception=interception)
+    return a.workload(f"w{number}", address, web, app=dice.choice("xy"), interception=interception)
 
 
 def faults(mesh: View) -> Iterator[str]:
