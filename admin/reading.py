@@ -1,42 +1,23 @@
 """What the pages read: protocols and values through which they see the rest, and change nothing."""
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from admin.pages.pushes import Push
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import View
 from certs.ledger import LedgerEntry
 from certs.material import ServiceCertificate
+from delivery.history.push import Push
+from delivery.proxies.status import ProxyStatus
+from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
-from mesh.policy import HTTPMatch
 from providers.contract import Counts, Freshness
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.server.status import StreamStatus
-
-
-class ProxyState(enum.StrEnum):
-    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it was here."""
-
-    CONNECTED = "connected"
-    EXPECTED = "expected"
-    DISCONNECTED = "disconnected"
-
-
-@dataclass(frozen=True, slots=True)
-class ProxyStatus:
-    """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload."""
-
-    name: ProxyName
-    state: ProxyState
-    address: str
-    since: datetime
-    known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +30,6 @@ class LateMoment:
     at: datetime
     seconds: float
     doing: str
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A part of policy that proxies are served without, because it is refused; what it would allow is denied.
-
-    `match` of the HTTPRouteGroup `object`: it is out of every rule and split that names it. Without one it
-    is the whole of a TrafficTarget or TrafficSplit, or of the permissive mode that a Namespace or MeshConfig
-    says. `said` are the words of who refuses it. It is `certain`, or only suspected and soon tried again.
-    """
-
-    object: ObjectKey
-    match: HTTPMatch | None
-    proxies: tuple[ProxyName, ...]
-    said: str
-    certain: bool
 
 
 class LoopReading(Protocol):

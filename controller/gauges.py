@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
 from admin.metrics.gauges import Gauges
-from admin.metrics.labels import short_type
 from admin.pages.debug import counted
 from delivery.loop import MeshState
 from delivery.time_slices import Slices
 from providers.contract import Counts, EndpointProvider
+from sidecars.type_words import short_type
 from xds.cache import GroupKey
 from xds.protocol.resource import ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from admin.pages.pushes import Push
-from admin.reading import LateMoment, LeftOut, ProxyStatus
+from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
 from catalog.store.view import View
@@ -17,9 +16,12 @@ from controller.settings import Settings
 from delivery.certificates import ServiceCertificates
 from delivery.events import Specification
 from delivery.history.history import PushHistory
+from delivery.history.push import Push
 from delivery.loop import MeshState
 from delivery.proxies.large_responses import LargeResponses
 from delivery.proxies.registry import ProxyRegistry
+from delivery.proxies.status import ProxyStatus
+from delivery.quarantine.left_out import LeftOut
 from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced

@@ -10,8 +10,6 @@ from typing import Final
 
 import structlog
 
-from admin.metrics.registry import Metrics
-from admin.reading import LeftOut
 from catalog.lint.problems import nothing
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
@@ -19,9 +17,11 @@ from delivery.certificates import ServiceCertificates
 from delivery.debounce import Debounce, Matter, Pace
 from delivery.events import Counts, Events, Specification, matter
 from delivery.inputs import Inputs, read_inputs
+from delivery.meters import WaveMeter
 from delivery.model import Model
 from delivery.problems import AllProblems, failed_wave, failure_problem, log_new
 from delivery.publishing import OnPublished, Publishing, nobody
+from delivery.quarantine.left_out import LeftOut
 from delivery.quarantine.problems import Rejections, parts_left_out
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
@@ -94,7 +94,7 @@ class Loop:
         pace: Pace,
         endpoint_pace: Pace | None = None,
         clock: Callable[[], datetime],
-        metrics: Metrics,
+        metrics: WaveMeter,
         on_state: Callable[[MeshState], None],
         on_published: OnPublished = nobody,
         admitted: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,

@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
-from admin.metrics.registry import Metrics
 from delivery.batches import parts
+from delivery.meters import WaveMeter
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Failure, Published, Step
 from delivery.time_slices import Slices
@@ -33,7 +33,7 @@ class Publishing:
     """
 
     def __init__(
-        self, cache: SnapshotCache, quarantine: Quarantine, metrics: Metrics, told: OnPublished
+        self, cache: SnapshotCache, quarantine: Quarantine, metrics: WaveMeter, told: OnPublished
     ) -> None:
         self.published = Published()
         self._cache = cache

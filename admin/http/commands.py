@@ -9,7 +9,6 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from admin.metrics.labels import short_type
 from admin.pages.debug import hosts_lines
 from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
@@ -18,6 +17,7 @@ from certs.errors import CertificateError, RequestError, StateError, UnwrittenEr
 from certs.ledger import LedgerEntry
 from certs.material import ProxyCertificate
 from mesh.identity import ProxyName
+from sidecars.type_words import short_type
 from xds.protocol.resource import Reference
 
 _NO_STORE = {"Cache-Control": "no-store"}

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from admin.metrics.labels import short_type
-from admin.reading import ProxyState, ProxyStatus
 from certs.ledger import LedgerEntry, LedgerState
+from delivery.proxies.status import ProxyState, ProxyStatus
+from sidecars.type_words import short_type
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from google.protobuf.any_pb2 import Any
 
-from admin.metrics.labels import type_word
 from admin.pages.jsonable import Json
+from sidecars.type_words import type_word
 from xds.protocol.resource import TYPES, Resource
 from xds.protocol.snapshot import Snapshot
 

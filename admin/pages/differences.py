@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from admin.metrics.labels import type_word
 from admin.pages.decoding import decode
 from admin.pages.jsonable import Document
 from admin.pages.naming import NotShown
-from admin.pages.pushes import Push
 from admin.reading import MeshReading
+from delivery.history.push import Push
 from mesh.identity import ProxyName
+from sidecars.type_words import type_word
 from xds.protocol.resource import SECRET, TYPES, Resource, ResourceName, TypeUrl, Version
 
 USAGE: Final = (

@@ -4,8 +4,9 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-from admin.reading import MeshReading, ProxyStatus
+from admin.reading import MeshReading
 from catalog.store.view import View
+from delivery.proxies.status import ProxyStatus
 from mesh.workload import Workload
 
 CANDIDATES: Final = 8

@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from admin.metrics.labels import short_type
 from admin.pages.behind import Known, duration, newest, pending, why
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, plain_address, sync
-from admin.reading import MeshReading, ProxyState, ProxyStatus
+from admin.reading import MeshReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.view import View
 from certs.ledger import LedgerEntry
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
+from sidecars.type_words import short_type
 from xds.protocol.resource import ResourceName, TypeUrl
 from xds.server.status import StreamStatus
 

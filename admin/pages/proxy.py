@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from admin.metrics.labels import short_type
 from admin.pages import describe
 from admin.pages.decoding import decoded
 from admin.pages.differences import USAGE as DIFF_USAGE
@@ -15,14 +14,16 @@ from admin.pages.naming import NotShown, find, workload_of
 from admin.pages.proxies import one, proxies
 from admin.pages.pushes import push
 from admin.pages.streams import stream
-from admin.reading import MeshReading, ProxyStatus
+from admin.reading import MeshReading
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from certs.leaf import roots
+from delivery.proxies.status import ProxyStatus
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey
 from sidecars.codes import Code
+from sidecars.type_words import short_type
 from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 

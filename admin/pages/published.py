@@ -1,8 +1,8 @@
 """`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
 
-from admin.metrics.labels import type_word
 from admin.pages.jsonable import Json
 from admin.reading import MeshReading
+from sidecars.type_words import type_word
 from xds.protocol.snapshot import Snapshot
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from admin.metrics.labels import short_type
 from admin.pages.behind import type_state
-from admin.reading import MeshReading, ProxyState
+from admin.reading import MeshReading
 from catalog.explain.in_force import Sidecar, Without
+from delivery.proxies.status import ProxyState
 from mesh.identity import ProxyName
+from sidecars.type_words import short_type
 from xds.server.status import StreamStatus, SyncState
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import unquote
 
-from admin.metrics.labels import short_type
 from admin.pages.behind import type_state
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import MeshReading
+from sidecars.type_words import short_type
 from xds.server.status import StreamStatus, SyncState, TypeStatus
 
 NACKED: Final = "nacked"

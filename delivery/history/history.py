@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from admin.pages.pushes import Answer, Push, Trigger
 from delivery.history.causes import TOUCHES, Touch, Triggers, causing
 from delivery.history.old_resources import Replaced
+from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import (
     Early,
     Known,

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from admin.pages.pushes import Answer, Push, Trigger
 from delivery.history.causes import Touch
+from delivery.history.push import Answer, Push, Trigger
 from delivery.history.versions import Content, Held, Move
 from delivery.wave import Wave
 from xds.protocol.resource import TypeUrl, Version

@@ -7,7 +7,7 @@ size, but not where it uses Google's gRPC; gRPC's own clients take LARGE bytes.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from admin.metrics.labels import short_type
+from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resource import TypeUrl
 from xds.protocol.wire import Nonce, Response

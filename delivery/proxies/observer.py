@@ -8,16 +8,16 @@ from typing import Final, Protocol
 
 import structlog
 
-from admin.metrics.labels import short_type
-from admin.metrics.registry import Metrics
 from certs.errors import PeerRefused
 from certs.peer import read_peer
 from delivery.history.history import Delays, PushHistory
+from delivery.meters import StreamMeter
 from delivery.proxies.ended_connections import EndedConnections
 from delivery.proxies.large_responses import LargeResponses
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
+from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.wire import Node, Rejection, Response
 from xds.server.budget import Excess
@@ -49,7 +49,7 @@ class MeshObserver:
     def __init__(
         self,
         registry: ProxyRegistry,
-        metrics: Metrics,
+        metrics: StreamMeter,
         history: PushHistory,
         readiness: EndpointReadiness,
         loop: Answered,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from admin.reading import ProxyState, ProxyStatus
 from catalog.store.view import View
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 

@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from typing import Final
 
-from admin.metrics.labels import short_type
-from admin.reading import LeftOut
 from catalog.lint.told import workload_object
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
 from catalog.store.view import View
+from delivery.quarantine.left_out import LeftOut
 from delivery.quarantine.quarantine import Rejected, UnitOut
 from delivery.snapshots.fitting import Refused
 from delivery.snapshots.serving import Serving
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.policy import HTTPMatch
+from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resource import ENDPOINT, LISTENER, Reference, ResourceName, TypeUrl, Version
 

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from admin.pages.pushes import Answer, Push, Trigger
-from admin.reading import LateMoment, LeftOut, ProxyState, ProxyStatus
+from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
 from certs.ledger import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
+from delivery.history.push import Answer, Push, Trigger
+from delivery.proxies.status import ProxyState, ProxyStatus
+from delivery.quarantine.left_out import LeftOut
+from delivery.wave import Cause, Change, Wave
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ProxyUuid, ServiceAccountName
 from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
@@ -26,6 +29,7 @@ from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAME = ProxyName.parse("uuid-1.store.shop")
+CAUSE = Cause("TrafficTarget", "shop/buyers", "mesh.yaml:31 (document 5)", Change.CHANGED)
 MANIFESTS = """
 apiVersion: v1
 kind: Service
@@ -197,32 +201,12 @@ def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeSta
     )
 
 
-@dataclass(frozen=True)
-class CauseStub:
-    """An object that changed."""
-
-    kind: str = "TrafficTarget"
-    name: str = "shop/buyers"
-    origin: str = "mesh.yaml:31 (document 5)"
-    change: str = "changed"
-
-
-@dataclass(frozen=True)
-class WaveStub:
-    """A wave with one cause."""
-
-    number: int = 7
-    causes: tuple[CauseStub, ...] = (CauseStub(),)
-    more: int = 0
-    at: datetime = NOW
-
-
 def push() -> Push:
     """Return the push of a changed route, acknowledged."""
     return Push(
         at=NOW,
         trigger=Trigger.CHANGE,
-        waves=(WaveStub(),),
+        waves=(Wave(7, (CAUSE,), 0, 0.0, NOW),),
         type_url=ROUTE,
         protocol=Variant.DELTA,
         nonce=Nonce("3"),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from admin.pages.behind import Known, duration, newest, pending, why
-from admin.reading import ProxyState, ProxyStatus
 from certs.ledger import LedgerEntry
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from xds.protocol.resource import LISTENER, ResourceName
 from xds.protocol.wire import Rejection

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from admin.pages.naming import NotShown, find
-from admin.reading import ProxyState, ProxyStatus
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 
 

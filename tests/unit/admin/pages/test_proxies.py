@@ -5,9 +5,9 @@ from typing import Any
 
 from admin.pages.behind import Known
 from admin.pages.proxies import NAMED, proxies, proxy
-from admin.reading import ProxyState, ProxyStatus
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
+from delivery.proxies.status import ProxyState, ProxyStatus
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import LISTENER, ResourceName
 from xds.server.status import StreamStatus

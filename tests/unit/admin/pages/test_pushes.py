@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from admin.pages.pushes import Answer, Trigger, push
+from admin.pages.pushes import push
+from delivery.history.push import Answer, Trigger
 from xds.protocol.wire import Rejection
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from admin.pages.sidecars import known_sidecars
-from admin.reading import LeftOut, ProxyState, ProxyStatus
 from catalog.explain.in_force import Sidecar, Without
+from delivery.proxies.status import ProxyState, ProxyStatus
+from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.objects import ObjectKey

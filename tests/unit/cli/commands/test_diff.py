@@ -12,12 +12,12 @@ from aiohttp import web
 
 from admin.http.servers import SOCKET_NAME, serving, unix_socket
 from admin.pages.routes import add_pages, pages
-from admin.reading import ProxyState, ProxyStatus
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from cli.offline.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline.mesh import read
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from sidecars.envoy.translate import resources
 from tests.unit.cli.commands.test_explain import MESH, Run

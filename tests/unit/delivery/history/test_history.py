@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from admin.pages.pushes import Answer, Push, Trigger
 from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
+from delivery.history.push import Answer, Push, Trigger
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
 from xds.cache import GroupKey, NodeKey, SnapshotCache

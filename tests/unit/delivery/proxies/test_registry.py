@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from admin.reading import ProxyState, ProxyStatus
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 

@@ -1,4 +1,4 @@
-"""Label values: words of closed sets, whatever a client or a manifest says."""
+"""What resource types are called in labels, logs and pages: words of a closed set, whatever a client says."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ _SHORT: Final = {
 
 
 def short_type(type_url: str) -> str:
-    """Return the label value of a type URL: a word of a closed set, whatever a client sends."""
+    """Return the word of a type URL, `other` for one that no driver of ours serves."""
     return _SHORT.get(type_url.rpartition(".")[2], _OTHER)
 
 

@@ -1,0 +1,26 @@
+"""Where proxies stand: here, expected, or gone."""
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from mesh.identity import ProxyName
+
+
+class ProxyState(enum.StrEnum):
+    """CONNECTED: has a stream. EXPECTED: its workload is known, it never came. DISCONNECTED: it was here."""
+
+    CONNECTED = "connected"
+    EXPECTED = "expected"
+    DISCONNECTED = "disconnected"
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyStatus:
+    """Where one proxy stands; `address` is its peer's, empty before it came; `known` is its workload."""
+
+    name: ProxyName
+    state: ProxyState
+    address: str
+    since: datetime
+    known: bool
