@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
+from certs.opening import LEDGER_FILE
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
-from controller.proxies import LEDGER_FILE
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 
@@ -19,7 +19,7 @@ def issue(directory: Path) -> None:
     state = directory / "state"
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     server = ads_server_certificate(authority, state, now)
-    with Ledger.open(state / "ledger.db") as ledger:
+    with SqliteLedger.open(state / "ledger.db") as ledger:
         proxy = issue_proxy(authority, ledger, ProxyName.parse("u1.load.ns"), timedelta(days=1), now)
     files = {
         "ca.pem": authority.trust_bundle(),
@@ -36,7 +36,7 @@ def issue_each(state: Path, directory: Path, names: Iterable[str]) -> None:
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     _write(directory, {"ca.pem": authority.trust_bundle()})
-    with Ledger.open(state / LEDGER_FILE) as ledger:
+    with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         for name in names:
             proxy = issue_proxy(authority, ledger, ProxyName.parse(name), timedelta(days=1), now)
             _write(directory, {f"{name}.pem": proxy.chain_pem, f"{name}.key": proxy.key.reveal()})

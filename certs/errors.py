@@ -15,7 +15,7 @@ import enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from certs.ledger import LedgerEntry
+    from certs.ledger.contract import LedgerEntry
 
 
 class CertificateError(Exception):

@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from certs.issuer import Names, Usage
+from certs.issuers.contract import Names, Usage
 from certs.profile import common_name
 from certs.serial import serial_text
 

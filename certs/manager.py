@@ -11,7 +11,7 @@ import structlog
 
 from certs import rotation
 from certs.errors import RequestError, StateError
-from certs.issuer import Issuer, Names, Usage
+from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServiceCertificate
 from certs.pair import Pair, issue_pair
 from certs.stored import reusable_pair, store_pair

@@ -9,16 +9,20 @@ from typing import Final
 
 import structlog
 
-from certs import files, root
-from certs.authority import CertificateAuthority
+from certs import files
 from certs.belonging import Found, Loss, Lost, loss
 from certs.errors import CorruptPairError, StateError
-from certs.ledger import Ledger
+from certs.issuers import root
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Authority
+from certs.ledger.contract import Ledger
+from certs.ledger.sqlite import SqliteLedger
 from certs.serial import read_serial
 from certs.server import stored_path
 from certs.stored import load_pair
 from mesh.names import TrustDomain
 
+LEDGER_FILE: Final = "ledger.sqlite"
 _MARK: Final = "first-proxy"
 _SQLITE_FILES: Final = ("", "-journal", "-wal", "-shm")
 
@@ -57,49 +61,54 @@ class FirstProxy:
 class Opened:
     """A CA with its ledger, and the note that holds them together; `made` says that the CA is new."""
 
-    authority: CertificateAuthority
+    authority: Authority
     ledger: Ledger
     first: FirstProxy
     made: bool
 
 
+def begun(state: Path) -> bool:
+    """Say whether a mesh has begun in a state directory: a CA or a ledger is there, or a part of one."""
+    return root.is_there(state) or (state / LEDGER_FILE).exists()
+
+
 @contextmanager
-def opened(
-    state: Path, ledger_path: Path, trust_domain: TrustDomain, now: datetime, begin_anew: str = ""
-) -> Iterator[Opened]:
+def opened(state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: str = "") -> Iterator[Opened]:
     """Open both, made on the first start, for as long as the context lasts; the caller holds the lock.
 
     Where one of them is lost it is StateError, unless `begin_anew` is the serial that the error names: then
     what is left of the ledger is moved aside. Raises StateError as well where either cannot be used.
     """
-    first = FirstProxy(state)
-    lost = _lost(state, ledger_path, first, trust_domain, now)
+    first, ledger_path = FirstProxy(state), state / LEDGER_FILE
+    made = not root.is_there(state)
+    authority = None if made else _authority(state, trust_domain, now)
+    lost = _lost(state, ledger_path, first, authority)
     if lost is not None:
         if not begin_anew or read_serial(begin_anew) != lost.serial:
             raise StateError(_sentence(lost, state, ledger_path))
         _begin_anew(ledger_path, first)
         _log.warning("begun anew: proxies need new certificates", lost=lost.lost.name.lower())
-    made = not root.is_there(state)
-    authority = CertificateAuthority.open(state, trust_domain, now)
-    with Ledger.open(ledger_path) as ledger:
+    authority = authority or _authority(state, trust_domain, now)
+    with SqliteLedger.open(ledger_path) as ledger:
         ledger.name_authority(authority.fingerprint)
         first.note(ledger)
         yield Opened(authority, ledger, first, made)
 
 
-def _lost(
-    state: Path, ledger_path: Path, first: FirstProxy, trust_domain: TrustDomain, now: datetime
-) -> Loss | None:
-    """Return what is lost; makes nothing."""
-    authority = None
-    if root.is_there(state):
-        authority = CertificateAuthority.open(state, trust_domain, now).fingerprint
+def _authority(state: Path, trust_domain: TrustDomain, now: datetime) -> Authority:
+    """Open who signs for a state directory: the one place that says which issuer that is."""
+    return CertificateAuthority.open(state, trust_domain, now)
+
+
+def _lost(state: Path, ledger_path: Path, first: FirstProxy, authority: Authority | None) -> Loss | None:
+    """Return what is lost, by what there is; makes nothing."""
+    signer = None if authority is None else authority.fingerprint
     marked, shown = first.read(), _shown(state)
     if not _has_content(ledger_path):
-        return loss(Found(authority, marked, shown=shown))
-    with Ledger.open(ledger_path) as ledger:
+        return loss(Found(signer, marked, shown=shown))
+    with SqliteLedger.open(ledger_path) as ledger:
         known = marked is not None and ledger.entry(marked) is not None
-        found = Found(authority, marked, True, known, ledger.first(), ledger.authority(), shown)
+        found = Found(signer, marked, True, known, ledger.first(), ledger.authority(), shown)
     return loss(found)
 
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from certs.errors import IssuerError, RequestError
-from certs.issuer import CertificateRequest, Issuer, Names, Usage
+from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
 from certs.leaf import Leaf, read_leaf
 from certs.material import PrivateKey
 from certs.profile import alternative_names, subject

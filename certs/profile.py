@@ -10,7 +10,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
-from certs.issuer import Names, Usage
+from certs.issuers.contract import Names, Usage
 
 PURPOSES: Final[dict[Usage, list[ObjectIdentifier]]] = {
     Usage.SERVICE: [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],

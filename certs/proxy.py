@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.errors import RequestError
-from certs.issuer import Issuer, Names, Usage
-from certs.ledger import Ledger, LedgerEntry
+from certs.issuers.contract import Issuer, Names, Usage
+from certs.ledger.contract import Ledger, LedgerEntry
 from certs.material import ProxyCertificate
 from certs.pair import issue_pair
 from mesh.identity import ProxyName, ProxyNameError

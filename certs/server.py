@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from certs.errors import RequestError, StateError
-from certs.issuer import Issuer, Names, Usage
+from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServerCertificate
 from certs.pair import issue_pair
 from certs.stored import reusable_pair, store_pair

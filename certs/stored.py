@@ -9,7 +9,7 @@ import structlog
 
 from certs import files
 from certs.errors import CorruptPairError
-from certs.issuer import Issuer, Names, Usage
+from certs.issuers.contract import Issuer, Names, Usage
 from certs.leaf import stands_below
 from certs.material import PrivateKey
 from certs.pair import Pair, matched_pair

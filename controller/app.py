@@ -21,7 +21,7 @@ from admin.http.heartbeat import beating
 from admin.http.servers import SocketError, serving
 from admin.pages import routes
 from certs.errors import CertificateError
-from certs.ledger import LedgerEntry
+from certs.ledger.contract import LedgerEntry
 from certs.opening import Opened, opened
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER, MeshDrivers
@@ -32,7 +32,6 @@ from controller.process import descriptors, lock
 from controller.process.listening import Sockets, bound
 from controller.process.memory import built_to_stay, estimated, tended, tending, trimming
 from controller.process.tasks import TaskEnded, spawn
-from controller.proxies import LEDGER_FILE
 from controller.settings import Address, Settings
 from controller.wiring import Parts, join
 from mesh.names import TrustDomain
@@ -101,8 +100,7 @@ async def run(
 
 
 def _opened(settings: Settings, now: datetime) -> contextlib.AbstractContextManager[Opened]:
-    state, trust_domain = settings.state, TrustDomain(settings.trust_domain)
-    return opened(state, state / LEDGER_FILE, trust_domain, now, settings.begin_anew)
+    return opened(settings.state, TrustDomain(settings.trust_domain), now, settings.begin_anew)
 
 
 def _say(found: Opened, settings: Settings, now: datetime) -> None:

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Final
 
 from admin.http.commands import ProxyRequest
-from certs.ledger import LedgerEntry
+from certs.ledger.contract import LedgerEntry
 from certs.material import ProxyCertificate
-from certs.opening import Opened, opened
+from certs.opening import Opened, begun, opened
 from certs.proxy import issue_proxy
-from certs.root import is_there
 from controller.errors import NothingIssued, StartupError
 from controller.process import lock
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 
-LEDGER_FILE: Final = "ledger.sqlite"
 _LEFT: Final = frozenset({"lost+found", ".ca.new"})
 """What may be in a directory in which nobody has begun: of its file system, or of a start that died."""
 
@@ -73,10 +71,10 @@ def without_server(
     It is made only if it may be `new`, and only where nothing else is: a path that was mistaken is no new
     mesh. Raises StartupError if a server does use it, CertificateError if it cannot be used.
     """
-    if not is_there(state) and not (state / LEDGER_FILE).exists():
+    if not begun(state):
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
-    with lock.held(state), opened(state, state / LEDGER_FILE, trust_domain, clock()) as found:
+    with lock.held(state), opened(state, trust_domain, clock()) as found:
         yield ProxyIssuing(found, clock, validity, lambda: None)
 
 

@@ -9,8 +9,8 @@ from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
 from catalog.store.view import View
-from certs.issuer import Issuer
-from certs.ledger import Ledger, LedgerEntry
+from certs.issuers.contract import Issuer
+from certs.ledger.contract import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
 from controller.settings import Settings
 from delivery.certificates import ServiceCertificates

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from certs.errors import CertificateError
-from certs.issuer import Issuer
+from certs.issuers.contract import Issuer
 from certs.server import ads_server_certificate
 from xds.server.tls import TlsIdentity
 

@@ -9,13 +9,13 @@ from admin.http.heartbeat import Heartbeat
 from admin.metrics.registry import Metrics
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
-from certs.issuer import Issuer
-from certs.ledger import Ledger
-from certs.opening import Opened
+from certs.issuers.contract import Issuer
+from certs.ledger.contract import Ledger
+from certs.opening import LEDGER_FILE, Opened
 from controller.drivers import DriverPages, MeshDrivers
 from controller.process.room import StateRoom
 from controller.process.watchdog import Watchdog
-from controller.proxies import LEDGER_FILE, ProxyIssuing
+from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.server_tls import ServerTls
 from controller.settings import Settings

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from certs import rotation
 from certs.errors import CertificateError
-from certs.issuer import Issuer
+from certs.issuers.contract import Issuer
 from certs.manager import CertificateManager
 from certs.material import ServiceCertificate
 from mesh.identity import ServiceIdentity

@@ -14,7 +14,7 @@ from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
 from admin.reading import MeshReading
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
-from certs.ledger import LedgerEntry
+from certs.ledger.contract import LedgerEntry
 from certs.material import ProxyCertificate
 from mesh.identity import ProxyName
 from sidecars.type_words import short_type

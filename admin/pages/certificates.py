@@ -4,7 +4,7 @@ from datetime import datetime
 
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import MeshReading
-from certs.ledger import LedgerEntry
+from certs.ledger.contract import LedgerEntry
 from certs.material import ServiceCertificate
 
 

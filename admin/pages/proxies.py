@@ -11,7 +11,7 @@ from admin.pages.streams import NACKED, plain_address, sync
 from admin.reading import MeshReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.view import View
-from certs.ledger import LedgerEntry
+from certs.ledger.contract import LedgerEntry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from sidecars.type_words import short_type

@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from certs.errors import StateError
-from certs.ledger import Ledger
+from certs.ledger.contract import Ledger
 
 LOOK_SECONDS: Final = 2.0
 _PROBE_FILE: Final = ".room"

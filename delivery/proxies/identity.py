@@ -12,7 +12,7 @@ import structlog
 
 from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
-from certs.ledger import Ledger, LedgerEntry, LedgerState
+from certs.ledger.contract import Ledger, LedgerEntry, LedgerState
 from certs.peer import authorize, read_peer
 from mesh.identity import ProxyName
 from xds.cache import NodeKey

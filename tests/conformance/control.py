@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from demo.ports import free_port
@@ -56,7 +56,7 @@ class Keys:
         now = datetime.now(UTC)
         authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
         server = ads_server_certificate(authority, state, now)
-        with Ledger.open(state / "ledger.db") as ledger:
+        with SqliteLedger.open(state / "ledger.db") as ledger:
             client = issue_proxy(authority, ledger, ProxyName.parse("u1.svc.ns"), timedelta(days=1), now)
         keys = cls(
             TlsIdentity(server.chain_pem, server.key.reveal(), authority.trust_bundle()),

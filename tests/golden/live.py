@@ -22,8 +22,9 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.relations.identities import service_identities
 from catalog.store.view import MeshSettings, View
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.contract import Ledger
+from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
@@ -99,7 +100,7 @@ class LiveMesh:
         authority = CertificateAuthority.open(state, TRUST_DOMAIN, now)
         shown = ads_server_certificate(authority, state, now)
         identity = TlsIdentity(shown.chain_pem, shown.key.reveal(), authority.trust_bundle())
-        ledger = Ledger.open(state / "ledger.db")
+        ledger = SqliteLedger.open(state / "ledger.db")
         ends.callback(ledger.close)
         cache = SnapshotCache()
         server = AdsServer(cache, ByCommonName(), lambda: identity)

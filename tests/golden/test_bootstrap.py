@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.envoy.command import EnvoyOptions, validate
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
@@ -26,7 +26,7 @@ def credentials(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A proxy's files, of a name longer than X.520 allows for a common name."""
     folder = tmp_path_factory.mktemp("credentials")
     authority = CertificateAuthority.open(folder, TrustDomain("cluster.local"), datetime.now(UTC))
-    with Ledger.open(folder / "ledger.db") as ledger:
+    with SqliteLedger.open(folder / "ledger.db") as ledger:
         proxy = issue_proxy(authority, ledger, _name(), timedelta(days=1), datetime.now(UTC))
     (folder / "proxy.pem").write_bytes(proxy.chain_pem)
     (folder / "proxy.key").write_bytes(proxy.key.reveal())

@@ -18,12 +18,12 @@ from typing import Any
 import aiohttp
 import grpc.aio
 
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.ledger.sqlite import SqliteLedger
+from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
 from certs.proxy import issue_proxy
-from controller.proxies import LEDGER_FILE
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
@@ -177,7 +177,7 @@ def _issue(folder: Path) -> None:
     pairs: dict[str, Pair] = {
         "service": issue_pair(authority, Usage.SERVICE, Names("service-1", uris=uris), hour, now)
     }
-    with Ledger.open(folder / "state" / LEDGER_FILE) as ledger:
+    with SqliteLedger.open(folder / "state" / LEDGER_FILE) as ledger:
         for name in PROXIES:
             issued = issue_proxy(authority, ledger, ProxyName.parse(f"{name}.store.shop"), hour, now)
             (folder / f"{name}.pem").write_bytes(issued.chain_pem)

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from certs.issuer import Usage
+from certs.issuers.contract import Usage
 from certs.manager import service_names
 from certs.pair import issue_pair
 from controller.app import Bound, run

@@ -15,8 +15,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from controller import driver_runner
 from controller.app import run

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
 from certs.material import ServiceCertificate
 from certs.pair import issue_pair
 from controller.driver_runner import DriverTasks

@@ -14,12 +14,13 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
-from certs.ledger import Ledger, LedgerEntry
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.ledger.contract import LedgerEntry
+from certs.ledger.sqlite import SqliteLedger
+from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
 from controller.app import Bound, run
-from controller.proxies import LEDGER_FILE
 from controller.settings import load
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
@@ -100,7 +101,7 @@ class Server:
         pair = issue_pair(self.authority, Usage.PROXY, Names(common_name), timedelta(hours=1), now)
         if issued:
             name = ProxyName.parse(common_name)
-            with Ledger.open(self.state / LEDGER_FILE) as ledger:
+            with SqliteLedger.open(self.state / LEDGER_FILE) as ledger:
                 ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
         return pair
 

@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from mesh.names import TrustDomain
 

@@ -12,8 +12,8 @@ from benchmarks import meshes
 from benchmarks.credentials import issue_each
 from benchmarks.manifests import MeshFolder
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
-from certs.ledger import Ledger
-from controller.proxies import LEDGER_FILE
+from certs.ledger.sqlite import SqliteLedger
+from certs.opening import LEDGER_FILE
 from mesh.identity import ProxyName
 from tests.conformance.control import until
 from tests.feature.serve.delta_sidecar import Sidecar
@@ -55,7 +55,7 @@ def addresses(sidecar: Sidecar) -> set[str]:
 
 def revoke(state: Path, name: str) -> None:
     """Revoke a sidecar's certificate as people do."""
-    with Ledger.open(state / LEDGER_FILE) as ledger:
+    with SqliteLedger.open(state / LEDGER_FILE) as ledger:
         (entry,) = ledger.entries_of(ProxyName.parse(name))
     subprocess.run([*COMMAND, "certs", "revoke", "--state", str(state), entry.serial], check=True)
 

@@ -6,7 +6,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from certs.ledger import Ledger, LedgerEntry
+from certs.ledger.contract import LedgerEntry
+from certs.ledger.sqlite import SqliteLedger
 from mesh.identity import ProxyName
 from tests.volumes import Volume
 
@@ -19,7 +20,7 @@ def main(directory: Path) -> None:
     path, disk = directory / "ledger.sqlite", Volume(0, directory, directory)
     names = [ProxyName.parse(f"u{n}{'x' * (n % 40)}.{'s' * (1 + n % 60)}.shop") for n in range(ROWS)]
     serials = {name: f"a{random.Random(n).randbytes(19).hex()}" for n, name in enumerate(names)}  # noqa: S311
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         for name, serial in serials.items():
             ledger.record(LedgerEntry.issued(serial, name, NOW, NOW))
         disk.fill()
@@ -34,7 +35,7 @@ def main(directory: Path) -> None:
         disk.free()
         ledger.write_unwritten()
         left = ledger.unwritten
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         written = [(each.claimed_at, each.admitted_at) == (NOW, NOW) for each in ledger.entries()]
     sys.stdout.write(
         json.dumps(
@@ -51,7 +52,7 @@ def main(directory: Path) -> None:
 
 def _revoked(path: Path) -> int:
     """Return how many are revoked according to the file."""
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         return sum(each.revoked_at is not None for each in ledger.entries())
 
 

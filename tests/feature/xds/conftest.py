@@ -11,8 +11,8 @@ import grpc
 import grpc.aio
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
@@ -63,7 +63,7 @@ def make_pki(state: Path) -> Pki:
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
     server = ads_server_certificate(authority, state, now)
-    with Ledger.open(state / "ledger.db") as ledger:
+    with SqliteLedger.open(state / "ledger.db") as ledger:
         proxy, second = (
             issue_proxy(authority, ledger, ProxyName.parse(name), timedelta(days=1), now)
             for name in ("u1.svc.ns", "u2.svc.ns")

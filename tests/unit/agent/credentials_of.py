@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
@@ -20,7 +20,7 @@ def write_credentials(state: Path, out: Path, name: str = "u.s.n") -> str:
     """Write a proxy's three files; return the serial."""
     out.mkdir(exist_ok=True)
     issuer = authority(state)
-    with Ledger.open(state / "ledger.db") as ledger:
+    with SqliteLedger.open(state / "ledger.db") as ledger:
         now = datetime.now(UTC)
         made = issue_proxy(issuer, ledger, ProxyName.parse(name), timedelta(days=1), now)
     (out / "proxy.key").touch(mode=0o600)

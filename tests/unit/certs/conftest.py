@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.sqlite import SqliteLedger
 from mesh.names import TrustDomain
 
 
@@ -30,7 +30,7 @@ def authority(state: Path, now: datetime) -> CertificateAuthority:
 
 
 @pytest.fixture
-def ledger(state: Path) -> Iterator[Ledger]:
+def ledger(state: Path) -> Iterator[SqliteLedger]:
     """Return an empty ledger."""
-    with Ledger.open(state / "ledger.db") as opened:
+    with SqliteLedger.open(state / "ledger.db") as opened:
         yield opened

@@ -13,8 +13,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certs.authority import CertificateAuthority
 from certs.errors import IssuerError, RequestError, StateError
+from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager, jittered
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
-from certs.ledger import Ledger
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.ledger.contract import Ledger
 from certs.manager import CertificateManager
 from certs.material import PrivateKey, ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.pair import Pair, issue_pair

@@ -11,9 +11,9 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from certs.authority import CertificateAuthority
 from certs.errors import PeerRefused, RefusalReason
-from certs.ledger import Ledger, LedgerEntry
+from certs.issuers.authority import CertificateAuthority
+from certs.ledger.contract import Ledger, LedgerEntry
 from certs.manager import CertificateManager
 from certs.material import ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.peer import PeerCertificate, authorize, read_peer

@@ -14,10 +14,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certs.authority import CertificateAuthority
 from certs.errors import IssuerError, RequestError, StateError
-from certs.issuer import CertificateRequest, Names, Usage
-from certs.ledger import Ledger, LedgerEntry
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import CertificateRequest, Names, Usage
+from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.sqlite import SqliteLedger
 from certs.peer import PeerCertificate, authorize, read_peer
 from certs.proxy import VALIDITY, issue_proxy
 from mesh.identity import ProxyName
@@ -64,7 +65,7 @@ def test_any_name_comes_back_from_its_certificate(names: list[ProxyName]) -> Non
     now = datetime(2031, 5, 6, tzinfo=UTC)
     with tempfile.TemporaryDirectory() as state:
         authority = CertificateAuthority.open(Path(state), TrustDomain("mesh.example"), now)
-        with Ledger.open(Path(state) / "ledger.db") as ledger:
+        with SqliteLedger.open(Path(state) / "ledger.db") as ledger:
             for name in names:
                 peer = read_peer(issue_proxy(authority, ledger, name, VALIDITY, now).chain_pem)
                 assert authorize(peer, ledger.entry(peer.serial), now) == name
@@ -145,7 +146,7 @@ def test_an_issuer_that_signs_something_else_is_not_believed(
 
 
 def test_what_the_ledger_cannot_note_is_not_handed_out(
-    authority: CertificateAuthority, ledger: Ledger, now: datetime
+    authority: CertificateAuthority, ledger: SqliteLedger, now: datetime
 ) -> None:
     """A certificate exists for others only when the ledger knows it."""
     ledger.close()

@@ -7,8 +7,8 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from certs.authority import CertificateAuthority
 from certs.errors import RequestError
+from certs.issuers.authority import CertificateAuthority
 from certs.leaf import read_leaf
 from certs.server import VALIDITY, ads_server_certificate
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateAuthority
 from certs.errors import IssuerError
-from certs.issuer import CertificateRequest
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import CertificateRequest
 from certs.material import ServiceCertificate
 from delivery.certificates import ServiceCertificates
 from mesh.identity import ServiceIdentity

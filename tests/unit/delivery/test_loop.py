@@ -13,7 +13,7 @@ import structlog
 import catalog.relations.groups
 from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
-from certs.authority import CertificateAuthority
+from certs.issuers.authority import CertificateAuthority
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
 from delivery.loop import Loop, MeshState

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from admin.pages.proxy import secrets
-from certs.authority import CertificateAuthority
+from certs.issuers.authority import CertificateAuthority
 from mesh.names import TrustDomain
 from xds.protocol.resource import SECRET, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot

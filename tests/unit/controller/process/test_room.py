@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 import structlog
 
-from certs.ledger import Ledger
+from certs.ledger.contract import Ledger
+from certs.ledger.sqlite import SqliteLedger
 from controller.process.room import StateRoom, probed
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     """Return an empty ledger."""
-    with Ledger.open(tmp_path / "state" / "ledger.sqlite") as opened:
+    with SqliteLedger.open(tmp_path / "state" / "ledger.sqlite") as opened:
         yield opened
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from catalog.store.view import View
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
-from certs.ledger import Ledger, LedgerState
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.ledger.contract import LedgerState
+from certs.ledger.sqlite import SqliteLedger
 from certs.pair import issue_pair
 from certs.proxy import issue_proxy
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
@@ -29,7 +30,7 @@ class Scene:
         self.now = now
         self.view: View | None = view
         self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
-        self.ledger = Ledger.open(state / "ledger.sqlite")
+        self.ledger = SqliteLedger.open(state / "ledger.sqlite")
         self.authenticator = MeshAuthenticator(self.ledger, lambda: self.view, lambda: self.now)
 
     def peer(self, name: ProxyName = NAME) -> Peer:

@@ -11,8 +11,9 @@ import structlog
 
 from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
-from certs.ledger import Ledger, LedgerEntry
-from certs.ledger_progress import Progress
+from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.progress import Progress
+from certs.ledger.sqlite import SqliteLedger
 from delivery.proxies import readiness
 from delivery.proxies.readiness import EndpointReadiness, gets_traffic
 from mesh.identity import ProxyName
@@ -40,7 +41,7 @@ def issue(ledger: Ledger, serial: str, name: ProxyName, *, claimed: bool = True)
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     """Return a ledger with two proxies that have connected."""
-    with Ledger.open(tmp_path / "ledger.db") as opened:
+    with SqliteLedger.open(tmp_path / "ledger.db") as opened:
         issue(opened, "1", ONE)
         issue(opened, "2", TWO)
         yield opened

@@ -12,8 +12,8 @@ import pytest
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
-from certs.authority import CertificateAuthority
-from certs.issuer import Names, Usage
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from mesh.names import Namespace, TrustDomain
 from mesh.workload import WorkloadKey

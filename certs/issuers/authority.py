@@ -9,14 +9,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import IssuerError, RequestError
-from certs.issuer import CertificateRequest
+from certs.issuers.contract import CertificateRequest
+from certs.issuers.root import Root, open_root
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
-from certs.root import Root, open_root
 from mesh.names import TrustDomain
 
 
 class CertificateAuthority:
-    """An Issuer with its key at hand; it keeps no record of what it signed (the ledger does)."""
+    """An Authority with its key at hand; it keeps no record of what it signed (the ledger does)."""
 
     def __init__(self, root: Root, trust_domain: TrustDomain) -> None:
         self._root = root

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from certs.ledger import LedgerEntry
-from certs.ledger_progress import Progress, progress
+from certs.ledger.contract import LedgerEntry
+from certs.ledger.progress import Progress, progress
 from mesh.names import ProxyUuid
 
 START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)

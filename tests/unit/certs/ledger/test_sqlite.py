@@ -1,4 +1,4 @@
-"""The ledger: states, idempotence, two processes at once, and files that are no ledger."""
+"""The ledger in a file: its schema, two processes at once, locks, and files that are no ledger."""
 
 import multiprocessing
 import sqlite3
@@ -6,90 +6,21 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from certs.errors import RequestError, StateError, UnwrittenError
-from certs.ledger import Ledger, LedgerEntry, LedgerState
-from certs.serial import read_serial, serial_text
-from mesh.identity import ProxyName
-from mesh.names import Namespace, ProxyUuid, ServiceName
-
-START = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
-YEAR = timedelta(days=365)
-
-
-def new_entry(serial: str, uuid: str = "u1", at: datetime = START) -> LedgerEntry:
-    """Return an entry as issue_proxy makes it."""
-    return LedgerEntry.issued(serial, proxy(uuid), at, at + YEAR)
-
-
-def proxy(uuid: str) -> ProxyName:
-    """Return a proxy's name."""
-    return ProxyName(ProxyUuid(uuid), ServiceName("shop"), Namespace("default"))
-
-
-def admitted(ledger: Ledger, now: datetime) -> LedgerEntry | None:
-    """Admit the proxy of the first entry, and return that."""
-    ledger.admit((proxy("u1"),), now)
-    return ledger.entry("1f")
-
-
-def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) -> None:
-    """Each step stands in its own column with the moment of its first time, and steps repeat safely."""
-    later, last = START + timedelta(hours=1), START + timedelta(hours=2)
-    ledger.record(new_entry("1f"))
-    seen = [
-        ledger.entry("1f"),
-        ledger.claim("1f", START),
-        ledger.claim("1f", later),
-        admitted(ledger, later),
-        admitted(ledger, last),
-        ledger.revoke("1f", last),
-        ledger.revoke("1f", last + YEAR),
-    ]
-    base = ("1f", "u1.shop.default", ProxyUuid("u1"), START, START + YEAR)
-    assert seen == [
-        LedgerEntry(*base),
-        LedgerEntry(*base, START),
-        LedgerEntry(*base, START),
-        LedgerEntry(*base, START, None, later),
-        LedgerEntry(*base, START, None, later),
-        LedgerEntry(*base, START, last, later),
-        LedgerEntry(*base, START, last, later),
-    ]
-    assert [entry.state for entry in seen if entry] == ["issued", *["claimed"] * 4, *["revoked"] * 2]
-
-
-def test_a_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:
-    """Revoked before its first use, it stays unclaimed, and whoever claims it sees why."""
-    ledger.record(new_entry("1f"))
-    ledger.revoke("1f", START)
-    entry = ledger.claim("1f", START)
-    assert (entry.state, entry.claimed_at) == (LedgerState.REVOKED, None)
-    assert admitted(ledger, START) == entry
-
-
-def test_admissions_are_noted_of_what_a_proxy_has_claimed(ledger: Ledger) -> None:
-    """Of all its certificates in force, of several proxies at once; unknown proxies are passed over."""
-    for serial, uuid in (("1a", "u1"), ("1b", "u1"), ("1c", "u1"), ("2a", "u2"), ("3a", "u3")):
-        ledger.record(new_entry(serial, uuid))
-    for serial in ("1a", "1b", "2a", "3a"):
-        ledger.claim(serial, START)
-    ledger.revoke("1b", START)
-    ledger.admit((proxy("u1"), proxy("u2"), proxy("u9")), START)
-    assert [entry.serial for entry in ledger.entries() if entry.admitted_at == START] == ["1a", "2a"]
-    assert [entry.serial for entry in ledger.entries_of(proxy("u1"))] == ["1a", "1b", "1c"]
-    assert ledger.entries_of(proxy("u9")) == ()
+from certs.errors import StateError, UnwrittenError
+from certs.ledger.sqlite import SqliteLedger
+from tests.unit.certs.ledger.entries import START, YEAR, new_entry, proxy
 
 
 def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> None:
     """Its schema is brought up to date; who had connected goes on, who had not must show itself."""
     state.mkdir(exist_ok=True)
     path = state / "ledger.db"
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         ledger.record(new_entry("1a", "u1"))
         ledger.claim("1a", START)
         ledger.record(new_entry("2a", "u2"))
@@ -97,72 +28,27 @@ def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> 
     connection.executescript("DROP INDEX proxy_certificates_by_name; PRAGMA user_version = 1")
     connection.close()
     for _ in range(2):
-        with Ledger.open(path) as ledger:
+        with SqliteLedger.open(path) as ledger:
             assert [(each.uuid, each.admitted_at) for each in ledger.entries()] == [
                 ("u1", START),
                 ("u2", None),
             ]
 
 
-def test_entries_are_sorted_by_name_then_time(ledger: Ledger) -> None:
-    """The order never depends on the order of recording; a proxy may have several certificates."""
-    later = START + timedelta(days=1)
-    entries = [new_entry("b", "u1"), new_entry("a", "u1", later), new_entry("c", "u2")]
-    for entry in reversed(entries):
-        ledger.record(entry)
-    assert ledger.entries() == tuple(entries)
-    assert ledger.entry("d") is None
-
-
-def test_a_serial_nobody_knows_is_an_error_with_what_would_be_right(ledger: Ledger) -> None:
-    """The error lists serials that begin alike, else the newest, else says that there are none."""
-    with pytest.raises(
-        RequestError, match=r"^serial ab is not in the ledger; no proxy certificate was issued yet$"
-    ):
-        ledger.revoke("ab", START)
-    ledger.record(new_entry("abcdef01", "u1"))
-    ledger.record(new_entry("fe02", "u2"))
-    with pytest.raises(RequestError) as alike:
-        ledger.revoke("abcdef99", START)
-    with pytest.raises(RequestError) as unlike:
-        ledger.claim("7", START)
-    known = "is not in the ledger; known are, among others, abcdef01 (u1.shop.default)"
-    assert str(alike.value) == f"serial abcdef99 {known}"
-    assert str(unlike.value) == f"serial 7 {known}, fe02 (u2.shop.default)"
-    with pytest.raises(RequestError, match=r"^serial 'u1.shop' is not a hexadecimal number, such as 3f9a02$"):
-        ledger.revoke("u1.shop", START)
-
-
-@pytest.mark.parametrize("written", ["0a:BC:01", "0xabc01", "000ABC01", " abc01\n", "abc01"])
-def test_a_serial_is_revoked_however_it_was_pasted(written: str, ledger: Ledger) -> None:
-    """Openssl's and other tools' ways of writing a serial name the same certificate."""
-    ledger.record(new_entry(serial_text(0xABC01)))
-    assert read_serial(written) == "abc01"
-    assert ledger.revoke(written, START).state is LedgerState.REVOKED
-
-
-def test_a_serial_is_recorded_once(ledger: Ledger) -> None:
-    """A second entry for a serial is refused and changes nothing."""
-    ledger.record(new_entry("1f"))
-    with pytest.raises(StateError, match="cannot be used: UNIQUE constraint failed"):
-        ledger.record(new_entry("1f", "u2"))
-    assert ledger.entries() == (new_entry("1f"),)
-
-
 def test_it_is_private_and_outlives_its_process(state: Path) -> None:
     """All of SQLite's files are 0600, whatever the umask, and entries and schema come back."""
     path = state / "ledger.db"
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         ledger.record(new_entry("1f"))
         modes = {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()}
     assert modes == dict.fromkeys(["ledger.db", "ledger.db-journal", "ledger.db.lock"], 0o600)
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         assert ledger.entries() == (new_entry("1f"),)
 
 
 def write_many(path: Path, prefix: str, count: int) -> None:
     """Open the ledger in a process of its own; record entries, and claim one that all processes claim."""
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         for number in range(count):
             ledger.record(new_entry(f"{prefix}{number:x}"))
             ledger.claim("f", START + timedelta(seconds=number))
@@ -172,7 +58,7 @@ def test_two_processes_write_at_once(state: Path) -> None:
     """Nothing is lost and nobody is told that the file is locked, while a third reads."""
     path = state / "ledger.db"
     spawn = multiprocessing.get_context("spawn")
-    with Ledger.open(path) as ledger:
+    with SqliteLedger.open(path) as ledger:
         ledger.record(new_entry("f"))
         processes = [spawn.Process(target=write_many, args=(path, prefix, 50)) for prefix in "ab"]
         for process in processes:
@@ -204,7 +90,7 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
     sentences = []
     for path in (garbage, other, newer, folder):
         with pytest.raises(StateError) as refused:
-            Ledger.open(path)
+            SqliteLedger.open(path)
         sentences.append(str(refused.value))
     assert sentences == [
         f"ledger {garbage} cannot be used: file is not a database",
@@ -215,7 +101,7 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
     assert (garbage.read_bytes(), other.read_bytes()) == before
 
 
-def test_closing_waits_for_a_thread_that_is_at_work(ledger: Ledger) -> None:
+def test_closing_waits_for_a_thread_that_is_at_work(ledger: SqliteLedger) -> None:
     """A connection closed under another thread's statement ends the process; then nothing can be asked."""
     with ThreadPoolExecutor(1) as executor:
         with ledger._statements() as connection:
@@ -239,7 +125,7 @@ def locked(path: Path, how: str) -> Iterator[None]:
         other.close()
 
 
-def test_what_cannot_be_written_counts_and_is_written_later(ledger: Ledger, state: Path) -> None:
+def test_what_cannot_be_written_counts_and_is_written_later(ledger: SqliteLedger, state: Path) -> None:
     """Claims and admissions, with the moments at which they were; whoever else reads sees them then."""
     later = START + timedelta(minutes=1)
     for serial, uuid in (("1a", "u1"), ("2a", "u2")):
@@ -260,14 +146,14 @@ def test_what_cannot_be_written_counts_and_is_written_later(ledger: Ledger, stat
         with pytest.raises(StateError, match="database is locked"):
             ledger.record(new_entry("3a"))
         ledger.admit((proxy("u2"),), later)
-    with Ledger.open(state / "ledger.db") as other:
+    with SqliteLedger.open(state / "ledger.db") as other:
         assert other.entry("1a") == new_entry("1a")
         ledger.write_unwritten()
         assert ledger.unwritten == 0
         assert other.entries() == ledger.entries() == (expected, new_entry("2a", "u2"))
 
 
-def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: Ledger, state: Path) -> None:
+def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: SqliteLedger, state: Path) -> None:
     """A claim that comes late does not undo it, nor does a claim that was to be written with it."""
     ledger.record(new_entry("1a"))
     expected = replace(new_entry("1a"), claimed_at=START, revoked_at=START)
@@ -280,11 +166,11 @@ def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: Ledger
         )
         assert said.value.entry == expected == ledger.entry("1a") == ledger.claim("1a", START + YEAR)
     ledger.close()
-    with Ledger.open(state / "ledger.db") as again:
+    with SqliteLedger.open(state / "ledger.db") as again:
         assert again.entries() == (expected,)
 
 
-def test_an_entry_that_was_looked_up_is_known_while_the_file_is_locked(ledger: Ledger, state: Path) -> None:
+def test_an_entry_that_was_looked_up_is_known_while_others_lock_it(ledger: SqliteLedger, state: Path) -> None:
     """As it is by now: claimed, or revoked; one that was not is an error, and never an entry."""
     for serial in ("1a", "2a", "3a"):
         ledger.record(new_entry(serial))

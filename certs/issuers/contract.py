@@ -1,6 +1,6 @@
 """The contract between what needs certificates and who signs them.
 
-Our own CA is the first issuer; a CA given as files, Vault and cert-manager have their place here. An
+Our own CA is the first issuer; a CA given as files, Vault and cert-manager have their place beside it. An
 issuer that must ask over a network blocks until it is answered: its caller runs it in a worker thread.
 """
 
@@ -80,3 +80,15 @@ class Issuer(Protocol):
 
     def trust_bundle(self) -> bytes:
         """Return every root to be trusted now as PEM; while roots change there is more than one."""
+
+
+class Authority(Issuer, Protocol):
+    """The issuer of a whole mesh: what the server signs with, and what its ledger belongs to."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells its key from others'; it stays while that key signs."""
+
+    @property
+    def not_after(self) -> datetime:
+        """Return the end of what it signs with: nothing that it signs is valid longer."""

@@ -15,10 +15,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from certs import root
-from certs.authority import CertificateAuthority
 from certs.errors import IssuerError, RequestError, StateError
-from certs.issuer import CertificateRequest, Issuer, Names, Usage
+from certs.issuers import root
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
 from certs.leaf import stands_below
 from certs.pair import issue_pair
 from mesh.names import TrustDomain

@@ -1,0 +1,99 @@
+"""The rows of the ledger's file: entries as they stand there, and what is asked of them."""
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from certs.ledger.contract import LedgerEntry
+from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
+
+_NEAR: Final = 5
+"""So many serials an error names."""
+
+_ALL: Final = (
+    "SELECT serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at "
+    "FROM proxy_certificates "
+)
+
+
+def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
+    """Add an entry."""
+    stamps = (entry.claimed_at, entry.revoked_at, entry.admitted_at)
+    connection.execute(
+        "INSERT INTO proxy_certificates VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            entry.serial,
+            entry.common_name,
+            entry.uuid,
+            seconds(entry.issued_at),
+            seconds(entry.not_after),
+            *(None if each is None else seconds(each) for each in stamps),
+        ),
+    )
+
+
+def by_serial(connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
+    """Return the entry of a serial; a look-up by the primary key."""
+    return next(_read(connection, "WHERE serial = ?", serial), None)
+
+
+def by_name(connection: sqlite3.Connection, name: ProxyName) -> Iterator[LedgerEntry]:
+    """Yield the entries of one proxy, sorted by time of issue, then serial; a look-up by an index."""
+    return _read(connection, "WHERE common_name = ? ORDER BY issued_at, serial", str(name))
+
+
+def every(connection: sqlite3.Connection) -> Iterator[LedgerEntry]:
+    """Yield all entries, sorted by common name, then time of issue, then serial."""
+    return _read(connection, "ORDER BY common_name, issued_at, serial")
+
+
+def first(connection: sqlite3.Connection) -> str | None:
+    """Return the serial that was issued first."""
+    query = "SELECT serial FROM proxy_certificates ORDER BY issued_at, serial LIMIT 1"
+    row = connection.execute(query).fetchone()
+    return None if row is None else str(row[0])
+
+
+def last_issued_at(connection: sqlite3.Connection) -> datetime | None:
+    """Return when a certificate was issued last."""
+    (last,) = connection.execute("SELECT max(issued_at) FROM proxy_certificates").fetchone()
+    return _moment_or_none(last)
+
+
+def near(connection: sqlite3.Connection, serial: str) -> list[tuple[str, str]]:
+    """Return serials, with their names, that may have been meant: those beginning alike, or the newest."""
+    query = "SELECT serial, common_name FROM proxy_certificates "
+    order = f"ORDER BY issued_at DESC, serial LIMIT {_NEAR}"
+    rows = connection.execute(f"{query} WHERE serial LIKE ? {order}", (f"{serial[:6]}%",)).fetchall()
+    return rows or connection.execute(f"{query} {order}").fetchall()
+
+
+def seconds(moment: datetime) -> int:
+    """Return a moment as rows have it: whole seconds since 1970, UTC."""
+    return int(moment.timestamp())
+
+
+def _read(connection: sqlite3.Connection, which: str, *values: str) -> Iterator[LedgerEntry]:
+    return map(_entry, connection.execute(_ALL + which, values).fetchall())
+
+
+def _entry(row: tuple[str, str, str, int, int, int | None, int | None, int | None]) -> LedgerEntry:
+    serial, common_name, uuid, issued_at, not_after, *stamps = row
+    return LedgerEntry(
+        serial,
+        common_name,
+        ProxyUuid(uuid),
+        _moment(issued_at),
+        _moment(not_after),
+        *map(_moment_or_none, stamps),
+    )
+
+
+def _moment(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _moment_or_none(seconds: int | None) -> datetime | None:
+    return None if seconds is None else _moment(seconds)

@@ -1,0 +1,184 @@
+"""The ledger in one SQLite file of the state directory, shared by the server and the commands beside it."""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from certs.errors import StateError, UnwrittenError
+from certs.ledger import rows
+from certs.ledger.contract import LedgerEntry, Stamp, unknown
+from certs.ledger.file import BUSY_SECONDS, explained, open_file, waiting
+from certs.ledger.unwritten import Unwritten
+from certs.serial import read_serial
+from mesh.identity import ProxyName
+
+
+class SqliteLedger:
+    """The open ledger, as certs.ledger.contract.Ledger has it. Processes of one machine share the file."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._lock = threading.Lock()
+        self._unwritten = Unwritten()
+        self._seen: dict[str, LedgerEntry] = {}
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the ledger at `path` (0600), made with the directory above it where it is missing.
+
+        Raises StateError for a file that is no ledger, or one of a newer program.
+        """
+        return cls(open_file(path), path)
+
+    def close(self) -> None:
+        """Write down what was not written yet, if that can be done, and close the file.
+
+        What is asked afterwards is StateError. Waits for a thread that is at work: SQLite's connection,
+        closed under a statement, ends the process.
+        """
+        with suppress(StateError), self._statements() as connection, waiting(connection, BUSY_SECONDS):
+            self._unwritten.write_all(connection)
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def unwritten(self) -> int:
+        """Return of how many certificates a stamp is remembered that is not written yet."""
+        return len(self._unwritten)
+
+    def record(self, entry: LedgerEntry) -> None:
+        """Add an entry, and write it. Raises StateError, for a serial that is there already as well."""
+        with self._statements() as connection, waiting(connection, BUSY_SECONDS):
+            rows.insert(connection, entry)
+
+    def entry(self, serial: str) -> LedgerEntry | None:
+        """Return the entry of a serial, or None; one look-up by primary key.
+
+        While another process locks the file, an entry is what it was when it was last looked up: whoever asks
+        is the event loop, and would stand still.
+        """
+        with self._statements() as connection:
+            if serial not in self._seen:
+                found = self._entry_or_none(connection, serial)
+            else:
+                with waiting(connection, 0.0):
+                    try:
+                        found = self._entry_or_none(connection, serial)
+                    except sqlite3.OperationalError as error:
+                        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                            raise
+                        found = self._unwritten.on(self._seen[serial])
+            if found is not None:
+                self._seen[serial] = found
+            return found
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return all entries, sorted by common name, then time of issue, then serial."""
+        with self._statements() as connection:
+            return tuple(map(self._unwritten.on, rows.every(connection)))
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return the entries of one proxy, sorted by time of issue, then serial."""
+        with self._statements() as connection:
+            return self._entries_of(connection, name)
+
+    def first(self) -> str | None:
+        """Return the serial of the certificate that was issued first; None where none was."""
+        with self._statements() as connection:
+            return rows.first(connection)
+
+    def last_issued_at(self) -> datetime | None:
+        """Return when a certificate was issued last; None where none was."""
+        with self._statements() as connection:
+            return rows.last_issued_at(connection)
+
+    def authority(self) -> str | None:
+        """Return the fingerprint of the CA that signs what is recorded here; None if that is not known."""
+        with self._statements() as connection, suppress(sqlite3.OperationalError):  # no table: an old ledger
+            row = connection.execute("SELECT fingerprint FROM authority").fetchone()
+            return None if row is None else str(row[0])
+        return None
+
+    def name_authority(self, fingerprint: str) -> None:
+        """Note which CA signs, where none is noted; without room for that, a later start does it."""
+        with self._statements() as connection, suppress(sqlite3.OperationalError):
+            connection.execute(
+                "INSERT INTO authority SELECT ? WHERE NOT EXISTS (SELECT 1 FROM authority)", (fingerprint,)
+            )
+
+    def claim(self, serial: str, now: datetime) -> LedgerEntry:
+        """Remember that a proxy connected with this certificate, and return the entry; waits for no disk.
+
+        Raises RequestError if unknown.
+        """
+        with self._statements() as connection:
+            self._unwritten.note(self._known(connection, serial), Stamp.CLAIMED, now)
+            return self._look_up(connection, serial)
+
+    def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
+        """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""
+        with self._statements() as connection:
+            for each in [each for name in names for each in self._entries_of(connection, name)]:
+                if each.claimed_at is not None:
+                    self._unwritten.note(each, Stamp.ADMITTED, now)
+            if not self._unwritten.failing:
+                with suppress(sqlite3.Error):
+                    self._unwritten.write_all(connection)
+
+    def revoke(self, serial: str, now: datetime) -> LedgerEntry:
+        """Revoke a certificate and return its entry. Raises RequestError, UnwrittenError."""
+        with self._statements() as connection, waiting(connection, BUSY_SECONDS):
+            entry = self._known(connection, read_serial(serial))
+            self._unwritten.note(entry, Stamp.REVOKED, now)
+            # First of all: it holds whatever comes of writing it.
+            entry = self._look_up(connection, entry.serial)
+            try:
+                self._unwritten.write_now(connection, entry.serial)
+            except sqlite3.Error as error:
+                words = f"that {entry.serial} is revoked is not kept"
+                raise UnwrittenError(
+                    f"ledger {self._path} cannot be written ({error}): {words}", entry
+                ) from error
+            return self._look_up(connection, entry.serial)
+
+    def write_unwritten(self) -> None:
+        """Write down all that is remembered. Raises StateError as long as that cannot be done."""
+        with self._statements() as connection:
+            self._unwritten.write_all(connection)
+
+    def _entry_or_none(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
+        found = rows.by_serial(connection, serial)
+        return None if found is None else self._unwritten.on(found)
+
+    def _entries_of(self, connection: sqlite3.Connection, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        return tuple(map(self._unwritten.on, rows.by_name(connection, name)))
+
+    def _known(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
+        entry = self._entry_or_none(connection, serial)
+        if entry is None:
+            raise unknown(serial, rows.near(connection, serial))
+        return entry
+
+    def _look_up(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
+        """Return what is known of a serial, and see it."""
+        self._seen[serial] = self._known(connection, serial)
+        return self._seen[serial]
+
+    @contextmanager
+    def _statements(self) -> Iterator[sqlite3.Connection]:
+        with self._lock, explained(self._path):
+            yield self._connection

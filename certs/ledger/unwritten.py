@@ -1,0 +1,79 @@
+"""Stamps that count already, and how they come into the ledger's file."""
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import datetime
+
+from certs.ledger.contract import LedgerEntry, Stamp
+from certs.ledger.file import GIVE_UP_PAGES
+from certs.ledger.rows import seconds
+
+
+class Unwritten:
+    """What is remembered of certificates and not written yet; for one thread at a time.
+
+    `failing` says that the last try to write all of it has failed.
+    """
+
+    def __init__(self) -> None:
+        self._noted: dict[str, dict[Stamp, datetime]] = {}
+        self.failing = False
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def note(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> None:
+        """Remember a stamp, if the entry takes it."""
+        if entry.takes(stamp):
+            self._noted.setdefault(entry.serial, {})[stamp] = now.replace(microsecond=0)
+
+    def on(self, entry: LedgerEntry) -> LedgerEntry:
+        """Return an entry with what is remembered of it."""
+        noted = self._noted.get(entry.serial)
+        return entry if noted is None else entry.stamped(noted)
+
+    def write_all(self, connection: sqlite3.Connection) -> None:
+        """Write all of it at once, or on a full disk one after the other as far as that goes."""
+        self.failing = True
+        try:
+            self._write(connection, tuple(self._noted))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            for serial in tuple(self._noted):
+                self._write(connection, (serial,))
+        self.failing = False
+
+    def write_now(self, connection: sqlite3.Connection, serial: str) -> None:
+        """Write what is remembered of one, on a full disk too."""
+        try:
+            self._write(connection, (serial,))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+                raise
+            self._write(connection, (serial,), full=True)
+
+    def _write(self, connection: sqlite3.Connection, serials: Iterable[str], *, full: bool = False) -> None:
+        """Write what is remembered of these, all of it or nothing; on a `full` disk by pages kept for it."""
+        found = {serial: self._noted[serial] for serial in serials if serial in self._noted}
+        if not found:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if full:
+                connection.execute(GIVE_UP_PAGES)
+            for serial, noted in found.items():
+                # In their order: a revoked row takes no more, and another process may have revoked it.
+                for stamp in filter(noted.__contains__, Stamp):
+                    connection.execute(
+                        f"UPDATE proxy_certificates SET {stamp} = ? "  # noqa: S608 - a literal of this package
+                        f"WHERE serial = ? AND {stamp} IS NULL AND revoked_at IS NULL",
+                        (seconds(noted[stamp]), serial),
+                    )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:  # SQLite itself has taken it back after some errors
+                connection.execute("ROLLBACK")
+            raise
+        for serial in found:
+            del self._noted[serial]

@@ -1,0 +1,132 @@
+"""A ledger in memory: the contract without a disk, for whoever brings another ledger to compare with."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from certs.errors import StateError, UnwrittenError
+from certs.ledger.contract import LedgerEntry, Stamp, unknown
+from certs.serial import read_serial
+from mesh.identity import ProxyName
+
+
+@dataclass
+class Record:
+    """What several ledgers share; `full` is whatever keeps them from writing to it."""
+
+    rows: dict[str, LedgerEntry] = field(default_factory=dict)
+    authority: str | None = None
+    full: bool = False
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class MemoryLedger:
+    """A ledger of a record."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._noted: dict[str, dict[Stamp, datetime]] = {}
+        self._failing = False
+
+    @property
+    def unwritten(self) -> int:
+        """Return of how many certificates a stamp is remembered that is not written yet."""
+        return len(self._noted)
+
+    def record(self, entry: LedgerEntry) -> None:
+        """Add an entry."""
+        with self._record.lock:
+            self._require_room()
+            if entry.serial in self._record.rows:
+                raise StateError(f"serial {entry.serial} is given")
+            self._record.rows[entry.serial] = entry
+
+    def entry(self, serial: str) -> LedgerEntry | None:
+        """Return the entry of a serial."""
+        with self._record.lock:
+            found = self._record.rows.get(serial)
+            return None if found is None else found.stamped(self._noted.get(serial, {}))
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return all entries."""
+        with self._record.lock:
+            found = filter(None, map(self.entry, self._record.rows))
+            return tuple(sorted(found, key=lambda each: (each.common_name, each.issued_at, each.serial)))
+
+    def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
+        """Return the entries of one proxy."""
+        return tuple(each for each in self.entries() if each.common_name == str(name))
+
+    def first(self) -> str | None:
+        """Return the first serial."""
+        return min(((each.issued_at, each.serial) for each in self.entries()), default=(None, None))[1]
+
+    def last_issued_at(self) -> datetime | None:
+        """Return the newest moment of issue."""
+        return max((each.issued_at for each in self.entries()), default=None)
+
+    def authority(self) -> str | None:
+        """Return the CA's fingerprint."""
+        return self._record.authority
+
+    def name_authority(self, fingerprint: str) -> None:
+        """Note the CA, once."""
+        if self._record.authority is None and not self._record.full:
+            self._record.authority = fingerprint
+
+    def claim(self, serial: str, now: datetime) -> LedgerEntry:
+        """Remember a claim."""
+        return self._noted_on(self._known(serial), {Stamp.CLAIMED: now})
+
+    def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
+        """Remember admissions, and write."""
+        for each in [each for name in names for each in self.entries_of(name)]:
+            if each.claimed_at is not None:
+                self._noted_on(each, {Stamp.ADMITTED: now})
+        if not self._failing:
+            with suppress(StateError):
+                self.write_unwritten()
+
+    def revoke(self, serial: str, now: datetime) -> LedgerEntry:
+        """Revoke, and write."""
+        entry = self._noted_on(self._known(read_serial(serial)), {Stamp.REVOKED: now})
+        try:
+            self._write(entry.serial)
+        except StateError as error:
+            raise UnwrittenError(f"that {entry.serial} is revoked is not kept", entry) from error
+        return self._known(entry.serial)
+
+    def write_unwritten(self) -> None:
+        """Write all that is remembered."""
+        self._failing = True
+        for serial in tuple(self._noted):
+            self._write(serial)
+        self._failing = False
+
+    def _write(self, serial: str) -> None:
+        with self._record.lock:
+            if serial in self._noted:
+                self._require_room()
+                rows = self._record.rows
+                rows[serial] = rows[serial].stamped(self._noted.pop(serial))
+
+    def _noted_on(self, entry: LedgerEntry, noted: Mapping[Stamp, datetime]) -> LedgerEntry:
+        for stamp, moment in noted.items():
+            if entry.takes(stamp):
+                self._noted.setdefault(entry.serial, {})[stamp] = moment.replace(microsecond=0)
+        return self._known(entry.serial)
+
+    def _known(self, serial: str) -> LedgerEntry:
+        entry = self.entry(serial)
+        if entry is None:
+            newest = sorted(self.entries(), key=lambda each: each.serial)
+            newest.sort(key=lambda each: each.issued_at, reverse=True)
+            alike = [each for each in newest if each.serial.startswith(serial[:6])]
+            raise unknown(serial, [(each.serial, each.common_name) for each in (alike or newest)[:5]])
+        return entry
+
+    def _require_room(self) -> None:
+        if self._record.full:
+            raise StateError("there is no room")
