@@ -1,0 +1,107 @@
+"""The pages for whoever opens the code: names on them are there, code on them runs, links lead somewhere."""
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+INSIDE = ("architecture.md", "engine.md", "glossary.md")
+"""Pages about the code; the others are for users."""
+
+_IMPORTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+PACKAGES = tuple(each for each in _IMPORTS["root_packages"] if each not in ("demo", "protos"))
+_NAME = re.compile(rf"(?<![\w./-])((?:{'|'.join(PACKAGES)})(?:[./]\w+)+)(?![\w-])")
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_PACKAGE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
+_WORD = re.compile(r"^\| \*\*(.+?)\*\*.*\| `(.+?)` \|$", re.MULTILINE)
+
+
+def _page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def _missing(name: str) -> bool:
+    """Say whether nothing of ours has a name such as `xds/protocol/stream.py` or `engine.graph.sources`."""
+    if (ROOT / name).exists():
+        return False
+    parts = name.replace("/", ".").removesuffix(".py").split(".")
+    for length in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:length])
+        if path.is_dir() or path.with_suffix(".py").is_file():
+            break
+    found: Any = importlib.import_module(".".join(parts[:length]))
+    for each in parts[length:]:
+        if not hasattr(found, each) and each not in getattr(found, "__annotations__", {}):
+            return True
+        found = getattr(found, each, None)
+    return False
+
+
+def _anchors(text: str) -> set[str]:
+    """Return what the headings of a page can be pointed at by, as GitHub makes it."""
+    lines = re.findall(r"^#+ (.+)$", _BLOCK.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("page", INSIDE)
+def test_every_module_file_and_name_on_a_page_is_there(page: str) -> None:
+    """Whatever begins with a package of ours, in text, tables, pictures and code."""
+    names = set(_NAME.findall(_LINK.sub("", _page(page))))
+    assert names
+    assert sorted(filter(_missing, names)) == []
+
+
+def test_what_is_not_there_is_found_missing() -> None:
+    """The test above can fail: by module, by file, by name in a module, by name in a class."""
+    names = ("engine.grapf", "xds/protocol/streams.py", "engine.graph.source", "engine.graph.Graph.aply")
+    assert [each for each in names if not _missing(each)] == []
+    assert not _missing("engine.graph.Graph.apply")
+
+
+def test_every_package_has_its_line() -> None:
+    """The table of packages is whole, each with what it will never do."""
+    assert sorted(_PACKAGE.findall(_page("architecture.md"))) == sorted(PACKAGES)
+
+
+def test_every_word_of_the_glossary_has_a_place() -> None:
+    """One line a word, in the order of the alphabet, the last column a name of ours."""
+    page = _page("glossary.md")
+    words = _WORD.findall(page)
+    assert len(words) == page.count("\n| **")
+    assert [word for word, _ in words] == sorted(word for word, _ in words)
+    assert [
+        where
+        for _, where in words
+        if not _NAME.fullmatch(where.rstrip("/")) and where.rstrip("/") not in PACKAGES
+    ] == []
+
+
+def test_the_engines_example_runs() -> None:
+    """All blocks of the page, one after the other, in one module; their assertions are the page's claims."""
+    page = _page("engine.md")
+    blocks = [found for found in _BLOCK.finditer(page) if found[1] == "python"]
+    space: dict[str, Any] = {"__name__": "engine_page"}
+    for found in blocks:
+        above = "\n" * page.count("\n", 0, found.start(2))  # so that a failure names the page's line
+        exec(compile(above + found[2], DOCS / "engine.md", "exec"), space)  # noqa: S102 - our own page
+    assert sum(found[2].count("assert ") for found in blocks) >= 10
+
+
+@pytest.mark.parametrize("page", sorted(each.name for each in DOCS.glob("*.md")))
+def test_links_resolve(page: str) -> None:
+    """Files beside the page, and headings in them."""
+    broken = []
+    for link in _LINK.findall(_BLOCK.sub("", _page(page))):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = DOCS / file if file else DOCS / page
+        if not target.exists() or (anchor and anchor not in _anchors(target.read_text("utf-8"))):
+            broken.append(link)
+    assert broken == []
