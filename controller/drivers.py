@@ -7,7 +7,8 @@ from aiohttp import web
 
 from admin.pages.jsonable import Document, jsonable
 from admin.pages.routes import Page
-from catalog.relations.groups import namespace_driver
+from catalog.relations.groups import members, namespace_driver
+from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from controller.settings import Address, Settings
 from mesh.config import SidecarSettings
@@ -73,7 +74,7 @@ class MeshDrivers:
                 raise UnknownDriverError(
                     f"driver_addresses: sidecar driver {name!r} is unknown; known: {known}"
                 )
-        named = {group.driver for group in view.members} - {""}
+        named = {group.driver for group in members(view)} - {""}
         entries = {entry.name for entry in view.config.sidecar.drivers}
         found = {self._default(view.config.sidecar), *given, *named, *entries}
         return tuple(sorted(found & self.drivers.keys()))
@@ -93,7 +94,7 @@ class MeshDrivers:
 
     def not_served(self, view: View | None, proxy: ProxyName, driver: str) -> str:
         """Say why a driver's server does not serve a proxy: it is another's. Empty if not, or not known."""
-        workload = view.workloads_by_uuid.get(proxy.uuid) if view is not None else None
+        workload = holder_of(view, proxy.uuid) if view is not None else None
         if view is None or workload is None:
             return ""
         named = workload.driver or namespace_driver(view, workload.key.namespace)

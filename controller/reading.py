@@ -8,6 +8,7 @@ from datetime import datetime
 from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
+from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.issuers.contract import Issuer
 from certs.ledger.contract import Ledger, LedgerEntry
@@ -106,7 +107,7 @@ class ServerReading:
         state = self.state()
         if state.view is None or not state.published.failed:
             return ""
-        workload = state.view.workloads_by_uuid.get(name.uuid)
+        workload = holder_of(state.view, name.uuid)
         if workload is None:
             return ""
         failed = state.published.failed.get(group_name(group_of(state.view, workload)))

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.lint.problems import Problems, nothing
-from catalog.lint.told import ELSEWHERE, workload_object
+from catalog.relations.conflicts import claimants
+from catalog.relations.groups import members
 from catalog.relations.identities import dns_names
 from catalog.store.edits import Known, difference
+from catalog.store.inventory import sidecars, with_sidecar
+from catalog.store.objects import origin_of, workload_object
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from delivery.certificates import Update
@@ -63,7 +66,7 @@ class Model:
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._trust_bundle = b""
         self.causes = Causes()
-        self.view.with_sidecar.watch()
+        with_sidecar(self.view).watch()
 
     def follow(self, inputs: Inputs) -> Iterator[tuple[Problem, ...] | None]:
         """Take over what the sources say now; yield in the end where they contradict each other.
@@ -92,8 +95,8 @@ class Model:
     def certificate_needs(self) -> Iterator[Mapping[ServiceIdentity, tuple[str, ...] | None] | None]:
         """Yield in the end the identities whose need changed: their DNS names, None for no need."""
         needs: dict[ServiceIdentity, tuple[str, ...] | None] = {}
-        for identity in self.view.with_sidecar.take_changed():
-            if identity in self.view.with_sidecar:
+        for identity in with_sidecar(self.view).take_changed():
+            if identity in with_sidecar(self.view):
                 self._names.add(identity)
             else:
                 self._names.discard(identity)
@@ -146,20 +149,20 @@ class Model:
             Problem(
                 "workload-not-placed",
                 Severity.ERROR,
-                self.view.sourced.held()[name].origin if name in self.view.sourced.held() else ELSEWHERE,
+                origin_of(self.view, name),
                 name,
                 "",
                 "",
                 f"{index.name}: {type(error).__name__}: {error}; its proxy keeps what it has",
             )
-            for index in (self.view.members, self.view.claimants)
+            for index in (members(self.view), claimants(self.view))
             for key, error in sorted(index.failures().items())
             for name in (workload_object(self.view, key),)
         )
 
     def proxies(self) -> tuple[ProxyName, ...]:
         """Return the proxies that should be here, sorted."""
-        names = (workload.proxy_name for workload in self.view.workloads_by_uuid.values())
+        names = (workload.proxy_name for workload in sidecars(self.view))
         return tuple(sorted(name for name in names if name is not None))
 
     def work(self) -> Work:

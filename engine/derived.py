@@ -30,6 +30,7 @@ class Derived(Generic[S, P, V]):
     def __init__(self, function: Callable[Concatenate[S, P], V]) -> None:
         functools.update_wrapper(self, function)
         self._function = function
+        self.name = f"{function.__module__}.{function.__qualname__}"
 
     def __call__(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
         """Return the value, computed if it must be; raise what the function raises."""

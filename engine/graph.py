@@ -60,8 +60,12 @@ class Graph:
             self.revision += 1
             for edit in edits:
                 edit()
-            for stage in self._stages:
-                stage.settle()
+            self.settle()
+
+    def settle(self) -> None:
+        """Bring every stage up to date, in order; who makes a stage after the last change asks for it."""
+        for stage in self._stages:
+            stage.settle()
 
     def collect(self, most: int | None = None) -> bool:
         """Forget what nobody reads or keeps, and what only that had read; say whether anything is left.

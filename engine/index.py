@@ -105,8 +105,13 @@ class Index(Entries[E, K], Generic[E, K, V]):
         self, graph: Graph, name: str, table: Table[K, V], entries_of: Callable[[K, V], Collection[E]]
     ) -> None:
         super().__init__(graph, name)
+        self._table = table
         self._entries_of = entries_of
         table.followed(self)
+
+    def found(self, entry: E) -> tuple[V, ...]:
+        """Return the values of an entry's keys, sorted by key; none where there is no such entry."""
+        return tuple(self._table[key] for key in self.get(entry, ()))
 
     def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
         """Take a change of one input."""

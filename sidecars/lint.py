@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.told import say, workload_object
+from catalog.lint.told import say
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey, namespace_driver
-from catalog.store.index import config_order
-from catalog.store.view import View
+from catalog.relations.groups import GroupKey, members, namespace_driver
+from catalog.store.objects import workload_object
+from catalog.store.view import View, config_order, configs
 from mesh.config import SidecarSettings
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Problem, Severity
@@ -49,7 +49,7 @@ def problems(view: View, installed: Installed) -> tuple[Problem, ...]:
     Groups of a driver that runs, and can do everything, cost a look each.
     """
     found, fine = list(_of_config(view, installed)), dict[str, bool]()
-    for group in view.members:
+    for group in members(view):
         if group.driver not in fine:
             fine[group.driver] = _is_fine(view, installed, group.driver)
         if not fine[group.driver]:
@@ -68,7 +68,7 @@ def _is_fine(view: View, installed: Installed, named: str) -> bool:
 
 
 def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
-    key = min(view.configs, key=config_order, default=None)
+    key = min(configs(view), key=config_order, default=None)
     if key is None:
         return
     config = view.config.sidecar
@@ -107,7 +107,7 @@ def _of_group(view: View, installed: Installed, group: GroupKey) -> Iterator[Pro
 
 
 def _incapable(view: View, group: GroupKey, driver: str, requirement: Requirement) -> Iterator[Problem]:
-    for workload in view.members[group]:
+    for workload in members(view)[group]:
         key = workload_object(view, workload)
         because = str(requirement)
         if requirement.kind == "Workload":
@@ -126,8 +126,8 @@ def _naming(view: View, group: GroupKey) -> Iterator[tuple[ObjectKey, str]]:
 
     Where none does, the environment has: then it is said of the workloads.
     """
-    for workload in view.members[group]:
-        config = min(view.configs, key=config_order, default=None)
+    for workload in members(view)[group]:
+        config = min(configs(view), key=config_order, default=None)
         if view.workloads[workload].driver:
             yield workload_object(view, workload), _FIELD
         elif namespace_driver(view, workload.namespace):

@@ -7,6 +7,9 @@ from admin.pages.jsonable import Json
 from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.outbound import protocol_of, routes, visible
 from catalog.relations.endpoints import endpoints
+from catalog.relations.permissive import is_permissive
+from catalog.store.inventory import by_identity
+from catalog.store.smi import targets_between
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
@@ -49,7 +52,7 @@ def _calls(view: View) -> Iterator[Call]:
         for key, service in view.services.items()
         for port in service.ports
     ]
-    for source in sorted(view.workloads_by_identity):
+    for source in sorted(by_identity(view)):
         seen = frozenset(visible(view, source))
         for service, port, protocol in ports:
             yield Call(source, service, port, protocol, service.key in seen)
@@ -81,11 +84,11 @@ def _admitted(view: View, call: Call) -> Iterator[Admitted]:
 
 
 def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[Admitted]:
-    if view.permissive(server.namespace):
+    if is_permissive(view, server.namespace):
         by = "MeshConfig" if view.config.permissive else f"Namespace {server.namespace}"
         yield Admitted(f"{by} (permissive)", None)
         return
-    for target in view.targets_between.get((call.source, server), ()):
+    for target in targets_between(view).found((call.source, server)):
         match grant(view, target, called_at, call.protocol):
             case Everything():
                 yield Admitted(f"TrafficTarget {target.key}", None)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from admin.reading import MeshReading
+from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from delivery.proxies.status import ProxyStatus
 from mesh.workload import Workload
@@ -37,7 +38,7 @@ def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
     """Return a proxy's workload, None where it is not known."""
     if view is None or not status.known:
         return None
-    return view.workloads_by_uuid.get(status.name.uuid)
+    return holder_of(view, status.name.uuid)
 
 
 def _found(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> Iterable[list[ProxyStatus]]:

@@ -10,6 +10,7 @@ from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, plain_address, sync
 from admin.reading import MeshReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
+from catalog.store.inventory import by_uuid
 from catalog.store.view import View
 from certs.ledger.contract import LedgerEntry
 from delivery.proxies.status import ProxyState, ProxyStatus
@@ -55,7 +56,7 @@ def known(
 
 def _waits_for(view: View | None, name: ProxyName) -> str:
     """Return why the workload of a proxy gets no traffic yet."""
-    if view is None or name.uuid not in view.workloads_by_uuid or is_admitted(view, name):
+    if view is None or name.uuid not in by_uuid(view) or is_admitted(view, name):
         return ""
     return WAITS_FOR[view.settings.endpoint_admission]
 

@@ -3,6 +3,7 @@
 from catalog.explain.steps import Step
 from catalog.oracle.decide import Answer, Decision
 from catalog.oracle.requests import Request
+from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
 from catalog.store.view import View
 
@@ -54,4 +55,4 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
 def _is_http(view: View, request: Request) -> bool:
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
-    return port is None or spoken(port, view.backing.get(request.service, ())).is_http
+    return port is None or spoken(port, backing(view, request.service)).is_http

@@ -14,7 +14,10 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Answer, Decision, Place, TurnedDown, Verdict
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.targets import matches_of
+from catalog.relations.backing import services_of
 from catalog.relations.ports import served
+from catalog.store.inventory import by_identity
+from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
 from mesh.identity import ProxyName
 from mesh.names import Port
@@ -142,7 +145,7 @@ def standing(
 
 
 def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
-    running = () if request.client is None else view.workloads_by_identity.get(request.client, ())
+    running = () if request.client is None else by_identity(view).found(request.client)
     return tuple(sorted(each.proxy_name for each in running if each.proxy_name is not None))
 
 
@@ -151,14 +154,14 @@ def _at_place(view: View, place: Place) -> tuple[ProxyName, ...]:
     return tuple(
         sorted(
             each.proxy_name
-            for each in view.workloads_by_identity.get(place.identity, ())
+            for each in by_identity(view).found(place.identity)
             if each.proxy_name is not None and place.port in _called_at(view, each)
         )
     )
 
 
 def _called_at(view: View, workload: Workload) -> set[Port]:
-    services = [view.services[key] for key in view.services_of.get(workload.key, ())]
+    services = [view.services[key] for key in services_of(view, workload.key)]
     return {number for number, _, _ in served(services, workload.ports)}
 
 
@@ -183,8 +186,8 @@ def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sideca
     if isinstance(arrived, TurnedDown):
         return
     parts: set[ObjectKey | HTTPMatch] = set()
-    for split in view.splits_by_apex.get(request.service, ()):
-        groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+    for split in splits_by_apex(view).found(request.service):
+        groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
         parts.add(ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
         parts.update(each for group in groups if group for each in group.matches if fits(each, arrived))
     for name in _of_client(view, request):

@@ -5,8 +5,9 @@ from difflib import get_close_matches
 from typing import Final
 
 from catalog.explain.steps import Step, origin_of, origin_of_object
-from catalog.lint.told import workload_object
 from catalog.oracle.requests import Request
+from catalog.store.inventory import by_identity
+from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.service import Service
@@ -35,7 +36,7 @@ def unknown_port(view: View, request: Request, service: Service) -> Step:
 
 def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
     """Say that nobody has the caller's identity, and what may be meant; nothing where somebody has."""
-    if identity in view.workloads_by_identity:
+    if identity in by_identity(view):
         return
     text, day = (
         f"no workload has the ServiceAccount {identity}",
@@ -46,7 +47,7 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
         origin = origin_of_object(view, workload_object(view, same.key))
         yield Step(f"{text}: the workload {same.key} has {same.identity}{day}", origin)
         return
-    known = list(view.workloads_by_identity)
+    known = list(by_identity(view))
     elsewhere = [str(each) for each in known if each.service_account == identity.service_account]
     there = {str(each.service_account): str(each) for each in known if each.namespace == identity.namespace}
     alike = [there[name] for name in get_close_matches(identity.service_account, there, n=_SHOWN)]

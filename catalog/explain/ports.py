@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.explain.steps import Step, origin_of_object
-from catalog.lint.told import workload_object
+from catalog.relations.backing import backing, services_of
 from catalog.relations.ports import declared_protocol, served, spoken, target_number
+from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.service import Service, ServiceKey, ServicePort
 
@@ -14,7 +15,7 @@ _BY: Final = {"appProtocol": "by its appProtocol", "name": "by its name", "port"
 
 def spoken_at(view: View, service: Service, port: ServicePort) -> str:
     """Say what a service's port speaks, and who or what says so."""
-    behind = view.backing.get(service.key, ())
+    behind = backing(view, service.key)
     declared = {
         declared_protocol(number, each.ports)
         for each in behind
@@ -31,10 +32,10 @@ def spoken_at(view: View, service: Service, port: ServicePort) -> str:
 
 def disputed(view: View, key: ServiceKey, port: ServicePort) -> Iterator[Step]:
     """Yield the workloads whose sidecar speaks something else there than the service's callers (MW2023)."""
-    behind = view.backing.get(key, ())
+    behind = backing(view, key)
     called = spoken(port, behind)
     for workload in behind:
-        services = [view.services[each] for each in view.services_of.get(workload.key, ())]
+        services = [view.services[each] for each in services_of(view, workload.key)]
         there = {number: protocol for number, protocol, _ in served(services, workload.ports)}
         number = target_number(port, workload.ports)
         taken = there.get(number, called) if number is not None else called

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 
 from catalog.explain.answering import answering
 from catalog.explain.steps import Step, origin_of_object
-from catalog.lint.told import workload_object
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import TurnedDown
 from catalog.oracle.preconditions import Told
 from catalog.oracle.requests import Request
 from catalog.relations.endpoints import endpoints
 from catalog.relations.readiness import WAITS_FOR, takes_traffic
+from catalog.store.inventory import by_identity
+from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
@@ -50,7 +51,7 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
 def upstreams(view: View, request: Request, client: ServiceIdentity) -> Iterator[Step]:
     """Yield the client's workloads that have nowhere to call the service: explicit ones without upstream."""
     wanted = (request.service, request.port)
-    for each in view.workloads_by_identity.get(client, ()):
+    for each in by_identity(view).found(client):
         if each.uuid is None or not isinstance(each.interception, Explicit):
             continue
         if wanted not in {(known.service, known.service_port) for known in each.interception.upstreams}:

@@ -7,6 +7,7 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import SplitVerdict
 from catalog.oracle.requests import Request
 from catalog.oracle.splits import backend_key
+from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from mesh.policy import TrafficSplit
 from mesh.service import ServicePort
@@ -19,7 +20,7 @@ def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSpl
         whose = "this request is one of those it is for" if split.matches else "it is for all requests"
         text = f"TrafficSplit {split.key} says who answers, for {whose}: {shares}"
         yield Step(text, origin_of(view, "TrafficSplit", split.key))
-    for other in view.splits_by_apex.get(request.service, ()):
+    for other in splits_by_apex(view).found(request.service):
         if split is None or other.key != split.key:
             verdict = oracle.judge_split(view, other, request, port)
             outdone = verdict is SplitVerdict.DECIDES and split is not None

@@ -6,6 +6,7 @@ from catalog.explain.steps import Step, origin_of
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Place, Verdict
 from catalog.oracle.requests import Request, headers_missed, method_fits, path_fits
+from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
 
@@ -52,7 +53,7 @@ def _rule(
 
 
 def _tcp_route(view: View, key: PolicyKey) -> Step:
-    route = view.tcp_routes.get(key)
+    route = tcp_routes(view).get(key)
     if route is None:
         return Step(f"TCPRoute {key} does not exist or is refused; the rule admits nothing", depth=2)
     ports = ", ".join(map(str, route.ports)) or "all ports"
@@ -60,7 +61,7 @@ def _tcp_route(view: View, key: PolicyKey) -> Step:
 
 
 def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Iterator[Step]:
-    group = view.http_groups.get(key)
+    group = http_route_groups(view).get(key)
     if group is None:
         yield Step(f"HTTPRouteGroup {key} does not exist or is refused; the rule admits nothing", depth=2)
         return

@@ -5,11 +5,14 @@ from types import MappingProxyType
 from typing import Final
 
 from catalog.lint.codes import Code
-from catalog.lint.indexes import Lint
+from catalog.lint.lint import Lint
 from catalog.lint.templates import ports_to_come
 from catalog.lint.told import say
 from catalog.policy.access import Nothing, grant, in_force, unknown_matches
+from catalog.relations.backing import services_of
 from catalog.relations.ports import served
+from catalog.store.inventory import by_identity
+from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -35,8 +38,8 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 def _is_known(view: View, target: TrafficTarget, rule: Rule) -> bool:
     route = PolicyKey(target.key.namespace, rule.name)
     if rule.kind is RouteKind.HTTP:
-        return route in view.http_groups and not unknown_matches(view, target.key.namespace, rule)
-    return route in view.tcp_routes
+        return route in http_route_groups(view) and not unknown_matches(view, target.key.namespace, rule)
+    return route in tcp_routes(view)
 
 
 def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
@@ -53,8 +56,8 @@ def _no_port(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the ports at which workloads of an identity are called, and what they speak; sorted."""
     found: set[tuple[Port, Protocol]] = set()
-    for workload in view.workloads_by_identity.get(identity, ()):
-        services = [view.services[key] for key in view.services_of.get(workload.key, ())]
+    for workload in by_identity(view).found(identity):
+        services = [view.services[key] for key in services_of(view, workload.key)]
         found.update((number, protocol) for number, protocol, _ in served(services, workload.ports))
     return tuple(sorted(found))
 
@@ -77,7 +80,7 @@ def duplicate_of(view: View, key: PolicyKey, destination: ServiceIdentity) -> Po
 def duplicates(view: View, destination: ServiceIdentity) -> Mapping[PolicyKey, PolicyKey]:
     """Return which targets of a destination are superfluous, each with one that has its rules and sources."""
     alike: dict[object, list[TrafficTarget]] = {}
-    for target in view.targets_by_destination.get(destination, ()):
+    for target in targets_by_destination(view).found(destination):
         if in_force(target):
             alike.setdefault((target.port, frozenset(target.rules)), []).append(target)
     return MappingProxyType(

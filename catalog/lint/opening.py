@@ -9,10 +9,11 @@ from types import MappingProxyType
 
 from catalog.lint.codes import Code
 from catalog.lint.effect import ports_called
-from catalog.lint.indexes import Lint
+from catalog.lint.lint import Lint
 from catalog.lint.templates import ports_to_come
 from catalog.lint.told import say
 from catalog.policy.access import Everything, Matching, grant, in_force
+from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -45,7 +46,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 @derived
 def narrowed(view: View, destination: ServiceIdentity, port: Port) -> Mapping[PolicyKey, _Narrowed]:
     """Return the targets of TCPRoutes alone that open an HTTP port to whom another admits some requests."""
-    targets = [each for each in view.targets_by_destination.get(destination, ()) if in_force(each)]
+    targets = [each for each in targets_by_destination(view).found(destination) if in_force(each)]
     matching: dict[ServiceIdentity, PolicyKey] = {}
     for target in targets:
         if isinstance(grant(view, target, port, Protocol.HTTP), Matching):

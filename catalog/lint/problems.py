@@ -6,10 +6,15 @@ from typing import Any, Final
 
 from catalog.lint import effect, matches, opening, reach, scope, services, splits, targets
 from catalog.lint.codes import Code
-from catalog.lint.indexes import Lint
-from catalog.lint.told import say, workload_object
-from catalog.store import index
-from catalog.store.view import View
+from catalog.lint.lint import Lint
+from catalog.lint.told import say
+from catalog.relations.conflicts import conflicts
+from catalog.store.inventory import holder_of
+from catalog.store.objects import workload_object
+from catalog.store.smi import http_route_groups
+from catalog.store.smi import splits as all_splits
+from catalog.store.smi import targets as all_targets
+from catalog.store.view import View, config_order, configs
 from engine.derived import Observed, ObservedAll, derived
 from engine.graph import Graph
 from mesh.names import Namespace
@@ -48,12 +53,12 @@ class Problems:
         self._rest: Observed[str, Said] = Observed(of_rest, _Rest(view, further))
         self._rest.add(_REST)
         self._kinds: tuple[Observed[Any, Said], ...] = (
-            ObservedAll(of_target, lint, view.targets_by_key),
-            ObservedAll(of_group, lint, view.http_groups),
-            ObservedAll(of_split, lint, view.splits_by_key),
+            ObservedAll(of_target, lint, all_targets(view)),
+            ObservedAll(of_group, lint, http_route_groups(view)),
+            ObservedAll(of_split, lint, all_splits(view)),
             ObservedAll(of_service, lint, view.services),
             ObservedAll(of_workload, lint, view.workloads),
-            ObservedAll(of_config, lint, view.configs_by_key),
+            ObservedAll(of_config, lint, configs(view)),
             ObservedAll(of_namespace, lint, view.namespaces),
         )
         self._found: dict[tuple[int, Hashable], Said] = {}
@@ -121,7 +126,7 @@ def of_rest(rest: _Rest, _: str) -> Said:
 @derived
 def of_target(lint: Lint, key: PolicyKey) -> Said:
     """Return the problems of a TrafficTarget."""
-    target = lint.view.targets_by_key[key]
+    target = all_targets(lint.view)[key]
     return (
         *targets.problems(lint.view, target),
         *reach.problems(lint, target),
@@ -134,13 +139,13 @@ def of_target(lint: Lint, key: PolicyKey) -> Said:
 @derived
 def of_group(lint: Lint, key: PolicyKey) -> Said:
     """Return the problems of an HTTPRouteGroup."""
-    return tuple(matches.of_group(lint.view, lint.view.http_groups[key]))
+    return tuple(matches.of_group(lint.view, http_route_groups(lint.view)[key]))
 
 
 @derived
 def of_split(lint: Lint, key: PolicyKey) -> Said:
     """Return the problems of a TrafficSplit."""
-    return tuple(splits.problems(lint, lint.view.splits_by_key[key]))
+    return tuple(splits.problems(lint, all_splits(lint.view)[key]))
 
 
 @derived
@@ -171,7 +176,7 @@ def of_namespace(lint: Lint, name: Namespace) -> Said:
 @derived
 def of_config(lint: Lint, key: ObjectKey) -> Said:
     """Return the problems of a MeshConfig."""
-    first = min(lint.view.configs, key=index.config_order)
+    first = min(configs(lint.view), key=config_order)
     if first == key:
         return ()
     wanted = f"{first} counts and this one does not; keep one of them"
@@ -181,7 +186,7 @@ def of_config(lint: Lint, key: ObjectKey) -> Said:
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
     """Yield what a workload claims and another one has: listeners, and its UUID."""
     key = workload_object(view, own)
-    for each in view.conflicts.get(own, ()):
+    for each in conflicts(view, own):
         yield say(
             view,
             key,
@@ -192,6 +197,6 @@ def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
             f"the address and port are held by {each.holder}; this listener is left out, choose another",
         )
     uuid = view.workloads[own].uuid
-    if uuid is not None and (holder := view.workloads_by_uuid[uuid]).key != own:
+    if uuid is not None and (holder := holder_of(view, uuid)) is not None and holder.key != own:
         wanted = f"workload {holder.key} has this UUID; each sidecar needs one of its own"
         yield say(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(uuid), wanted)

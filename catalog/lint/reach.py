@@ -4,18 +4,71 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.lint.codes import Code
-from catalog.lint.indexes import MANY, Lint
+from catalog.lint.lint import IN_LINT, Lint
+from catalog.lint.templates import by_identity_to_come
 from catalog.lint.told import say
 from catalog.policy.access import rule_matches
+from catalog.store.inventory import by_identity, templates
+from catalog.store.smi import targets, tcp_routes
 from catalog.store.view import View
+from engine.derived import derived
 from mesh.identity import ServiceIdentity
+from mesh.names import ServiceAccountName
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
-from mesh.workload import WorkloadKey
+from mesh.workload import PodTemplate, Workload, WorkloadKey
 
 _CONTROLLERS: Final = ("Deployment", "StatefulSet", "DaemonSet")
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
+
+MANY: Final = -1
+"""The number of identities where they are more than any TrafficTarget could name."""
+
+
+def _account(_: WorkloadKey, workload: Workload) -> tuple[ServiceAccountName, ...]:
+    return (workload.identity.service_account,)
+
+
+def _template_account(_: ObjectKey, template: PodTemplate) -> tuple[ServiceAccountName, ...]:
+    return (template.identity.service_account,)
+
+
+def _width(_: PolicyKey, target: TrafficTarget) -> tuple[int, ...]:
+    return (len(target.sources),)
+
+
+_accounts: Final = IN_LINT.index("workloads by ServiceAccount", lambda lint: lint.view.workloads, _account)
+_template_accounts: Final = IN_LINT.index(
+    "pod templates by ServiceAccount", lambda lint: templates(lint.view), _template_account
+)
+_widths: Final = IN_LINT.index("TrafficTargets by number of sources", lambda lint: targets(lint.view), _width)
+
+
+@derived
+def crowd(lint: Lint) -> int:
+    """Return how many identities the mesh has; MANY where that is too many for every TrafficTarget."""
+    running, to_come = by_identity(lint.view), by_identity_to_come(lint)
+    count, most = len(running), max(_widths(lint), default=0) + 1
+    if count <= most and len(to_come) <= most:
+        count += sum(each not in running for each in to_come)
+    return count if count <= most and len(to_come) <= most else MANY
+
+
+_crowd: Final = IN_LINT.firewall(crowd)
+
+
+def is_known(lint: Lint, identity: ServiceIdentity) -> bool:
+    """Say whether a workload has an identity, or the pods that a controller would make."""
+    return identity in by_identity(lint.view) or identity in by_identity_to_come(lint)
+
+
+def _elsewhere(lint: Lint, identity: ServiceIdentity) -> str:
+    """Say where pods or workloads have an identity of that name, if not here; empty where none has."""
+    name = identity.service_account
+    there = {each.identity for each in _accounts(lint).found(name)}
+    there.update(each.identity for each in _template_accounts(lint).found(name))
+    return ", ".join(map(str, sorted(there)))
 
 
 def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
@@ -30,7 +83,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
 def is_wide_open(view: View, target: TrafficTarget) -> bool:
     """Say whether a target admits every request and connection on every port of its destination."""
     named = [rule.name for rule in target.rules if rule.kind is RouteKind.TCP]
-    routes = [view.tcp_routes.get(PolicyKey(target.key.namespace, name)) for name in named]
+    routes = [tcp_routes(view).get(PolicyKey(target.key.namespace, name)) for name in named]
     if target.port is not None or not any(route is not None and not route.ports for route in routes):
         return False
     http = [rule for rule in target.rules if rule.kind is RouteKind.HTTP]
@@ -44,8 +97,8 @@ def _is_any(match: HTTPMatch) -> bool:
 
 def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
-    if not lint.is_known(target.destination):
-        near = lint.elsewhere(target.destination)
+    if not is_known(lint, target.destination):
+        near = _elsewhere(lint, target.destination)
         wanted = "the identity of a workload; until one has it, nothing is admitted"
         yield _said(
             view,
@@ -57,11 +110,11 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             wanted + (f" (there is {near})" if near else "") + _of_workload(view, target.destination),
         )
     for source in target.sources:
-        if not lint.is_known(source) and (near := lint.elsewhere(source)):
+        if not is_known(lint, source) and (near := _elsewhere(lint, source)):
             wanted = f"no workload has this identity; one has {near}"
             code, named = Code.SOURCE_NAMESPACE, str(source)
             yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
-    if target.sources and not any(map(lint.is_known, target.sources)):
+    if target.sources and not any(is_known(lint, each) for each in target.sources):
         named = ", ".join(map(str, target.sources))
         wanted = "the identity of a workload; until one has it, nobody is admitted"
         wanted += "".join(_of_workload(view, each) for each in target.sources)
@@ -75,17 +128,17 @@ def _of_workload(view: View, identity: ServiceIdentity) -> str:
     if found is not None and found.identity != identity:
         return f" (the workload {found.key} has the ServiceAccount {found.identity})"
     for kind in _CONTROLLERS:
-        template = view.templates.get(ObjectKey(kind, namespace, name))
+        template = templates(view).get(ObjectKey(kind, namespace, name))
         if template is not None and template.identity != identity:
             return f" ({template} has the ServiceAccount {template.identity})"
     return ""
 
 
 def _everybody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
-    if (crowd := lint.crowd) == MANY:
+    if (crowd := _crowd(lint).value()) == MANY:
         return
-    others = crowd - lint.is_known(target.destination)
-    named = sum(map(lint.is_known, set(target.sources) - {target.destination}))
+    others = crowd - is_known(lint, target.destination)
+    named = sum(is_known(lint, each) for each in set(target.sources) - {target.destination})
     if _FEW < others <= named:
         wanted = "every other identity of the mesh is a source; leave out who need not call it"
         code, number = Code.EVERYBODY, str(len(target.sources))

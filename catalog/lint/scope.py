@@ -4,13 +4,22 @@ from collections.abc import Iterator
 from typing import Final
 
 from catalog.lint.codes import Code
-from catalog.lint.indexes import Lint
+from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.told import say
+from catalog.relations.permissive import services_in
 from engine.derived import derived
+from mesh.names import ServiceName
 from mesh.objects import ObjectKey, Problem, Severity
-from mesh.service import Scope, ServiceKey, ServicePattern
+from mesh.service import Scope, Service, ServiceKey, ServicePattern
 
 _FIELD: Final = "metadata.annotations.meshwright.dev/egress-services"
+
+
+def _name(key: ServiceKey, _: Service) -> tuple[ServiceName, ...]:
+    return (key.name,)
+
+
+_by_name: Final = IN_LINT.index("services by name", lambda lint: lint.view.services, _name)
 
 
 def problems(lint: Lint, key: ObjectKey, scope: Scope) -> Iterator[Problem]:
@@ -28,9 +37,9 @@ def fits_any(lint: Lint, pattern: ServicePattern) -> bool:
         case ServicePattern(namespace=None, name=None):
             return True
         case ServicePattern(namespace=None, name=name) if name is not None:
-            return bool(lint.services_called(name))
+            return name in _by_name(lint)
         case ServicePattern(namespace=namespace, name=None) if namespace is not None:
-            return bool(lint.view.services_in.get(namespace, ()))
+            return namespace in services_in(lint.view)
         case ServicePattern(namespace=namespace, name=name) if namespace is not None and name is not None:
             return ServiceKey(namespace, name) in lint.view.services
     return False
@@ -38,5 +47,5 @@ def fits_any(lint: Lint, pattern: ServicePattern) -> bool:
 
 def _elsewhere(lint: Lint, pattern: ServicePattern) -> str:
     """Say where there is a Service of that name, if not there."""
-    found = () if pattern.name is None else lint.services_called(pattern.name)
+    found = () if pattern.name is None else sorted(_by_name(lint).get(pattern.name, ()))
     return f", but {', '.join(map(str, found))} is" if found else ""

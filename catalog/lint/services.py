@@ -1,18 +1,24 @@
 """Problems of Services: nobody behind them, endpoints outside the mesh, addresses and ports in dispute."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Final
 
 from catalog.lint.codes import Code
-from catalog.lint.indexes import Lint, called_at
+from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import behind, named_in_vain
-from catalog.lint.told import say, workload_object
+from catalog.lint.told import say
 from catalog.policy.outbound import protocol_of
+from catalog.policy.proxy import SocketAddress
+from catalog.relations.addresses import virtual_address
+from catalog.relations.backing import backing, services_of
 from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import declared_protocol, target_number
+from catalog.store.objects import workload_object
+from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from mesh.names import Port
 from mesh.objects import ObjectKey, Problem, Severity
-from mesh.service import Protocol, Service, ServiceKey
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Endpoint, Explicit, Workload
 
 
@@ -37,7 +43,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     view, key = lint.view, _object(service.key)
     found = [each for port in service.ports for each in endpoints(view, service.key, port)]
     # A Service without a TCP port is not called; the apex of a split need not have anyone behind it.
-    if service.ports and not found and service.key not in view.splits_by_apex:
+    if service.ports and not found and service.key not in splits_by_apex(view):
         yield from _to_come(lint, service)
     outside = sorted({_place(each) for each in found if each.identity is None})
     if outside:
@@ -68,7 +74,7 @@ def _guessed(view: View, service: Service) -> Iterator[Problem]:
     for port in service.ports:
         said = (
             declared_protocol(target, workload.ports)
-            for workload in view.backing.get(service.key, ())
+            for workload in backing(view, service.key)
             if (target := target_number(port, workload.ports)) is not None
         )
         if port.protocol_source == "default" and not any(said):
@@ -84,10 +90,29 @@ def _selector(service: Service) -> str:
     return ", ".join(f"{name}={value}" for name, value in service.selector)
 
 
+def _called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketAddress, ...]:
+    """Return where a port of a service is called."""
+    if service.headless:
+        found = endpoints(view, service.key, port)
+        return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
+    address = service.cluster_ip or virtual_address(view, service.key)
+    return () if address is None else (SocketAddress(address, port.port),)
+
+
+def _called_addresses(lint: Lint, key: ServiceKey) -> Collection[SocketAddress]:
+    service = lint.view.services[key]
+    return {where: None for port in service.ports for where in _called_at(lint.view, service, port)}
+
+
+_by_called_address: Final = IN_LINT.derived_index(
+    "services by called address", lambda lint: lint.view.services, _called_addresses
+)
+
+
 def _shared_addresses(lint: Lint, service: Service) -> Iterator[Problem]:
     for port in service.ports:
-        for where in called_at(lint.view, service, port):
-            holder = lint.called_at[where][0]
+        for where in _called_at(lint.view, service, port):
+            holder = _by_called_address(lint)[where][0]
             if holder != service.key:
                 wanted = f"Service {holder} is called at the same address and port, and gets the calls"
                 yield say(
@@ -106,7 +131,7 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         return
     key = workload_object(view, workload.key)
     primary = ServiceKey(workload.key.namespace, workload.service)
-    if primary not in view.services and view.services_of.get(workload.key) is None and workload.ports:
+    if primary not in view.services and not services_of(view, workload.key) and workload.ports:
         wanted = f"Service {primary} does not exist and no other has this workload; nobody can call it"
         yield say(view, key, Code.UNKNOWN_PRIMARY, Severity.WARNING, "spec.service", workload.service, wanted)
     if not isinstance(workload.interception, Explicit):
@@ -121,7 +146,7 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
 
 def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
     said: dict[Port, dict[Protocol, ServiceKey]] = {}
-    for key in view.services_of.get(workload.key, ()):
+    for key in services_of(view, workload.key):
         for port in view.services[key].ports:
             number = target_number(port, workload.ports)
             if number is not None:

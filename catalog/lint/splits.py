@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.lint.codes import Code
-from catalog.lint.indexes import Lint
+from catalog.lint.lint import Lint
 from catalog.lint.matches import covers
 from catalog.lint.templates import answering
 from catalog.lint.told import say
 from catalog.policy import splits
 from catalog.policy.access import may_call
 from catalog.policy.outbound import protocol_of
+from catalog.relations.permissive import is_permissive
+from catalog.store.smi import http_route_groups, splits_by_apex, targets_by_destination
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Severity
@@ -69,7 +71,9 @@ def _refusals(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
         wanted = f"weights that add up to at most {splits.GREATEST_TOTAL_WEIGHT}; the split is not in force"
         yield place.error(Code.EXCESSIVE_WEIGHTS, "spec.backends", str(total), wanted)
     if splits.matches(view, split) == ():
-        known = [name for name in split.matches if PolicyKey(split.key.namespace, name) in view.http_groups]
+        known = [
+            name for name in split.matches if PolicyKey(split.key.namespace, name) in http_route_groups(view)
+        ]
         named = ", ".join(sorted(set(split.matches) - set(known)) or sorted(known))
         wanted = f"HTTPRouteGroups of namespace {split.key.namespace} with matches; the split is not in force"
         yield place.error(Code.UNKNOWN_SPLIT_MATCH, "spec.matches", named, wanted)
@@ -89,7 +93,7 @@ def _overruled(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
         return
     rivals = [
         each
-        for each in place.view.splits_by_apex[split.apex]
+        for each in splits_by_apex(place.view).found(split.apex)
         if not each.matches and not splits.refused(place.view, each)
     ]
     winner = min(rivals, key=splits.precedence)
@@ -102,7 +106,7 @@ def _shadowed(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     mine = splits.matches(place.view, split)
     earlier = [
         match
-        for each in place.view.splits_by_apex[split.apex]
+        for each in splits_by_apex(place.view).found(split.apex)
         if splits.precedence(each) < splits.precedence(split) and not splits.refused(place.view, each)
         for match in splits.matches(place.view, each) or ()
     ]
@@ -117,7 +121,7 @@ def _not_allowed(lint: Lint, place: _Place, split: TrafficSplit) -> Iterator[Pro
     A client that may call none of a split's backends has nobody left for the calls that the split decides.
     """
     view = place.view
-    if view.permissive(split.key.namespace):
+    if is_permissive(view, split.key.namespace):
         return
     callers = {key: _callers(lint, key) for key in _with_share(view, split)}
     reached = frozenset().union(*callers.values())
@@ -155,7 +159,7 @@ def _callers(lint: Lint, key: ServiceKey) -> frozenset[ServiceIdentity]:
     return frozenset(
         client
         for identity, number, protocol in places
-        for target in view.targets_by_destination.get(identity, ())
+        for target in targets_by_destination(view).found(identity)
         for client in target.sources
         if may_call(view, client, identity, number, protocol)
     )

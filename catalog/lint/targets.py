@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from catalog.lint.codes import Code
 from catalog.lint.told import say
 from catalog.policy.access import in_force, rule_matches, unknown_matches
+from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
 from mesh.objects import ObjectKey, Problem, Severity
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
@@ -47,14 +48,14 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
 def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | None:
     place = f"spec.rules[{number}]"
     route = PolicyKey(key.namespace, rule.name)
-    known = view.http_groups if rule.kind is RouteKind.HTTP else view.tcp_routes
+    known = http_route_groups(view) if rule.kind is RouteKind.HTTP else tcp_routes(view)
     if route not in known:
         wanted = f"{rule.kind.value} {route} does not exist or is refused; this rule admits nothing so long"
         return say(view, key, Code.UNKNOWN_ROUTE, Severity.ERROR, f"{place}.name", rule.name, wanted)
     unknown = unknown_matches(view, key.namespace, rule) if rule.kind is RouteKind.HTTP else ()
     if not unknown:
         return None
-    there = sorted(each.name for each in view.http_groups[route].matches)
+    there = sorted(each.name for each in http_route_groups(view)[route].matches)
     wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}{_meant(unknown, there)}; "
     kept = rule_matches(view, key.namespace, rule)
     wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"

@@ -3,15 +3,33 @@
 Nothing of it is an endpoint. It tells policy that waits for its pods from policy that names nobody.
 """
 
-from catalog.lint.indexes import Lint
+from typing import Final
+
+from catalog.lint.lint import IN_LINT, Lint
+from catalog.relations.backing import Label, services_by_label, telling_label
 from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import served, target_number
-from catalog.store.index import telling_label
+from catalog.store.inventory import templates
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
+from mesh.objects import ObjectKey
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import PodTemplate
+
+
+def _labels(_: ObjectKey, template: PodTemplate) -> tuple[Label, ...]:
+    return tuple((template.key.namespace, name, value) for name, value in template.labels)
+
+
+def _identity(_: ObjectKey, template: PodTemplate) -> tuple[ServiceIdentity, ...]:
+    return (template.identity,)
+
+
+_by_label: Final = IN_LINT.index("pod templates by label", lambda lint: templates(lint.view), _labels)
+by_identity_to_come: Final = IN_LINT.index(
+    "pod templates by identity", lambda lint: templates(lint.view), _identity
+)
 
 
 @derived
@@ -21,14 +39,14 @@ def behind(lint: Lint, key: ServiceKey) -> tuple[PodTemplate, ...]:
     label = None if service is None else telling_label(service)
     if service is None or label is None:
         return ()
-    return tuple(each for each in lint.templates_by_label.get(label, ()) if each.has_labels(service.selector))
+    return tuple(each for each in _by_label(lint).found(label) if each.has_labels(service.selector))
 
 
 @derived
 def ports_to_come(lint: Lint, identity: ServiceIdentity) -> tuple[tuple[Port, Protocol], ...]:
     """Return the ports at which pods to come of an identity are called, and what they speak; sorted."""
     found: set[tuple[Port, Protocol]] = set()
-    for template in lint.templates_by_identity.get(identity, ()):
+    for template in by_identity_to_come(lint).found(identity):
         called = served(_services_of(lint, template), template.ports)
         found.update((number, protocol) for number, protocol, _ in called)
     return tuple(sorted(found))
@@ -60,7 +78,7 @@ def _services_of(lint: Lint, template: PodTemplate) -> tuple[Service, ...]:
     candidates = {
         key
         for name, value in template.labels
-        for key in view.services_by_label.get((namespace, name, value), ())
+        for key in services_by_label(view).get((namespace, name, value), ())
     }
     found = (view.services[key] for key in sorted(candidates))
     return tuple(each for each in found if template.has_labels(each.selector))

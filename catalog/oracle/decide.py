@@ -36,8 +36,10 @@ from catalog.oracle.preconditions import accepts_everyone, chooses_endpoint, rea
 from catalog.oracle.requests import Request, fits
 from catalog.oracle.splits import SplitVerdict, backends, in_force, judge_split, split_for
 from catalog.oracle.targets import Place, Verdict, judge, matches_of, verdicts
+from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import spoken
+from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.policy import PolicyKey, TrafficTarget
@@ -165,7 +167,7 @@ def places(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Place,
 
     Endpoints outside the mesh are not among them: they cannot do mTLS.
     """
-    is_http = spoken(port, view.backing.get(key, ())).is_http
+    is_http = spoken(port, backing(view, key)).is_http
     found = {Place(each.identity, each.port) for each in endpoints(view, key, port) if each.identity}
     return tuple((place, is_http) for place in sorted(found))
 
@@ -179,7 +181,7 @@ def arriving(view: View, request: Request) -> Request | TurnedDown:
 
 def offered(view: View, request: Request, port: ServicePort) -> bool:
     """Say whether the client's sidecar takes calls to a service's port: somebody might answer some."""
-    rivals = view.splits_by_apex.get(request.service, ())
+    rivals = splits_by_apex(view).found(request.service)
     splits = [each for each in rivals if in_force(view, each, request, port)]
     ways = [way for split in splits for way in backends(view, request, port, split)]
     if all(split.matches for split in splits):  # it answers what they do not divert

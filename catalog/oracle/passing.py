@@ -6,14 +6,16 @@ A part of the oracle; see `catalog.oracle.decide`.
 from catalog.oracle.paths import TurnedDown, hidden_dots
 from catalog.oracle.requests import Request, passed, path_of
 from catalog.oracle.targets import Place
+from catalog.relations.backing import backing, services_of
 from catalog.relations.ports import served, spoken
+from catalog.store.inventory import by_identity
 from catalog.store.view import View
 from mesh.service import EscapedSlashes, ServicePort
 
 
 def at_client(view: View, request: Request, port: ServicePort) -> Request | TurnedDown:
     """Return a request as the client's sidecar has it: what splits judge. On a TCP port nobody looks."""
-    if not spoken(port, view.backing.get(request.service, ())).is_http:
+    if not spoken(port, backing(view, request.service)).is_http:
         return request
     return passed(request, view.services[request.service].escaped_slashes)
 
@@ -31,8 +33,8 @@ def at_server(view: View, request: Request, place: tuple[Place, bool]) -> Reques
 
 def _slashes_at(view: View, where: Place) -> EscapedSlashes:
     """Return what becomes of escaped slashes at a workload's port: kept if a Service called there says so."""
-    for workload in view.workloads_by_identity.get(where.identity, ()):
-        services = [view.services[key] for key in view.services_of.get(workload.key, ())]
+    for workload in by_identity(view).found(where.identity):
+        services = [view.services[key] for key in services_of(view, workload.key)]
         for number, _, called in served(services, workload.ports):
             if number == where.port and any(each.escaped_slashes is EscapedSlashes.KEEP for each in called):
                 return EscapedSlashes.KEEP

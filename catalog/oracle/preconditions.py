@@ -5,11 +5,12 @@ A part of the oracle; see `catalog.oracle.decide`.
 
 from dataclasses import dataclass
 
-from catalog.lint.told import workload_object
 from catalog.oracle.requests import Request
 from catalog.oracle.targets import Place
 from catalog.relations.endpoints import endpoints
 from catalog.relations.readiness import takes_traffic
+from catalog.store.inventory import by_identity
+from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
@@ -48,7 +49,7 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ..
     held = view.sourced.get(name)
     of_namespace = held.value.scope if held and isinstance(held.value, NamespaceObject) else None
     found: list[tuple[Scope, ObjectKey]] = []
-    for each in view.workloads_by_identity.get(client, ()):
+    for each in by_identity(view).found(client):
         if each.uuid is not None and each.scope is not None:
             found.append((each.scope, workload_object(view, each.key)))
         elif each.uuid is not None:
@@ -82,7 +83,7 @@ def chooses_endpoint(view: View, request: Request) -> bool:
     service = view.services.get(request.service)
     if service is None or not service.headless or request.client is None:
         return False
-    running = view.workloads_by_identity.get(request.client, ())
+    running = by_identity(view).found(request.client)
     return not any(isinstance(each.interception, Explicit) for each in running)
 
 

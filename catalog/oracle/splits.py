@@ -7,7 +7,9 @@ import enum
 from collections.abc import Iterator
 
 from catalog.oracle.requests import Request, fits
+from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
+from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
 from mesh.policy import Backend, PolicyKey, TrafficSplit
 from mesh.service import ServiceKey, ServicePort
@@ -37,13 +39,13 @@ def judge_split(view: View, split: TrafficSplit, request: Request, port: Service
         return SplitVerdict.NO_WEIGHT
     if total >= 2**32:
         return SplitVerdict.TOO_HEAVY
-    groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+    groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
     if not groups:
         return SplitVerdict.DECIDES
     matches = [match for group in groups if group is not None for match in group.matches]
     if None in groups or not matches:
         return SplitVerdict.UNKNOWN_GROUP
-    if not spoken(port, view.backing.get(request.service, ())).is_http:
+    if not spoken(port, backing(view, request.service)).is_http:
         return SplitVerdict.HTTP_ONLY
     found = any(fits(match, request) for match in matches)
     return SplitVerdict.DECIDES if found else SplitVerdict.OTHER_REQUESTS
@@ -59,7 +61,7 @@ def split_for(view: View, request: Request, port: ServicePort) -> TrafficSplit |
 
     Splits without a creation time come last.
     """
-    rivals = view.splits_by_apex.get(request.service, ())
+    rivals = splits_by_apex(view).found(request.service)
     found = [each for each in rivals if judge_split(view, each, request, port) is SplitVerdict.DECIDES]
     return min(found, key=lambda s: (not s.matches, not s.created, s.created, s.key), default=None)
 

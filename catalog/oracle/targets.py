@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.oracle.requests import Request, fits
+from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
@@ -43,7 +44,7 @@ def verdicts(
 ) -> Iterator[tuple[TrafficTarget, Verdict]]:
     """Yield what every target for a place's identity says of the request, in the order of their keys."""
     where, is_http = place
-    for target in view.targets_by_destination.get(where.identity, ()):
+    for target in targets_by_destination(view).found(where.identity):
         yield target, judge(view, request, target, where.port, is_http=is_http)
 
 
@@ -59,7 +60,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
     if target.port not in (None, port):
         return Verdict.OTHER_PORTS
     if RouteKind.TCP in kinds:
-        routes = [view.tcp_routes.get(_key(target, rule.name)) for rule in _rules(target, RouteKind.TCP)]
+        routes = [tcp_routes(view).get(_key(target, rule.name)) for rule in _rules(target, RouteKind.TCP)]
         known = [route for route in routes if route is not None]
         if not any(not route.ports or port in route.ports for route in known):
             return Verdict.OTHER_PORTS if known else Verdict.DANGLING
@@ -76,7 +77,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
 def matches_of(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
     """Yield the matches that a target's rules name, as far as they are there."""
     for rule in _rules(target, RouteKind.HTTP):
-        group = view.http_groups.get(_key(target, rule.name))
+        group = http_route_groups(view).get(_key(target, rule.name))
         by_name = {match.name: match for match in group.matches} if group is not None else {}
         yield from (by_name[name] for name in rule.matches or by_name if name in by_name)
 

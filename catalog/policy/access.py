@@ -16,6 +16,8 @@ rule names, those count that are there.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from catalog.relations.permissive import is_permissive
+from catalog.store.smi import http_route_groups, targets_between, tcp_routes
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -72,17 +74,17 @@ def may_call(
     """Say whether a client may send anything at all to a port of a server identity's workloads."""
     if server is None:
         return False
-    if view.permissive(server.namespace):
+    if is_permissive(view, server.namespace):
         return True
     return any(
         grant(view, target, port, protocol) != Nothing()
-        for target in view.targets_between.get((client, server), ())
+        for target in targets_between(view).found((client, server))
     )
 
 
 def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatch, ...]:
     """Return the matches that an HTTPRouteGroup rule names and that are there."""
-    group = view.http_groups.get(PolicyKey(namespace, rule.name))
+    group = http_route_groups(view).get(PolicyKey(namespace, rule.name))
     if group is None:
         return ()
     return tuple(each for each in group.matches if not rule.matches or each.name in rule.matches)
@@ -90,7 +92,7 @@ def rule_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[HTTPMatc
 
 def unknown_matches(view: View, namespace: Namespace, rule: Rule) -> tuple[str, ...]:
     """Return the matches that an HTTPRouteGroup rule names and that its group does not have, sorted."""
-    group = view.http_groups.get(PolicyKey(namespace, rule.name))
+    group = http_route_groups(view).get(PolicyKey(namespace, rule.name))
     there = {each.name for each in group.matches} if group is not None else set()
     return tuple(sorted(set(rule.matches) - there))
 
@@ -104,7 +106,7 @@ def _http_matches(view: View, target: TrafficTarget) -> Iterator[HTTPMatch]:
 def _tcp_ports_hold(view: View, target: TrafficTarget, port: Port) -> bool:
     for rule in target.rules:
         if rule.kind is RouteKind.TCP:
-            route = view.tcp_routes.get(PolicyKey(target.key.namespace, rule.name))
+            route = tcp_routes(view).get(PolicyKey(target.key.namespace, rule.name))
             if route is not None and (not route.ports or port in route.ports):
                 return True
     return False

@@ -5,32 +5,36 @@ behind it are sidecars that take no plain text, or nobody at all, and the caller
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Final
 
 from catalog.policy.proxy import OutboundService, SocketAddress
+from catalog.relations.addresses import virtual_address
+from catalog.relations.backing import backing
+from catalog.store.smi import splits_by_apex
+from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
 from mesh.service import ServiceKey
 
-if TYPE_CHECKING:
-    from catalog.store.view import View
 
-
-def closed(view: "View", offered: Iterable[OutboundService]) -> tuple[SocketAddress, ...]:
+def closed(view: View, offered: Iterable[OutboundService]) -> tuple[SocketAddress, ...]:
     """Return the addresses of the mesh's services that are not among those offered, sorted."""
     opened = {SocketAddress(each, service.port) for service in offered for each in service.addresses}
-    return tuple(each for each in view.addresses.value() if each not in opened)
+    return tuple(each for each in _all(view).value() if each not in opened)
 
 
 @derived
-def addresses(view: "View") -> tuple[SocketAddress, ...]:
+def addresses(view: View) -> tuple[SocketAddress, ...]:
     """Return the addresses of the mesh's services, sorted; none without egress, where nobody asks."""
     if not view.config.egress:
         return ()
     return tuple(sorted({each for key in view.services for each in _addresses(view, key)}))
 
 
+_all: Final = IN_VIEW.firewall(addresses)
+
+
 @derived
-def _addresses(view: "View", key: ServiceKey) -> tuple[SocketAddress, ...]:
+def _addresses(view: View, key: ServiceKey) -> tuple[SocketAddress, ...]:
     """Return where a service is called, if it is the mesh's.
 
     That is one that has only the address which the mesh gave it, that has a sidecar in front of every
@@ -38,9 +42,9 @@ def _addresses(view: "View", key: ServiceKey) -> tuple[SocketAddress, ...]:
     endpoints of a headless service, which are called by their own addresses.
     """
     service = view.services[key]
-    address = service.cluster_ip or view.virtual_addresses.get(key)
-    backing = view.backing.get(key, ())
-    ours = service.cluster_ip is None or bool(view.splits_by_apex.get(key, ()))
-    if address is None or not (ours or (backing and all(each.uuid is not None for each in backing))):
+    address = service.cluster_ip or virtual_address(view, key)
+    behind = backing(view, key)
+    ours = service.cluster_ip is None or key in splits_by_apex(view)
+    if address is None or not (ours or (behind and all(each.uuid is not None for each in behind))):
         return ()
     return tuple(SocketAddress(address, port.port) for port in service.ports)

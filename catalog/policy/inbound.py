@@ -5,8 +5,11 @@ from typing import Final
 
 from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, SocketAddress
+from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import GroupKey
+from catalog.relations.permissive import is_permissive
 from catalog.relations.ports import served
+from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -47,7 +50,7 @@ def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
 @derived
 def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Access:
     """Return whom a port of an identity's workloads admits: the union of all TrafficTargets for it."""
-    if view.permissive(identity.namespace):
+    if is_permissive(view, identity.namespace):
         return EveryoneInTheMesh()
     return OnlyRules(tuple(_rules(view, identity, port, protocol)))
 
@@ -56,12 +59,12 @@ def refused_ports(view: View, group: GroupKey) -> frozenset[Port]:
     """Return the inbound ports of an explicit workload that another listener holds."""
     if group.workload is None:
         return frozenset()
-    found = view.conflicts.get(group.workload, ())
-    return frozenset(each.refused.port for each in found if each.refused.index < 0)
+    held = conflicts(view, group.workload)
+    return frozenset(each.refused.port for each in held if each.refused.index < 0)
 
 
 def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Iterator[AccessRule]:
-    for target in view.targets_by_destination.get(identity, ()):
+    for target in targets_by_destination(view).found(identity):
         principals = tuple(sorted(set(target.sources)))
         if not principals:
             continue

@@ -11,12 +11,15 @@ from dataclasses import replace
 from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
 from catalog.policy.proxy import OutboundRoute, OutboundService, SocketAddress, WeightedBackend
-from catalog.relations.backing import services_of_identity
+from catalog.relations.addresses import virtual_address
+from catalog.relations.backing import backing, services_of_identity
+from catalog.relations.conflicts import conflicts
 from catalog.relations.endpoints import endpoints
 from catalog.relations.groups import GroupKey
-from catalog.relations.permissive import open_services
+from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
 from catalog.relations.scope import in_scope, scope_of
+from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -39,11 +42,11 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that a client may be able to reach by some port, sorted."""
     direct = {
         service
-        for target in view.targets_by_source.get(client, ())
+        for target in targets_by_source(view).found(client)
         if in_force(target)
         for service in services_of_identity(view, target.destination)
     }
-    apexes = {split.apex for service in direct for split in view.splits_by_backend.get(service, ())}
+    apexes = {split.apex for service in direct for split in splits_by_backend(view).found(service)}
     seen = direct.union((apex for apex in apexes if apex in view.services), open_services(view))
     return tuple(sorted(seen))
 
@@ -84,7 +87,7 @@ def allowed_endpoints(
 @derived
 def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
     """Return what is spoken on a service's port."""
-    return spoken(port, view.backing.get(key, ()))
+    return spoken(port, backing(view, key))
 
 
 @derived
@@ -141,7 +144,7 @@ def called_at(
     """
     service = view.services[key]
     if not service.headless:
-        address = service.cluster_ip or view.virtual_addresses.get(key)
+        address = service.cluster_ip or virtual_address(view, key)
         return () if address is None else (SocketAddress(address, port.port),)
     if splits.in_force(view, key, protocol_of(view, key, port)):
         found = endpoints(view, key, port)
@@ -158,8 +161,8 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
 
 
 def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[OutboundService, ...]:
-    conflicts = view.conflicts.get(group.workload, ()) if group.workload else ()
-    refused = {each.refused.index for each in conflicts}
+    held = conflicts(view, group.workload) if group.workload else ()
+    refused = {each.refused.index for each in held}
     scope = scope_of(view, group)
     listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
     for index, upstream in enumerate(sorted(interception.upstreams)):
@@ -187,7 +190,7 @@ def _itself(
     view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
 ) -> tuple[WeightedBackend, ...]:
     # Where all is permitted a service that nobody is behind is there all the same, and answers 503.
-    shown = view.permissive(key.namespace) or _reaches(view, client, key, port)
+    shown = is_permissive(view, key.namespace) or _reaches(view, client, key, port)
     return (WeightedBackend(key, str(port.target_port), 1),) if shown else ()
 
 

@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.told import ELSEWHERE, workload_object
 from catalog.policy.destinations import destination_endpoints
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.outbound import outbound_services, protocol_of, routes
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey
+from catalog.relations.groups import GroupKey, members
 from catalog.relations.identities import dns_names
-from catalog.store.index import config_order
-from catalog.store.view import View
+from catalog.store.objects import ELSEWHERE, origin_of, workload_object
+from catalog.store.view import View, config_order, configs, kind_in
 from engine.graph import sources
 from engine.node import Derivation, Source
 from mesh.identity import ServiceIdentity
@@ -30,19 +29,6 @@ from mesh.workload import WorkloadKey
 
 ISSUER: Final = Origin("certificates")
 """The origin of certificates and roots."""
-
-KINDS: Final = {
-    "HTTPRouteGroups": "HTTPRouteGroup",
-    "MeshConfigs": "MeshConfig",
-    "TCPRoutes": "TCPRoute",
-    "TrafficSplits": "TrafficSplit",
-    "TrafficTargets": "TrafficTarget",
-    "namespaces": "Namespace",
-    "services": "Service",
-    "slices": "EndpointSlice",
-    "workloads": "Workload",
-}
-"""The kind of object in each of a view's tables; the rest is no object, or nothing is made of it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -150,7 +136,7 @@ def made_from(view: View, group: GroupKey, part: Part) -> tuple[MadeFrom, ...]:
     """
     keys = {key for node in _nodes(view, group, part) for key in _read(view, node)}
     keys.update(_named(view, group, part))
-    found = [MadeFrom(key, _origin(view, key)) for key in keys]
+    found = [MadeFrom(key, origin_of(view, key)) for key in keys]
     match part:
         case Certified(identity):
             name = ObjectKey("certificate", identity.namespace, identity.service_account)
@@ -191,12 +177,12 @@ def _named(view: View, group: GroupKey, part: Part) -> Iterator[ObjectKey]:
     match part:
         case Admitting(services=services) | Application(services):
             yield from map(_service, services)
-            for workload in view.members.get(group, ()):
+            for workload in members(view).get(group, ()):
                 yield workload_object(view, workload)
         case Calls(called):
             yield _service(called)
         case Reached() | MeshWide() | AllInbound() | AllOutbound():
-            if (config := min(view.configs, key=config_order, default=None)) is not None:
+            if (config := min(configs(view), key=config_order, default=None)) is not None:
                 yield config
         case Whole() | Certified() | Roots():
             pass
@@ -219,7 +205,7 @@ def _read(view: View, node: Derivation) -> Iterator[ObjectKey]:
 
 
 def _objects(view: View, source: Source) -> Iterator[ObjectKey]:
-    kind = KINDS.get(source.origin)
+    kind = kind_in(source.origin)
     match source.key:
         case WorkloadKey() as key if kind and key in view.workloads:
             yield workload_object(view, key)
@@ -252,8 +238,3 @@ def _service(key: ServiceKey) -> ObjectKey:
 def _slice(view: View, namespace: Namespace, name: str) -> ObjectKey:
     older = ObjectKey("Endpoints", namespace, name)
     return older if older in view.sourced else ObjectKey("EndpointSlice", namespace, name)
-
-
-def _origin(view: View, key: ObjectKey) -> Origin:
-    sourced = view.sourced.get(key)
-    return ELSEWHERE if sourced is None else sourced.origin

@@ -8,6 +8,7 @@ matches do not apply. Splits do not nest: a backend means that service's endpoin
 
 from typing import Final
 
+from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
 from mesh.policy import HTTPMatch, PolicyKey, TrafficSplit
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
@@ -35,7 +36,7 @@ def matches(view: View, split: TrafficSplit) -> tuple[HTTPMatch, ...] | None:
     """Return the requests a split is for, None where it is for all; empty where a group is unknown."""
     if not split.matches:
         return None
-    groups = [view.http_groups.get(PolicyKey(split.key.namespace, name)) for name in split.matches]
+    groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
     if None in groups:
         return ()
     return tuple(dict.fromkeys(each for group in groups if group is not None for each in group.matches))
@@ -55,7 +56,7 @@ def refused(view: View, split: TrafficSplit) -> bool:
 def in_force(view: View, apex: ServiceKey, protocol: Protocol) -> tuple[TrafficSplit, ...]:
     """Return the splits that decide calls to a service, in order; at most the last is for all requests."""
     ordered = sorted(
-        (each for each in view.splits_by_apex.get(apex, ()) if not refused(view, each)), key=precedence
+        (each for each in splits_by_apex(view).found(apex) if not refused(view, each)), key=precedence
     )
     specific = [each for each in ordered if each.matches and protocol.is_http]
     general = [each for each in ordered if not each.matches]

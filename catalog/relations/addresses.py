@@ -5,35 +5,50 @@ import hashlib
 from collections.abc import Collection, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Final
 
-from catalog.store.index import VIRTUAL
+from catalog.store.view import IN_VIEW, View, services
 from engine.derived import derived
 from mesh.names import IpAddress
-from mesh.service import ServiceKey
+from mesh.service import Service, ServiceKey
 
-if TYPE_CHECKING:
-    from catalog.store.view import View
+VIRTUAL: Final = "virtual"
+"""The entry of services that need a virtual address."""
+
+
+def _addressing(_: ServiceKey, service: Service) -> tuple[str, ...]:
+    return (VIRTUAL,) if service.cluster_ip is None and not service.headless else ()
+
+
+def _cluster_ips(_: ServiceKey, service: Service) -> tuple[IpAddress, ...]:
+    return () if service.cluster_ip is None else (service.cluster_ip,)
+
+
+_by_addressing: Final = IN_VIEW.index("services by addressing", services, _addressing)
+_by_cluster_ip: Final = IN_VIEW.index("services by address", services, _cluster_ips)
 
 
 @derived
-def virtual_address(view: "View", key: ServiceKey) -> IpAddress | None:
+def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
     """Return a service's virtual address, None where it needs none; raise ValueError where none is left."""
     service = view.services.get(key)
     if service is None or service.cluster_ip is not None or service.headless:
         return None
-    return view.moved.value().get(key) or home(key, view.settings.virtual_addresses)
+    return _moved(view).value().get(key) or home(key, view.settings.virtual_addresses)
 
 
 @derived
-def moved(view: "View") -> Mapping[ServiceKey, IpAddress]:
+def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
     """Return the services that are not at home because another one is there; raise ValueError as `allocate`.
 
     There are few, so that a service that comes or goes concerns no other.
     """
     network = view.settings.virtual_addresses
-    allocated = allocate(view.by_addressing.get(VIRTUAL, ()), network, sorted(view.by_cluster_ip))
+    allocated = allocate(_by_addressing(view).get(VIRTUAL, ()), network, sorted(_by_cluster_ip(view)))
     return {key: address for key, address in allocated.items() if address != home(key, network)}
+
+
+_moved: Final = IN_VIEW.firewall(moved)
 
 
 def allocate(

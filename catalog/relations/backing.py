@@ -1,58 +1,100 @@
 """Which workloads stand behind which services: one relation, looked at from both sides."""
 
-from typing import TYPE_CHECKING
+from typing import Final
 
-from catalog.store.index import sliced_services, telling_label
+from catalog.store.inventory import (
+    by_address,
+    by_identity,
+    sliced_services,
+    slices_by_address,
+    slices_by_service,
+)
+from catalog.store.view import IN_VIEW, View, services
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress
+from mesh.names import IpAddress, Namespace
 from mesh.service import Service, ServiceKey
 from mesh.workload import Workload, WorkloadKey
 
-if TYPE_CHECKING:
-    from catalog.store.view import View
+Label = tuple[Namespace, str, str]
+"""A label as one namespace has it: namespace, name, value."""
+
+
+def telling_label(service: Service) -> Label | None:
+    """Return the label of a service's selector by which it is looked for; None without a selector.
+
+    One must do, for a label that all workloads have would tie every service to every workload. The one
+    whose value is the service's name is likely to be its own; else the first.
+    """
+    if not service.selector:
+        return None
+    name, value = min(service.selector, key=lambda pair: (pair[1] != service.key.name, pair))
+    return (service.key.namespace, name, value)
+
+
+def _telling(_: ServiceKey, service: Service) -> tuple[Label, ...]:
+    label = telling_label(service)
+    return () if label is None else (label,)
+
+
+def _labels(key: WorkloadKey, workload: Workload) -> tuple[Label, ...]:
+    return tuple((key.namespace, name, value) for name, value in workload.labels)
+
+
+def _primaries(key: WorkloadKey, workload: Workload) -> tuple[ServiceKey, ...]:
+    return (ServiceKey(key.namespace, workload.service),)
+
+
+services_by_label: Final = IN_VIEW.index("services by label", services, _telling)
+_by_label: Final = IN_VIEW.index("workloads by label", lambda view: view.workloads, _labels)
+_by_primary: Final = IN_VIEW.index("workloads by primary", lambda view: view.workloads, _primaries)
 
 
 @derived
-def backing(view: "View", key: ServiceKey) -> tuple[Workload, ...]:
-    """Return the workloads behind a service, sorted by key (see View for when one is)."""
+def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
+    """Return the workloads behind a service, sorted by key.
+
+    A workload backs every Service of its namespace whose selector matches its labels, every Service without
+    selector that bears the name of its primary service, and every Service of which an EndpointSlice names
+    its address.
+    """
     service = view.services.get(key)
     if service is None:
         return ()
     label = telling_label(service)
-    candidates = view.by_label.get(label, ()) if label is not None else view.by_primary.get(key, ())
+    candidates = _by_label(view).get(label, ()) if label is not None else _by_primary(view).get(key, ())
     chosen = {each for each in candidates if _chosen(view.workloads[each], service)}
-    for found in view.slices.get(key, ()):
+    for found in slices_by_service(view).found(key):
         for address in found.addresses:
-            there = view.by_address.get(IpAddress(address), ())
+            there = by_address(view).get(IpAddress(address), ())
             chosen.update(each for each in there if each.namespace == key.namespace)
     return tuple(view.workloads[each] for each in sorted(chosen))
 
 
 @derived
-def services_of(view: "View", key: WorkloadKey) -> tuple[ServiceKey, ...]:
+def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
     """Return the services that a workload stands behind, sorted."""
     workload = view.workloads.get(key)
     if workload is None:
         return ()
     candidates = {ServiceKey(key.namespace, workload.service)}
     for name, value in workload.labels:
-        candidates.update(view.services_by_label.get((key.namespace, name, value), ()))
+        candidates.update(services_by_label(view).get((key.namespace, name, value), ()))
     found = {
         each
         for each in candidates
         if (service := view.services.get(each)) is not None and _chosen(workload, service)
     }
-    for each in view.slices_by_address.get((key.namespace, workload.address), ()):
+    for each in slices_by_address(view).get((key.namespace, workload.address), ()):
         found.update(service for service in sliced_services(each, each) if service in view.services)
     return tuple(sorted(found))
 
 
 @derived
-def services_of_identity(view: "View", identity: ServiceIdentity) -> tuple[ServiceKey, ...]:
+def services_of_identity(view: View, identity: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that some workload of an identity stands behind, sorted."""
-    workloads = view.by_identity.get(identity, ())
-    return tuple(sorted({service for key in workloads for service in view.services_of.get(key, ())}))
+    workloads = by_identity(view).get(identity, ())
+    return tuple(sorted({service for key in workloads for service in services_of(view, key)}))
 
 
 def _chosen(workload: Workload, service: Service) -> bool:

@@ -7,16 +7,15 @@ that are the same are said, and the later one, by workload, its inbound ports fi
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import Final
 
+from catalog.relations.backing import services_of
 from catalog.relations.ports import served
+from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
 from mesh.names import IpAddress, Port
 from mesh.service import Service
 from mesh.workload import Explicit, Workload, WorkloadKey
-
-if TYPE_CHECKING:
-    from catalog.store.view import View
 
 Place = tuple[str, str, Port]
 """Where claims may meet: on a machine's port, at an address and port, on every address of a machine."""
@@ -52,23 +51,23 @@ class Conflict:
 
 
 @derived
-def conflicts(view: "View", key: WorkloadKey) -> tuple[Conflict, ...]:
+def conflicts(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
     """Return the claims of a workload in explicit interception that others hold already, in its order."""
     found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
     return tuple(Conflict(claim, held) for claim, held in found if held is not None)
 
 
 @derived
-def claims_of(view: "View", key: WorkloadKey) -> tuple[Claim, ...]:
+def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
     """Return what a workload's sidecar would bind, in its order."""
     workload = view.workloads.get(key)
     if workload is None or not isinstance(workload.interception, Explicit):
         return ()
-    return claims(workload, [view.services[each] for each in view.services_of.get(key, ())])
+    return claims(workload, [view.services[each] for each in services_of(view, key)])
 
 
 @derived
-def holder(view: "View", key: WorkloadKey, place: int) -> Claim | None:
+def holder(view: View, key: WorkloadKey, place: int) -> Claim | None:
     """Return who keeps a workload from what it claims at a place; None where it has what it claims."""
     claim = claims_of(view, key)[place]
     for rival, there in _rivals(view, claim, (key, place)):
@@ -85,7 +84,7 @@ def places(claim: Claim) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _rivals(view: "View", claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+def _rivals(view: View, claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank]]:
     """Yield the earlier claims that might be met: those at the address, then those on every address."""
     machine, port = _machine(claim), claim.port
     if ip_address(claim.address).is_unspecified:
@@ -95,8 +94,8 @@ def _rivals(view: "View", claim: Claim, own: Rank) -> Iterator[tuple[Claim, Rank
     yield from _earlier(view, ("everywhere", machine, port), own)
 
 
-def _earlier(view: "View", place: Place, own: Rank) -> Iterator[tuple[Claim, Rank]]:
-    for key in view.claimants.get(place, ()):
+def _earlier(view: View, place: Place, own: Rank) -> Iterator[tuple[Claim, Rank]]:
+    for key in claimants(view).get(place, ()):
         for number, each in enumerate(claims_of(view, key)):
             if (key, number) < own and place in places(each):
                 yield each, (key, number)
@@ -117,6 +116,14 @@ def claims(workload: Workload, services: list[Service]) -> tuple[Claim, ...]:
         for index, each in enumerate(sorted(workload.interception.upstreams))
     ]
     return (*inbound, *outbound)
+
+
+def _places(view: View, key: WorkloadKey) -> tuple[Place, ...]:
+    return tuple(dict.fromkeys(place for claim in claims_of(view, key) for place in places(claim)))
+
+
+claimants: Final = IN_VIEW.derived_index("claims by place", lambda view: view.workloads, _places)
+"""The workloads that claim something at a place."""
 
 
 def _machine(claim: Claim) -> str:

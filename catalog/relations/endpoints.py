@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from catalog.relations.backing import backing
 from catalog.relations.ports import target_number
+from catalog.store.inventory import by_address, slices_by_service
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ProxyName
@@ -24,7 +26,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
         return ()
     found: dict[tuple[IpAddress, Port], Endpoint] = {}
     out_of_use: set[tuple[IpAddress, Port]] = set()
-    for workload in view.backing.get(key, ()):
+    for workload in backing(view, key):
         number = target_number(port, workload.ports)
         if number is None:
             continue
@@ -32,7 +34,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
             out_of_use.add((workload.address, number))
             continue
         found.setdefault((workload.address, number), _of_workload(key, port, workload, number))
-    for each in view.slices.get(key, ()):
+    for each in slices_by_service(view).found(key):
         for number in _slice_numbers(each, service, port):
             for address in map(IpAddress, each.addresses):
                 if (address, number) not in out_of_use:
@@ -48,7 +50,7 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     """
     there = [
         each
-        for each in view.workloads_by_address.get(address, ())
+        for each in by_address(view).found(address)
         if each.key.namespace == namespace and each.uuid is not None
     ]
     if len(there) > 1:

@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Final
 
+from catalog.relations.backing import services_of
+from catalog.store.inventory import by_uuid
+from catalog.store.view import IN_VIEW, View
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid
 from mesh.objects import NamespaceObject, ObjectKey
@@ -16,9 +19,6 @@ from mesh.workload import (
     WorkloadKey,
     WorkloadPort,
 )
-
-if TYPE_CHECKING:
-    from catalog.store.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class GroupKey:
     driver: str = ""
 
 
-def group_of(view: "View", workload: Workload) -> GroupKey:
+def group_of(view: View, workload: Workload) -> GroupKey:
     """Return the group of a workload's proxy."""
     explicit = isinstance(workload.interception, Explicit)
     return GroupKey(
         identity=workload.identity,
         primary=ServiceKey(workload.key.namespace, workload.service),
-        services=view.services_of.get(workload.key, ()),
+        services=services_of(view, workload.key),
         ports=tuple(sorted(workload.ports, key=_port_order)),
         interception=workload.interception,
         workload=workload.key if explicit else None,
@@ -58,7 +58,7 @@ def group_of(view: "View", workload: Workload) -> GroupKey:
     )
 
 
-def namespace_driver(view: "View", namespace: Namespace) -> str:
+def namespace_driver(view: View, namespace: Namespace) -> str:
     """Return the sidecar driver that a namespace's annotation names; empty for none."""
     found = view.sourced.get(ObjectKey("Namespace", Namespace(""), namespace))
     if found is None or not isinstance(found.value, NamespaceObject):
@@ -66,23 +66,27 @@ def namespace_driver(view: "View", namespace: Namespace) -> str:
     return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
 
 
-def groups_of(view: "View", key: WorkloadKey) -> tuple[GroupKey, ...]:
+def groups_of(view: View, key: WorkloadKey) -> tuple[GroupKey, ...]:
     """Return the group of a workload's proxy; nothing where it has none, or another has its UUID."""
     workload = view.workloads[key]
-    if workload.uuid is None or view.workloads_by_uuid[workload.uuid].key != key:
+    if workload.uuid is None or by_uuid(view)[workload.uuid][0] != key:
         return ()
     return (group_of(view, workload),)
 
 
-def groups(view: "View") -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
+members: Final = IN_VIEW.derived_index("workloads by group", lambda view: view.workloads, groups_of)
+"""The workloads of each group."""
+
+
+def groups(view: View) -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
     """Return all groups with the UUIDs of their proxies, sorted; groups in the order of their first UUID."""
-    found = {group: proxies(view, group) for group in view.members}
+    found = {group: proxies(view, group) for group in members(view)}
     return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
-def proxies(view: "View", group: GroupKey) -> tuple[ProxyUuid, ...]:
+def proxies(view: View, group: GroupKey) -> tuple[ProxyUuid, ...]:
     """Return the UUIDs of a group's proxies, sorted."""
-    found = (view.workloads[key].uuid for key in view.members.get(group, ()))
+    found = (view.workloads[key].uuid for key in members(view).get(group, ()))
     return tuple(sorted(each for each in found if each is not None))
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from catalog.relations.addresses import virtual_address
+from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
 from catalog.store.view import View
 from mesh.names import IpAddress, Namespace
@@ -25,13 +27,13 @@ def _lines(
     view: View, service: Service, names: tuple[str, ...]
 ) -> Iterator[tuple[IpAddress, tuple[str, ...]]]:
     if service.headless:
-        workloads = {each.address: each.key.name for each in view.backing.get(service.key, ())}
+        workloads = {each.address: each.key.name for each in backing(view, service.key)}
         found = {each.address for port in service.ports for each in endpoints(view, service.key, port)}
         for address in sorted(found):
             own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()
             yield address, (*own, *names)
         return
-    called_at = service.cluster_ip or view.virtual_addresses.get(service.key)
+    called_at = service.cluster_ip or virtual_address(view, service.key)
     if called_at is not None:
         yield called_at, names
 

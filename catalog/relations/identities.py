@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from catalog.relations.backing import services_of
+from catalog.store.inventory import by_identity
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
@@ -11,8 +13,8 @@ def service_identities(view: View) -> Mapping[ServiceIdentity, tuple[str, ...]]:
     """Return each identity that has a workload with a sidecar, with the DNS names of its services, sorted."""
     return {
         identity: dns_names(view, identity)
-        for identity in sorted(view.workloads_by_identity)
-        if any(each.uuid is not None for each in view.workloads_by_identity[identity])
+        for identity in sorted(by_identity(view))
+        if any(each.uuid is not None for each in by_identity(view).found(identity))
     }
 
 
@@ -21,8 +23,8 @@ def dns_names(view: View, identity: ServiceIdentity) -> tuple[str, ...]:
     """Return the full names of the services that an identity's workloads back, sorted."""
     services = {
         service
-        for workload in view.workloads_by_identity.get(identity, ())
+        for workload in by_identity(view).found(identity)
         if workload.uuid is not None
-        for service in view.services_of.get(workload.key, ())
+        for service in services_of(view, workload.key)
     }
     return tuple(sorted(service.fqdn(view.settings.cluster_domain) for service in services))

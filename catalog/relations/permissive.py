@@ -6,14 +6,12 @@ server decides, whoever calls.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Final
 
+from catalog.store.view import IN_VIEW, View, services
 from engine.derived import derived
 from mesh.names import Namespace
 from mesh.service import ServiceKey
-
-if TYPE_CHECKING:
-    from catalog.store.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +23,18 @@ class Permissive:
 
 
 @derived
-def permissive_namespaces(view: "View") -> Permissive:
+def permissive_namespaces(view: View) -> Permissive:
     """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
     mesh_wide = view.config.permissive
     said = ((name, found.permissive) for name, found in view.namespaces.items())
     return Permissive(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
 
 
+open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
+
+
 @derived
-def is_permissive(view: "View", namespace: Namespace) -> bool:
+def is_permissive(view: View, namespace: Namespace) -> bool:
     """Say whether a namespace's workloads accept every client of the mesh."""
     found = view.namespaces.get(namespace)
     if found is not None and found.permissive is not None:
@@ -41,11 +42,14 @@ def is_permissive(view: "View", namespace: Namespace) -> bool:
     return view.config.permissive
 
 
-def open_services(view: "View") -> Iterator[ServiceKey]:
+services_in: Final = IN_VIEW.index("services by namespace", services, lambda key, _: (key.namespace,))
+
+
+def open_services(view: View) -> Iterator[ServiceKey]:
     """Yield the services of permissive namespaces."""
-    found = view.open_namespaces
+    found = open_namespaces(view).value()
     if found.mesh_wide:
         yield from (key for key in view.services if key.namespace not in found.exceptions)
     else:
         for namespace in found.exceptions:
-            yield from view.services_in.get(namespace, ())
+            yield from services_in(view).get(namespace, ())

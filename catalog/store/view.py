@@ -1,118 +1,61 @@
-"""The view: everything that is known of the mesh, with the lookups that functions need.
+"""The view: everything that is known of the mesh.
 
-What a function looks up in a view is recorded; a change of the mesh is a change of the view, and concerns
-what had looked at it (see the package engine).
+It stores; what it is searched by is declared by whoever searches (`IN_VIEW`). What a function looks up in a
+view is recorded; a change of the mesh is a change of the view, and concerns what had looked at it (see the
+package engine).
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
-from catalog.policy import closed
-from catalog.relations import addresses, backing, conflicts, groups
-from catalog.relations import permissive as openness
-from catalog.store import index
 from catalog.store.edits import Edits, Known, difference
-from catalog.store.lookups import First, Found, Grouped
 from catalog.store.settings import DEFAULT_TRUST_DOMAIN, MeshSettings
+from engine.declared import Declarations, Declared
 from engine.derived import derived
-from engine.firewall import Firewall
 from engine.graph import Edit, Graph
-from engine.index import DerivedIndex, Index
 from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory, slice_key
-from mesh.identity import ProxyName
-from mesh.names import Namespace
+from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
-from mesh.service import Service, ServiceKey
-from mesh.workload import PodTemplate, Workload, WorkloadKey
+from mesh.service import Service
+from mesh.workload import Workload, WorkloadKey
 
-__all__ = ["DEFAULT_TRUST_DOMAIN", "MeshSettings", "View"]
+__all__ = ["DEFAULT_TRUST_DOMAIN", "IN_VIEW", "MeshSettings", "UnreadError", "View", "kind"]
+
+PREFERRED_CONFIG: Final = "osm-mesh-config"
+"""The MeshConfig that counts where there are several; else the first by namespace and name."""
 
 _HERE: Final = "here"
 K = TypeVar("K")
 V = TypeVar("V")
 
 
+class UnreadError(TypeError):
+    """An object's value is of a type that no table was declared for: it would be accepted without a word."""
+
+
 class View:
     """What is known of the mesh. Every sequence in it is sorted; a missing key means "none".
 
-    A workload backs every Service of its namespace whose selector matches its labels, every Service without
-    selector that bears the name of its primary service, and every Service of which an EndpointSlice names
-    its address; `backing` and `services_of` hold both directions. Of two workloads that claim one UUID the
-    first by key has it. `templates` are pods to come, and back nothing. Only `apply` changes a view, in one
-    thread; others may look.
+    Objects of a kind stand in the table that was declared for it (`kind`). Only `apply` changes a view, in
+    one thread; others may look.
     """
 
     def __init__(self, settings: MeshSettings) -> None:
         self.graph = graph = Graph()
+        self.made: dict[Declared[Any, Any], Any] = {}
         self._settings: Table[str, MeshSettings] = Table(graph, "settings")
-        self._configs: Table[ObjectKey, MeshConfig] = Table(graph, "MeshConfigs")
         self.sourced: Table[ObjectKey, Sourced] = Table(graph, "objects")
-        self.namespaces: Table[Namespace, NamespaceObject] = Table(graph, "namespaces")
         self.admitted: Table[ProxyName, ProxyName] = Table(graph, "admitted proxies")
-        self._services(graph)
-        self._workloads(graph)
-        self._policies(graph)
-        self.claimants: DerivedIndex[conflicts.Place, WorkloadKey, Workload] = DerivedIndex(
-            graph, "claims by place", self.workloads, self._places
-        )
-        self.conflicts = Found(self.workloads, lambda key: conflicts.conflicts(self, key))
-        self.members: DerivedIndex[groups.GroupKey, WorkloadKey, Workload] = DerivedIndex(
-            graph, "workloads by group", self.workloads, lambda key: groups.groups_of(self, key)
-        )
-        self.moved = Firewall(graph, addresses.moved, self)
-        self.virtual_addresses = Found(self.services, lambda key: addresses.virtual_address(self, key))
-        self._config = Firewall(graph, _config, self)
-        self._open = Firewall(graph, openness.permissive_namespaces, self)
-        self.addresses = Firewall(graph, closed.addresses, self)
-        graph.apply([self._settings.set(_HERE, settings)])
-
-    def _services(self, graph: Graph) -> None:
-        self.services: Table[ServiceKey, Service] = Table(graph, "services")
-        self.services_by_label = Index(graph, "services by label", self.services, index.service_labels)
-        self.by_cluster_ip = Index(graph, "services by address", self.services, index.cluster_ips)
-        self.services_in = Index(graph, "services by namespace", self.services, index.namespaces)
-        self.by_addressing = Index(graph, "services by addressing", self.services, index.addressing)
-        self._slices: Table[EndpointSlice, EndpointSlice] = Table(graph, "slices")
-        self.slices_by_address = Index(graph, "slices by address", self._slices, index.sliced_addresses)
-        by_service = Index(graph, "slices by service", self._slices, index.sliced_services)
-        self.slices = Grouped(by_service, self._slices)
-
-    def _workloads(self, graph: Graph) -> None:
         self.workloads: Table[WorkloadKey, Workload] = Table(graph, "workloads")
-        self.by_label = Index(graph, "workloads by label", self.workloads, index.labels)
-        self.by_primary = Index(graph, "workloads by primary", self.workloads, index.primaries)
-        self.by_address = Index(graph, "workloads by address", self.workloads, index.addresses)
-        self.with_sidecar = Index(
-            graph, "sidecars by identity", self.workloads, index.identities_with_sidecar
-        )
-        by_uuid = Index(graph, "workloads by UUID", self.workloads, index.uuids)
-        self.by_identity = Index(graph, "workloads by identity", self.workloads, index.identities)
-        self.workloads_by_uuid = First(by_uuid, self.workloads)
-        self.workloads_by_identity = Grouped(self.by_identity, self.workloads)
-        self.workloads_by_address = Grouped(self.by_address, self.workloads)
-        self.templates: Table[ObjectKey, PodTemplate] = Table(graph, "pod templates")
-        self.backing = Found(self.services, lambda key: backing.backing(self, key))
-        self.services_of = Found(self.workloads, lambda key: backing.services_of(self, key))
-
-    def _policies(self, graph: Graph) -> None:
-        self.http_groups: Table[PolicyKey, HTTPRouteGroup] = Table(graph, "HTTPRouteGroups")
-        self.tcp_routes: Table[PolicyKey, TCPRoute] = Table(graph, "TCPRoutes")
-        self._targets: Table[PolicyKey, TrafficTarget] = Table(graph, "TrafficTargets")
-        by_source = Index(graph, "TrafficTargets by source", self._targets, index.sources)
-        by_destination = Index(graph, "TrafficTargets by destination", self._targets, index.destinations)
-        by_ends = Index(graph, "TrafficTargets by both ends", self._targets, index.ends)
-        self.targets_by_source = Grouped(by_source, self._targets)
-        self.targets_by_destination = Grouped(by_destination, self._targets)
-        self.targets_between = Grouped(by_ends, self._targets)
-        self._splits: Table[PolicyKey, TrafficSplit] = Table(graph, "TrafficSplits")
-        by_apex = Index(graph, "TrafficSplits by apex", self._splits, index.apexes)
-        by_backend = Index(graph, "TrafficSplits by backend", self._splits, index.backends)
-        self.splits_by_apex = Grouped(by_apex, self._splits)
-        self.splits_by_backend = Grouped(by_backend, self._splits)
+        self.slices: Table[EndpointSlice, EndpointSlice] = Table(graph, "slices")
+        IN_VIEW.make(self)
+        self.services = services(self)
+        self.namespaces = namespaces(self)
+        graph.apply([self._settings.set(_HERE, settings)])
 
     @classmethod
     def build(
@@ -134,50 +77,11 @@ class View:
     @property
     def config(self) -> MeshConfig:
         """The MeshConfig in force; the defaults (everything closed) where there is none."""
-        return self._config.value()
-
-    @property
-    def open_namespaces(self) -> openness.Permissive:
-        """Which namespaces accept every client of the mesh."""
-        return self._open.value()
-
-    def permissive(self, namespace: Namespace) -> bool:
-        """Say whether the workloads of a namespace accept every client of the mesh."""
-        return openness.is_permissive(self, namespace)
-
-    @property
-    def configs_by_key(self) -> Table[ObjectKey, MeshConfig]:
-        """All MeshConfigs."""
-        return self._configs
-
-    @property
-    def configs(self) -> Mapping[ObjectKey, MeshConfig]:
-        """All MeshConfigs."""
-        return self._configs
-
-    @property
-    def targets_by_key(self) -> Table[PolicyKey, TrafficTarget]:
-        """All TrafficTargets."""
-        return self._targets
-
-    @property
-    def splits_by_key(self) -> Table[PolicyKey, TrafficSplit]:
-        """All TrafficSplits."""
-        return self._splits
-
-    @property
-    def targets(self) -> tuple[TrafficTarget, ...]:
-        """All TrafficTargets, sorted by key."""
-        return tuple(self._targets.values())
-
-    @property
-    def splits(self) -> tuple[TrafficSplit, ...]:
-        """All TrafficSplits, sorted by key."""
-        return tuple(self._splits.values())
+        return _config_in_force(self).value()
 
     def known(self) -> Known:
         """Return what the view knows; looks at all of it, and nothing is recorded."""
-        slices = Picture({slice_key(each): each for each in self._slices.held()})
+        slices = Picture({slice_key(each): each for each in self.slices.held()})
         return Known(
             Picture(self.sourced.held()),
             Picture(self.workloads.held()),
@@ -190,59 +94,111 @@ class View:
         return difference(self.known(), known)
 
     def apply(self, edits: Edits) -> None:
-        """Change the view, at once and as a whole."""
+        """Change the view, at once and as a whole; raise UnreadError, without a change, as it says."""
         self.graph.apply(list(self._edits(edits)))
 
     def _edits(self, edits: Edits) -> Iterator[Edit]:
         for key, sourced in edits.objects.items():
-            before, after = self._placed(self.sourced.held().get(key)), self._placed(sourced)
+            before, after = _placed(self.sourced.held().get(key)), _placed(sourced)
             yield _edit(self.sourced, key, sourced)
-            if before is not None and (after is None or before[:2] != after[:2]):
-                yield before[0].remove(before[1])
-            if after is not None:
-                yield after[0].set(after[1], after[2])
+            if before is not None and before != after:
+                yield before.table(self).remove(before.key)
+            if after is not None and sourced is not None:
+                yield after.table(self).set(after.key, sourced.value)
         for name, workload in edits.workloads.items():
             yield _edit(self.workloads, name, workload)
         for each, found in edits.slices.items():
-            yield _edit(self._slices, each, found)
+            yield _edit(self.slices, each, found)
         for proxy, admitted in edits.admitted.items():
             yield _edit(self.admitted, proxy, admitted)
         if edits.settings is not None:
             yield self._settings.set(_HERE, edits.settings)
 
-    def _placed(self, sourced: Sourced | None) -> tuple[Table[Any, Any], Hashable, object] | None:
-        """Return the table of an object's kind, with its key and value there; None for other kinds."""
-        if sourced is None:
-            return None
-        match sourced.value:
-            case MeshConfig() as value:
-                return (self._configs, sourced.key, value)
-            case NamespaceObject() as value:
-                return (self.namespaces, value.name, value)
-            case PodTemplate() as value:
-                return (self.templates, sourced.key, value)
-            case Service() as value:
-                return (self.services, value.key, value)
-            case HTTPRouteGroup() as value:
-                return (self.http_groups, value.key, value)
-            case TCPRoute() as value:
-                return (self.tcp_routes, value.key, value)
-            case TrafficTarget() as value:
-                return (self._targets, value.key, value)
-            case TrafficSplit() as value:
-                return (self._splits, value.key, value)
-            case _:
-                return None
 
-    def _places(self, key: WorkloadKey) -> tuple[conflicts.Place, ...]:
-        claims = conflicts.claims_of(self, key)
-        return tuple(dict.fromkeys(place for claim in claims for place in conflicts.places(claim)))
+IN_VIEW: Final = Declarations[View]()
+"""What every view has; see engine.declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Where values of a type stand: the kind of their objects, their table, and their key there."""
+
+    name: str | None
+    table: Declared[View, Table[Any, Any]]
+    key_of: Callable[[Sourced], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one object's value stands."""
+
+    table: Declared[View, Table[Any, Any]]
+    key: object
+
+
+_kinds: Final[dict[type, _Kind | None]] = {}
+
+
+def kind(
+    value: type[V], name: str | None, table: str, key_of: Callable[[V], K] | None = None
+) -> Declared[View, Table[K, V]]:
+    """Declare the table of a kind of objects: those whose value has that type.
+
+    `name` is the objects' kind, None where they are of several, and nothing that is served is made of them;
+    `table` is the table's name. `key_of` gives a value's key there; without it that is the object's own.
+    """
+    declared: Declared[View, Table[K, V]] = IN_VIEW.table(table)
+    if key_of is None:
+        _kinds[value] = _Kind(name, declared, lambda sourced: sourced.key)
+    else:
+        _kinds[value] = _Kind(name, declared, lambda sourced: key_of(sourced.value))  # type: ignore[arg-type]
+    return declared
+
+
+def known(*values: type) -> None:
+    """Declare types of values that are known, and stand in no table for their objects' sake."""
+    _kinds.update(dict.fromkeys(values))
+
+
+def kind_in(table: str) -> str | None:
+    """Return the kind of the objects in a table, by its name; None for what holds no objects."""
+    if table in _GIVEN:
+        return _GIVEN[table]
+    return next((each.name for each in _kinds.values() if each and each.table.name == table), None)
+
+
+_GIVEN: Final = {"workloads": "Workload", "slices": "EndpointSlice"}
+
+services: Final = kind(Service, "Service", "services", lambda service: service.key)
+namespaces: Final = kind(NamespaceObject, "Namespace", "namespaces", lambda found: found.name)
+known(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
+configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, "MeshConfig", "MeshConfigs")
+
+
+def config_order(key: ObjectKey) -> tuple[bool, ObjectKey]:
+    """Return what MeshConfigs are sorted by: the first one counts."""
+    return (key.name != PREFERRED_CONFIG, key)
 
 
 @derived
 def _config(view: View) -> MeshConfig:
-    key = min(view.configs, key=index.config_order, default=None)
-    return MeshConfig() if key is None else view.configs[key]
+    key = min(configs(view), key=config_order, default=None)
+    return MeshConfig() if key is None else configs(view)[key]
+
+
+_config_in_force: Final = IN_VIEW.firewall(_config)
+
+
+def _placed(sourced: Sourced | None) -> _Place | None:
+    if sourced is None:
+        return None
+    try:
+        found = _kinds[type(sourced.value)]
+    except KeyError:
+        raise UnreadError(
+            f"{sourced.key}: no table was declared for {type(sourced.value).__name__}"
+        ) from None
+    return None if found is None else _Place(found.table, found.key_of(sourced))
 
 
 def _edit(table: Table[K, V], key: K, value: V | None) -> Edit:

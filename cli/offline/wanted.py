@@ -11,6 +11,7 @@ from catalog.lint.codes import Code as CatalogCode
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
+from catalog.store.inventory import holder_of
 from catalog.store.settings import EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings
 from cli.offline.mesh import read
@@ -48,7 +49,7 @@ def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) 
     view, snapshots, kept = offline.view, dict[str, Snapshot](), dict[str, str]()
     view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
     for group, uuids in groups(view).items():
-        names = [str(view.workloads_by_uuid[uuid].proxy_name) for uuid in uuids]
+        names = [str(found.proxy_name) for uuid in uuids if (found := holder_of(view, uuid)) is not None]
         try:
             driver = installed.driver_of(view.config.sidecar, group.driver)
         except DriverError as error:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import structlog
 
+from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
 from certs.ledger.contract import Ledger, LedgerEntry, LedgerState
@@ -43,7 +44,7 @@ def names_itself(name: str, node_id: str) -> bool:
 
 def contradiction(name: ProxyName, view: View | None) -> str:
     """Return how the workload with this UUID contradicts the certificate's name; empty if it does not."""
-    workload = view.workloads_by_uuid.get(name.uuid) if view is not None else None
+    workload = holder_of(view, name.uuid) if view is not None else None
     if workload is None or workload.proxy_name == name:
         return ""
     return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from catalog.store.inventory import sidecars
 from catalog.store.view import View
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
@@ -25,7 +26,7 @@ class _Seen:
 
 def expected(view: View) -> tuple[ProxyName, ...]:
     """Return the proxies that the view's workloads should have, sorted."""
-    names = (workload.proxy_name for workload in view.workloads_by_uuid.values())
+    names = (workload.proxy_name for workload in sidecars(view))
     return tuple(sorted(name for name in names if name is not None))
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from typing import Final
 
-from catalog.lint.told import workload_object
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import MadeFrom
 from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OutboundRoute
+from catalog.store.inventory import holder_of
+from catalog.store.objects import workload_object
+from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from delivery.quarantine.left_out import LeftOut
 from delivery.quarantine.quarantine import Rejected, UnitOut
@@ -145,7 +147,7 @@ def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tu
     there = {each.key for each in behind}
     found = [
         (ObjectKey("HTTPRouteGroup", key.namespace, key.name), group.matches.index(match))
-        for key, group in view.http_groups.held().items()
+        for key, group in http_route_groups(view).held().items()
         if match in group.matches
     ]
     first = min(found, key=lambda each: (each[0] not in there, each[0]), default=None)
@@ -206,7 +208,7 @@ def _resource_says(rejected: Rejected) -> str:
 
 
 def _workload(view: View, proxy: NodeKey) -> ObjectKey | None:
-    workload = view.workloads_by_uuid.get(ProxyName.parse(proxy).uuid)
+    workload = holder_of(view, ProxyName.parse(proxy).uuid)
     return None if workload is None else workload_object(view, workload.key)
 
 

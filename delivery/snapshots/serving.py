@@ -10,6 +10,8 @@ from catalog.policy.destinations import with_endpoints
 from catalog.policy.provenance import MadeFrom, Whole, made_from
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import outline
+from catalog.relations.groups import members
+from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.material import ServiceCertificate
 from delivery.snapshots.consistency import consistent
@@ -71,7 +73,7 @@ class Serving:
             nodes_of, self
         )
         self._groups: dict[catalog.relations.groups.GroupKey, _Group] = {}
-        view.members.watch()
+        members(view).watch()
 
     def certify(
         self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
@@ -86,8 +88,8 @@ class Serving:
     def touched(self) -> Iterator[catalog.relations.groups.GroupKey]:
         """Yield the groups that changes may concern since the last time, and those that come or go."""
         seen: set[catalog.relations.groups.GroupKey] = set()
-        for key in self.view.members.take_changed():
-            if key in self.view.members and key not in self._groups:
+        for key in members(self.view).take_changed():
+            if key in members(self.view) and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
                 self._pins.add(key)
                 self._nodes.add(key)
@@ -100,7 +102,7 @@ class Serving:
 
     def group(self, node: NodeKey) -> catalog.relations.groups.GroupKey | None:
         """Return the group of a proxy, None where its workload is not known."""
-        workload = self.view.workloads_by_uuid.get(ProxyName.parse(node).uuid)
+        workload = holder_of(self.view, ProxyName.parse(node).uuid)
         return None if workload is None else catalog.relations.groups.group_of(self.view, workload)
 
     def nodes(self, group: catalog.relations.groups.GroupKey) -> tuple[NodeKey, ...]:
@@ -178,7 +180,7 @@ class Serving:
 def nodes_of(serving: Serving, group: catalog.relations.groups.GroupKey) -> tuple[NodeKey, ...]:
     """Return the proxies of a group by their certificates' common names."""
     view = serving.view
-    names = (view.workloads[each].proxy_name for each in view.members.get(group, ()))
+    names = (view.workloads[each].proxy_name for each in members(view).get(group, ()))
     return tuple(NodeKey(str(name)) for name in names if name is not None)
 
 

@@ -13,6 +13,7 @@ from catalog.policy.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules,
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import GroupKey, groups
 from catalog.relations.identities import service_identities
+from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from providers.manifests import Manifests
@@ -83,7 +84,7 @@ async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> N
     """Push what each proxy of a view is sent, with the certificates that it would be issued."""
     for key, uuids in groups(view).items():
         policy = proxy_policy(view, key)
-        proxy = view.workloads_by_uuid[uuids[0]].proxy_name
+        proxy = view.workloads[by_uuid(view)[uuids[0]][0]].proxy_name
         assert proxy is not None
         issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), datetime.now(UTC))
         made = resources(policy)

@@ -21,6 +21,7 @@ from catalog.lint.problems import problems
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import GroupKey, groups
+from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from protos.envoy.config.cluster.v3 import cluster_pb2
@@ -77,7 +78,7 @@ def case_groups(case: str) -> tuple[Group, ...]:
     mesh = view(case)
     found = []
     for key, uuids in groups(mesh).items():
-        first = min(mesh.workloads_by_uuid[uuid].key for uuid in uuids)
+        first = min(by_uuid(mesh)[uuid][0] for uuid in uuids)
         policy = proxy_policy(mesh, key)
         found.append(Group(f"{first.namespace}.{first.name}", key, policy, resources(policy)))
     return tuple(sorted(found, key=lambda each: each.name))

@@ -21,6 +21,7 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.relations.identities import service_identities
+from catalog.store.inventory import by_identity, holder_of, sidecars
 from catalog.store.view import MeshSettings, View
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger
@@ -134,8 +135,9 @@ class LiveMesh:
             snapshots[group] = Snapshot.of((*self.translate(policy), *secret, *shining))
             assert snapshots[group].missing() == ()
             for uuid in uuids:
-                name = self.view.workloads_by_uuid[uuid].proxy_name
-                members[NodeKey(str(name))] = group
+                holder = holder_of(self.view, uuid)
+                assert holder is not None
+                members[NodeKey(str(holder.proxy_name))] = group
         self.cache.publish(snapshots, members)
 
     @asynccontextmanager
@@ -181,7 +183,7 @@ class LiveMesh:
         drain_seconds: int = 45,
     ) -> None:
         """Start a workload's Envoy as the agent does, and wait until it is live."""
-        workload = next(each for key, each in self.view.workloads_by_uuid.items() if key == uuid)
+        workload = next(each for each in sidecars(self.view) if each.uuid == uuid)
         assert workload.proxy_name is not None
         folder = self.state / uuid
         folder.mkdir()
@@ -199,9 +201,7 @@ class LiveMesh:
 
     def client(self, namespace: str, account: str) -> ssl.SSLContext:
         """Return a TLS client with the service certificate of an identity, which trusts the mesh's root."""
-        identity = next(
-            each for each in self.view.workloads_by_identity if str(each) == f"{namespace}/{account}"
-        )
+        identity = next(each for each in by_identity(self.view) if str(each) == f"{namespace}/{account}")
         return self._context(identity)
 
     async def stat(self, uuid: str, name: str) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from catalog.oracle.decide import Place, Request, Verdict, accepts_everyone, judge
 from catalog.policy.proxy import InboundPort
+from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.service import ServiceKey
@@ -44,7 +45,7 @@ def admitting_somebody(mesh: View, identity: ServiceIdentity, port: InboundPort)
     place = Place(identity, port.port)
     return {
         str(target.key)
-        for target in mesh.targets_by_destination.get(identity, ())
+        for target in targets_by_destination(mesh).found(identity)
         for client in target.sources
         if judge(mesh, _asked(client, port.services[0], place), target, place.port, is_http=True)
         in (Verdict.ADMITS, Verdict.OTHER_REQUESTS)

@@ -12,8 +12,10 @@ from typing import Protocol
 
 import aiohttp
 
+from catalog.store.inventory import holder_of
 from certs.proxy import issue_proxy
 from demo.ports import free_port
+from mesh.names import ProxyUuid
 from tests.golden.envoys import HERE, Place
 from tests.golden.live import LiveMesh, until
 
@@ -106,7 +108,9 @@ class Scene:
 
     def issue(self, uuid: str, folder: Path) -> str:
         """Put a new certificate for a workload's proxy into a directory, one file after the other."""
-        name = self.mesh.view.workloads_by_uuid[uuid].proxy_name  # type: ignore[index] # a NewType of str
+        holder = holder_of(self.mesh.view, ProxyUuid(uuid))
+        assert holder is not None
+        name = holder.proxy_name
         assert name is not None
         now = datetime.now(UTC)
         made = issue_proxy(self.mesh.authority, self.mesh.ledger, name, timedelta(days=1), now)

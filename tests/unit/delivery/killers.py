@@ -35,7 +35,8 @@ def forgetful(name: str) -> Callable[[Graph, Node], None]:
 def names() -> set[str]:
     """Return the names of all tables and of the indexes over them."""
     view = Replica(Mesh()).view
-    tables: list[Table[Any, Any]] = [each for each in vars(view).values() if isinstance(each, Table)]
+    made = (*vars(view).values(), *view.made.values())
+    tables: list[Table[Any, Any]] = [each for each in made if isinstance(each, Table)]
     followers = [index for table in tables for index in table._followers if isinstance(index, Entries)]
     found = {each.name for each in tables} | {each.name for each in followers}
     return found | {"certificates", "trust bundle"}

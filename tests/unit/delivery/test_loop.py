@@ -276,7 +276,7 @@ async def test_a_workload_whose_group_cannot_be_told_is_a_problem(
     def fails(*_: object) -> None:
         raise ValueError("who is it?")
 
-    monkeypatch.setattr(catalog.relations.groups, "groups_of", fails)
+    monkeypatch.setattr(catalog.relations.groups, "group_of", fails)
     loop = plane.loop()
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "workload-not-placed"]

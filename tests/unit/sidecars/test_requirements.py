@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import group_of
+from catalog.relations.groups import group_of, members
 from catalog.store.view import View
 from mesh.names import Namespace, ServiceName
 from mesh.policy import PolicyKey
@@ -177,6 +177,6 @@ def test_the_environment_chooses_where_nobody_else_does() -> None:
 def test_the_group_knows_who_names_the_driver() -> None:
     """The workload's own word, or else its namespace's, or nobody's."""
     of = view(workload("one", "document"), workload("two", host=2), namespace("envoy"))
-    drivers = {group.driver for group in of.members}
+    drivers = {group.driver for group in members(of)}
     assert drivers == {"document", "envoy"}
-    assert {group.driver for group in view(workload("one")).members} == {""}
+    assert {group.driver for group in members(view(workload("one")))} == {""}

@@ -18,6 +18,7 @@ from catalog.oracle.decide import (
     split_for,
     verdicts,
 )
+from catalog.store.smi import targets
 from catalog.store.view import MeshSettings, View
 from providers.manifests import Manifests
 from tests.differential.cases import case
@@ -112,9 +113,7 @@ def found() -> Counter[str]:
             counted.update(by_targets(mesh, request))
             if decide(mesh, request).answer is not decide(confused, request).answer:
                 counted["an account with a metacharacter is nobody else"] += 1
-        named = [
-            name for each in mesh.targets_by_key.values() for rule in each.rules for name in rule.matches
-        ]
+        named = [name for each in targets(mesh).values() for rule in each.rules for name in rule.matches]
         odd = sum(not name.isalpha() for name in named)
         counted["a match with a metacharacter in its name is named"] += odd
     return counted

@@ -2,6 +2,7 @@
 
 from catalog.policy.proxy import SocketAddress
 from catalog.policy.whole import proxy_policy
+from catalog.relations.addresses import virtual_address
 from catalog.relations.groups import group_of
 from catalog.store.edits import Known
 from catalog.store.view import View
@@ -66,7 +67,8 @@ def test_nobody_but_the_mesh_is_at_a_virtual_address_or_an_apex() -> None:
         BUYER,
         EGRESS,
     )
-    virtual = mesh.virtual_addresses[a.service_key("named")]
+    virtual = virtual_address(mesh, a.service_key("named"))
+    assert virtual is not None
     assert closed(mesh) == (at("10.96.0.1"), SocketAddress(virtual, Port(80)))
 
 

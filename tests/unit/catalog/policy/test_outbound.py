@@ -10,7 +10,9 @@ from catalog.policy.proxy import (
     WeightedBackend,
 )
 from catalog.policy.whole import proxy_policy
+from catalog.relations.conflicts import conflicts
 from catalog.relations.groups import group_of
+from catalog.store.smi import http_route_groups
 from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
@@ -133,7 +135,7 @@ def test_precedence_of_splits() -> None:
         a.split("a-undated", "shop", ("v1", 3)),
         a.split("z-beta", "shop", ("v1", 4), matches=("beta",)),
     )
-    beta = mesh.http_groups[a.policy_key("beta")].matches
+    beta = http_route_groups(mesh)[a.policy_key("beta")].matches
     assert routes(mesh, 80) == (
         OutboundRoute(beta, (backend("v1", 4),), a.policy_key("z-beta")),
         OutboundRoute(None, (backend("v1", 2),), a.policy_key("c-old")),
@@ -275,7 +277,7 @@ def test_explicit_interception_offers_upstreams_that_policy_admits() -> None:
 
 def conflict_names(mesh: View) -> list[tuple[str, str]]:
     """Return who loses to whom."""
-    return [(str(each.refused), str(each.holder)) for found in mesh.conflicts.values() for each in found]
+    return [(str(each.refused), str(each.holder)) for key in mesh.workloads for each in conflicts(mesh, key)]
 
 
 def test_listeners_that_would_share_an_address_are_left_out() -> None:

@@ -13,6 +13,7 @@ from catalog.policy.inbound import access
 from catalog.policy.outbound import visible
 from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules
 from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.view import View
 from engine.derived import Pin
@@ -32,7 +33,7 @@ SAID = (a.namespace("open", permissive=True), a.namespace("closed", permissive=F
 
 def seen(mesh: View) -> list[str]:
     """Return the namespaces whose shop the client's proxy is configured to call."""
-    (group,) = (key for key in mesh.members if key.identity == a.identity("client"))
+    (group,) = (key for key in members(mesh) if key.identity == a.identity("client"))
     return [each.service.namespace for each in proxy_policy(mesh, group).outbound]
 
 

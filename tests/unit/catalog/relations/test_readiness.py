@@ -9,6 +9,7 @@ from catalog.explain.remedy import remedy
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import members
 from catalog.relations.readiness import is_admitted
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
@@ -51,7 +52,7 @@ def admit(mesh: View, *names: ProxyName) -> View:
 
 def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
     """Return the policy of a workload's proxy."""
-    (group,) = (key for key in mesh.members if key.identity == a.identity(client))
+    (group,) = (key for key in members(mesh) if key.identity == a.identity(client))
     return proxy_policy(mesh, group)
 
 
@@ -88,7 +89,7 @@ def test_it_concerns_only_those_who_have_the_endpoint() -> None:
     """Admitting a proxy computes nothing for clients of other services, and one destination for its own."""
     other = (a.workload("other", "10.0.0.8"), a.target("v", "other", "spare", a.http("all")))
     mesh = a.view(*MESH, *other, settings=READY)
-    pins = {key.identity.service_account: Pin(proxy_policy, mesh, key) for key in mesh.members}
+    pins = {key.identity.service_account: Pin(proxy_policy, mesh, key) for key in members(mesh)}
     for pin in pins.values():
         pin.value()
     before = mesh.graph.computed

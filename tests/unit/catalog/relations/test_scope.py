@@ -8,6 +8,7 @@ from catalog.oracle.decide import Answer, Request, decide
 from catalog.policy.inbound import access
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import members
 from catalog.store.view import View
 from engine.derived import Pin
 from mesh.config import MeshConfig
@@ -30,7 +31,7 @@ SHOPS = (
 
 def policy_of(mesh: View, name: str = "client") -> ProxyPolicy:
     """Return the policy of a workload's proxy."""
-    (group,) = (key for key in mesh.members if any(each.name == name for each in mesh.members[key]))
+    (group,) = (key for key in members(mesh) if any(each.name == name for each in members(mesh)[key]))
     return proxy_policy(mesh, group)
 
 
@@ -135,7 +136,7 @@ def test_five_services_are_five_clusters() -> None:
 def test_a_service_outside_concerns_nobody() -> None:
     """With a narrowing, another service's endpoints come and go without a computation of its policy."""
     mesh = a.view(*SHOPS, a.workload("client", "10.0.9.9", scope=a.narrowed("one/books")), PERMISSIVE)
-    (group,) = (key for key in mesh.members if key.identity == a.identity("client"))
+    (group,) = (key for key in members(mesh) if key.identity == a.identity("client"))
     pin = Pin(proxy_policy, mesh, group)
     before = pin.value()
     moved = [each for each in SHOPS if each != SHOPS[-1]] + [a.workload("db", "10.7.7.7", namespace="two")]

@@ -1,19 +1,24 @@
 """What a view makes of objects and workloads."""
 
+from dataclasses import dataclass
 from ipaddress import IPv4Network
+from typing import get_args
 
 import pytest
 
+import catalog.store.view
 from catalog.policy.whole import proxy_policy
 from catalog.relations.addresses import allocate
+from catalog.relations.backing import services_of
 from catalog.relations.endpoints import endpoints
 from catalog.relations.groups import groups
 from catalog.relations.hosts import hosts
 from catalog.relations.identities import service_identities
-from catalog.store.view import MeshSettings
+from catalog.store.edits import Edits
+from catalog.store.view import IN_VIEW, MeshSettings, UnreadError, kind, kind_in
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
-from mesh.objects import EndpointSlice
+from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Origin, Sourced
 from mesh.service import Protocol
 from mesh.workload import Endpoint, WorkloadKey, WorkloadPort
 from tests.meshes import values as a
@@ -36,7 +41,7 @@ def test_a_workload_backs_what_selects_names_or_lists_it() -> None:
         a.workload("shop", "10.0.0.1"),
     )
     (only,) = mesh.workloads
-    assert mesh.services_of[only] == (
+    assert services_of(mesh, only) == (
         a.service_key("listed"),
         a.service_key("selected"),
         a.service_key("shop"),
@@ -70,7 +75,7 @@ def test_a_slice_cannot_borrow_another_namespaces_workload() -> None:
     shop = a.service("shop", app=None)
     mesh = a.view(shop, slice_of("shop", 8080, "10.0.0.1"), a.workload("bank", "10.0.0.1", namespace="bank"))
     assert [each.identity for each in endpoints(mesh, shop.key, shop.ports[0])] == [None]
-    assert mesh.services_of == {}
+    assert not any(services_of(mesh, key) for key in mesh.workloads)
 
 
 def test_the_default_is_closed() -> None:
@@ -174,3 +179,41 @@ def test_order_of_input_never_matters() -> None:
         expected = expected or found
         assert found == expected
     assert a.inventory(things).workloads
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A value of a kind that nobody has declared a table for."""
+
+    key: str = "new"
+
+
+def test_a_value_that_nobody_reads_is_an_error_and_changes_nothing() -> None:
+    """Silence would look like a policy in force."""
+    mesh = a.view(a.service("shop"))
+    key = ObjectKey("Egress", a.DEFAULT, "new")
+    unread = Sourced(key, Unread(), Origin("mesh.yaml"))  # type: ignore[arg-type]
+    other = Sourced(a.object_key(a.service("bank")), a.service("bank"), Origin("mesh.yaml"))
+    with pytest.raises(UnreadError, match="Egress default/new: no table was declared for Unread"):
+        mesh.apply(Edits({other.key: other, key: unread}))
+    assert set(mesh.services) == {a.service_key("shop")}
+    assert key not in mesh.sourced
+
+
+def test_every_object_that_there_is_has_somewhere_to_stand() -> None:
+    """No reader's value can meet a view that does not know it."""
+    assert catalog.store.view._kinds.keys() == set(get_args(MeshObject))
+
+
+def test_a_kind_is_declared_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No central file is touched for it: the view takes in its objects, and lets them go."""
+    monkeypatch.setattr(catalog.store.view, "_kinds", dict(catalog.store.view._kinds))
+    monkeypatch.setattr(IN_VIEW, "_declared", list(IN_VIEW._declared))
+    unread = kind(Unread, "Egress", "Egresses of this test", lambda value: value.key)
+    mesh = a.view(a.service("shop"))
+    key = ObjectKey("Egress", a.DEFAULT, "new")
+    mesh.apply(Edits({key: Sourced(key, Unread(), Origin("mesh.yaml"))}))  # type: ignore[arg-type]
+    assert unread(mesh) == {"new": Unread()}
+    assert kind_in("Egresses of this test") == "Egress"
+    mesh.apply(Edits({key: None}))
+    assert unread(mesh) == {}

@@ -14,6 +14,7 @@ from admin.http.servers import SOCKET_NAME, serving, unix_socket
 from admin.pages.routes import add_pages, pages
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
+from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from cli.offline.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline.mesh import read
@@ -98,9 +99,10 @@ class Served:
         found = {}
         for group, uuids in groups(self.shown).items():
             for uuid in uuids:
-                name = self.shown.workloads_by_uuid[uuid].proxy_name
-                assert name is not None
-                found[name] = group
+                holder = holder_of(self.shown, uuid)
+                assert holder is not None
+                assert holder.proxy_name is not None
+                found[holder.proxy_name] = group
         return found
 
 

@@ -1,0 +1,64 @@
+"""Workloads and slices in a view: what several relations find them by."""
+
+from typing import Final
+
+from catalog.store.view import IN_VIEW, View, kind, known
+from engine.declared import Declared
+from engine.table import Table
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceName
+from mesh.objects import EndpointSlice, ObjectKey
+from mesh.service import ServiceKey
+from mesh.workload import PodTemplate, Workload, WorkloadKey
+
+known(Workload, EndpointSlice)  # in tables of their own: both come with the inventory of their source
+
+templates: Final[Declared[View, Table[ObjectKey, PodTemplate]]] = kind(PodTemplate, None, "pod templates")
+"""Pods to come, by the object that they will be made from; they back nothing."""
+
+
+def _workloads(view: View) -> Table[WorkloadKey, Workload]:
+    return view.workloads
+
+
+def _slices(view: View) -> Table[EndpointSlice, EndpointSlice]:
+    return view.slices
+
+
+def _uuids(_: WorkloadKey, workload: Workload) -> tuple[ProxyUuid, ...]:
+    return () if workload.uuid is None else (workload.uuid,)
+
+
+def _with_sidecar(_: WorkloadKey, workload: Workload) -> tuple[ServiceIdentity, ...]:
+    return () if workload.uuid is None else (workload.identity,)
+
+
+def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey, ...]:
+    """Find a slice by its service."""
+    return (ServiceKey(found.namespace, ServiceName(found.service)),)
+
+
+def _sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Namespace, IpAddress], ...]:
+    return tuple(dict.fromkeys((found.namespace, IpAddress(each)) for each in found.addresses))
+
+
+by_uuid: Final = IN_VIEW.index("workloads by UUID", _workloads, _uuids)
+by_identity: Final = IN_VIEW.index("workloads by identity", _workloads, lambda _, found: (found.identity,))
+by_address: Final = IN_VIEW.index("workloads by address", _workloads, lambda _, found: (found.address,))
+with_sidecar: Final = IN_VIEW.index("sidecars by identity", _workloads, _with_sidecar)
+"""Workloads that have a sidecar, by the identity that it shows."""
+
+slices_by_service: Final = IN_VIEW.index("slices by service", _slices, sliced_services)
+slices_by_address: Final = IN_VIEW.index("slices by address", _slices, _sliced_addresses)
+
+
+def sidecars(view: View) -> tuple[Workload, ...]:
+    """Return the workloads that have a sidecar, one for each UUID, sorted by UUID."""
+    found = by_uuid(view)
+    return tuple(view.workloads[found[uuid][0]] for uuid in sorted(found))
+
+
+def holder_of(view: View, uuid: ProxyUuid) -> Workload | None:
+    """Return the workload that has a UUID: of two that claim one, the first by key."""
+    keys = by_uuid(view).get(uuid, ())
+    return view.workloads[keys[0]] if keys else None

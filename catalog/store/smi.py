@@ -1,0 +1,36 @@
+"""SMI's policies in a view, and what they are found by."""
+
+from typing import Final
+
+from catalog.store.view import IN_VIEW, kind
+from mesh.identity import ServiceIdentity
+from mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
+from mesh.service import ServiceKey
+
+http_route_groups: Final = kind(HTTPRouteGroup, "HTTPRouteGroup", "HTTPRouteGroups", lambda found: found.key)
+tcp_routes: Final = kind(TCPRoute, "TCPRoute", "TCPRoutes", lambda found: found.key)
+targets: Final = kind(TrafficTarget, "TrafficTarget", "TrafficTargets", lambda found: found.key)
+splits: Final = kind(TrafficSplit, "TrafficSplit", "TrafficSplits", lambda found: found.key)
+
+
+def _sources(_: PolicyKey, target: TrafficTarget) -> tuple[ServiceIdentity, ...]:
+    return tuple(dict.fromkeys(target.sources))
+
+
+def _ends(_: PolicyKey, target: TrafficTarget) -> tuple[tuple[ServiceIdentity, ServiceIdentity], ...]:
+    return tuple((each, target.destination) for each in dict.fromkeys(target.sources))
+
+
+def _backends(_: PolicyKey, split: TrafficSplit) -> tuple[ServiceKey, ...]:
+    return tuple(dict.fromkeys(ServiceKey(split.key.namespace, each.service) for each in split.backends))
+
+
+targets_by_source: Final = IN_VIEW.index("TrafficTargets by source", targets, _sources)
+targets_by_destination: Final = IN_VIEW.index(
+    "TrafficTargets by destination", targets, lambda _, target: (target.destination,)
+)
+targets_between: Final = IN_VIEW.index("TrafficTargets by both ends", targets, _ends)
+"""TrafficTargets by source and destination."""
+
+splits_by_apex: Final = IN_VIEW.index("TrafficSplits by apex", splits, lambda _, split: (split.apex,))
+splits_by_backend: Final = IN_VIEW.index("TrafficSplits by backend", splits, _backends)
