@@ -200,13 +200,13 @@ class _Server:
     def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
         parts = self._parts
-        yield from parts.sources.works(parts.loop.changed)
+        yield from parts.sources.works(parts.gathering.changed)
         yield "mesh loop", parts.loop.run()
-        yield "admissions", parts.readiness.run(parts.ledger, parts.clock, parts.loop.changed)
-        yield "problems", parts.loop.linting()
-        yield "renewals", parts.loop.renewing()
-        yield "offers of what was rejected", parts.loop.retrying()
-        yield "verdicts", parts.loop.keeping()
+        yield "admissions", parts.readiness.run(parts.ledger, parts.clock, parts.gathering.changed)
+        yield "problems", parts.loop.linting.run()
+        yield "renewals", parts.keeper.renewing(parts.clock, parts.gathering.changed)
+        yield "offers of what was rejected", parts.answers.retrying()
+        yield "verdicts", parts.answers.keeping(parts.verdicts.write)
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measure()
@@ -251,7 +251,7 @@ class _Server:
                     len(parts.keeper.certificates),
                     parts.heartbeat.take_worst(),
                     parts.clock(),
-                    withheld=withheld_counts(parts.loop.quarantine.counts()),
+                    withheld=withheld_counts(parts.quarantine.counts()),
                     unacked_age=parts.history.unanswered_age(time.monotonic()),
                     state_failing=bool(parts.room.trouble),
                     ledger_unwritten=parts.ledger.unwritten,

@@ -18,11 +18,13 @@ from delivery.certificates import ServiceCertificates
 from delivery.events import Specification
 from delivery.history.history import PushHistory
 from delivery.history.push import Push
-from delivery.loop import MeshState
+from delivery.loop import Loop
 from delivery.proxies.large_responses import LargeResponses
 from delivery.proxies.registry import ProxyRegistry
 from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
+from delivery.quarantine.problems import clause, parts_left_out
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Problem, Sourced
@@ -33,11 +35,12 @@ from xds.protocol.snapshot import Snapshot
 from xds.server.status import StreamStatus
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerReading:
-    """admin.reading.MeshReading over the server's parts."""
+    """What the admin pages read, over the server's parts: `statuses` of the open streams, `late` moments."""
 
-    state: Callable[[], MeshState]
+    loop: Loop
+    quarantine: Quarantine
     specification: Specification
     providers: tuple[EndpointProvider, ...]
     keeper: ServiceCertificates
@@ -45,16 +48,12 @@ class ServerReading:
     book: Ledger
     registry: ProxyRegistry
     cache: SnapshotCache
-    statuses: Callable[[], tuple[StreamStatus, ...]]
     history: PushHistory
-    rejected_by: Callable[[NodeKey], tuple[Reference, ...]]
-    refusal_of: Callable[[NodeKey, TypeUrl, ResourceName], str]
-    parts_left_out: Callable[[], tuple[LeftOut, ...]]
-    behind: Callable[[NodeKey, TypeUrl, ResourceName], tuple[MadeFrom, ...]]
+    large: LargeResponses
+    statuses: Callable[[], tuple[StreamStatus, ...]]
+    late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
     told: Settings
-    late: Callable[[], tuple[LateMoment, ...]]
-    large: LargeResponses
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return when the event loop was held last."""
@@ -82,21 +81,25 @@ class ServerReading:
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it."""
-        return self.rejected_by(NodeKey(str(name)))
+        return self.quarantine.rejected_by(NodeKey(str(name)))
 
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
         """Return why a proxy rejected a resource."""
-        return self.refusal_of(NodeKey(str(name)), type_url, resource)
+        model = self.loop.model
+        found = self.quarantine.rejections_of(NodeKey(str(name)), (type_url, resource))
+        return clause(model.serving, found[0]) if model is not None and found else ""
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies."""
-        return self.parts_left_out()
+        model = self.loop.model
+        return () if model is None else parts_left_out(model.serving, self.quarantine.units_out())
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[MadeFrom, ...]:
         """Return the inputs that a proxy's resource was made from."""
-        return self.behind(NodeKey(str(name)), type_url, resource)
+        model = self.loop.model
+        return () if model is None else model.serving.behind(NodeKey(str(name)), type_url, resource)
 
     def unreceived(self, name: ProxyName) -> str:
         """Return which response a proxy may not be able to take."""
@@ -104,7 +107,7 @@ class ServerReading:
 
     def failure(self, name: ProxyName) -> str:
         """Return why a proxy's group could not be computed."""
-        state = self.state()
+        state = self.loop.state
         if state.view is None or not state.published.failed:
             return ""
         workload = holder_of(state.view, name.uuid)
@@ -115,7 +118,7 @@ class ServerReading:
 
     def view(self) -> View | None:
         """Return the newest view."""
-        return self.state().view
+        return self.loop.state.view
 
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return the objects in force."""
@@ -123,12 +126,12 @@ class ServerReading:
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong with the input."""
-        return self.state().problems
+        return self.loop.state.problems
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the groups that failed."""
         return tuple(
-            (each.group, each.error, each.kept == each.proxies) for each in self.state().published.failures
+            (each.group, each.error, each.kept == each.proxies) for each in self.loop.state.published.failures
         )
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:

@@ -21,15 +21,20 @@ from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import Sources
 from controller.verdicts import KeptVerdicts
+from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
+from delivery.gathering import Gathering, Paces
 from delivery.history.history import PushHistory
 from delivery.loop import Loop, MeshState
+from delivery.model import Model
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
+from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.translation import translation
+from delivery.verifying import Verification
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.contract.events import Broker
@@ -54,7 +59,11 @@ class Parts:
     keeper: ServiceCertificates
     tls: ServerTls
     drivers: MeshDrivers
+    gathering: Gathering
     loop: Loop
+    quarantine: Quarantine
+    answers: Answers
+    verdicts: KeptVerdicts
     cache: SnapshotCache
     registry: ProxyRegistry
     history: PushHistory
@@ -67,29 +76,26 @@ class Parts:
     def reading(self) -> ServerReading:
         """Return what the admin pages may see."""
         return ServerReading(
-            lambda: self.loop.state,
-            self.sources.directory,
-            self.sources.providers,
-            self.keeper,
-            self.issuer,
-            self.ledger,
-            self.registry,
-            self.cache,
-            self.pages.statuses,
-            self.history,
-            self.loop.quarantine.rejected_by,
-            self.loop.refusal,
-            self.loop.left_out,
-            self.loop.objects_behind,
-            self.clock,
-            self.settings,
-            self.watchdog.moments,
-            self.observer.large_responses,
+            loop=self.loop,
+            quarantine=self.quarantine,
+            specification=self.sources.directory,
+            providers=self.sources.providers,
+            keeper=self.keeper,
+            issuer=self.issuer,
+            book=self.ledger,
+            registry=self.registry,
+            cache=self.cache,
+            history=self.history,
+            large=self.observer.large_responses,
+            statuses=self.pages.statuses,
+            late=self.watchdog.moments,
+            clock=self.clock,
+            told=self.settings,
         )
 
     def retried(self, name: ProxyName) -> tuple[Reference, ...]:
         """Offer a proxy again what it rejected; return which resources that is."""
-        return self.loop.retry(NodeKey(str(name)))
+        return self.answers.retry(NodeKey(str(name)))
 
     @property
     def proxies(self) -> ProxyIssuing:
@@ -111,29 +117,33 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     readiness = EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types)
 
     verdicts = KeptVerdicts(settings.state)
+    quarantine = Quarantine(drivers.empty, drivers.reason, verdicts.read(), time.monotonic())
+    gathering = Gathering(
+        sources.directory,
+        sources.providers,
+        mesh_settings(settings),
+        paces(settings),
+        metrics,
+        readiness.admitted,
+    )
+    publishing = Publishing(cache, quarantine, metrics, history.published)
+    answers = Answers(publishing, gathering.changed, clock)
+    translate = translation(*drivers.drivers.values(), environment=drivers.environment)
 
     def on_state(state: MeshState) -> None:
         registry.follow(state.proxies)
         sources.follow()
+        answers.judged()
 
     loop = Loop(
-        sources.directory,
-        sources.providers,
+        gathering,
+        lambda: Model(translate, mesh_settings(settings), drivers.problems),
         keeper,
-        cache,
-        translation(*drivers.drivers.values(), environment=drivers.environment),
-        mesh_settings(settings),
-        pace=Pace(settings.quiet_seconds, settings.longest_seconds),
-        endpoint_pace=Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds),
+        publishing,
         clock=clock,
-        metrics=metrics,
+        meter=metrics,
         on_state=on_state,
-        on_published=history.published,
-        admitted=readiness.admitted,
-        verify=settings.verify,
-        lint=drivers.problems,
-        quarantine=Quarantine(drivers.empty, drivers.reason, verdicts.read(), time.monotonic()),
-        keep=verdicts.write,
+        verification=Verification(metrics) if settings.verify else None,
     )
     return Parts(
         settings=settings,
@@ -149,15 +159,25 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         keeper=keeper,
         tls=ServerTls(issuer, settings.state, settings.ads_hosts, clock()),
         drivers=drivers,
+        gathering=gathering,
         loop=loop,
+        quarantine=quarantine,
+        answers=answers,
+        verdicts=verdicts,
         cache=cache,
         registry=registry,
         history=history,
         readiness=readiness,
-        observer=MeshObserver(registry, metrics, history, readiness, loop),
+        observer=MeshObserver(registry, metrics, history, readiness, answers),
         pages=DriverPages(),
         events=Broker(),
     )
+
+
+def paces(settings: Settings) -> Paces:
+    """Return how changes are gathered."""
+    policy = Pace(settings.quiet_seconds, settings.longest_seconds)
+    return Paces(policy, Pace(settings.endpoint_quiet_seconds, settings.endpoint_longest_seconds))
 
 
 def mesh_settings(settings: Settings) -> MeshSettings:

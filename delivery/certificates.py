@@ -1,11 +1,13 @@
 """Service certificates for what the catalog needs, kept in step with the mesh's configuration."""
 
+import asyncio
 import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
 from certs import rotation
 from certs.errors import CertificateError
@@ -15,6 +17,9 @@ from certs.material import ServiceCertificate
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.objects import ObjectKey, Origin, Problem, Severity
+
+RENEWAL_SECONDS: Final = 30.0
+"""How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
 
 def spread() -> float:
@@ -58,6 +63,13 @@ class ServiceCertificates:
     def needs_work(self, now: datetime) -> bool:
         """Say whether a certificate is due, or could not be issued when it was needed."""
         return bool(self._problems) or (self._manager is not None and not self._all_good(now))
+
+    async def renewing(self, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
+        """Call `changed` whenever one is due, or could not be issued before, until cancelled."""
+        while True:
+            await asyncio.sleep(RENEWAL_SECONDS)
+            if self.needs_work(clock()):
+                changed()
 
     def has_work(
         self, changes: Mapping[ServiceIdentity, tuple[str, ...] | None], validity: timedelta, now: datetime

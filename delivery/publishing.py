@@ -33,12 +33,16 @@ class Publishing:
     """
 
     def __init__(
-        self, cache: SnapshotCache, quarantine: Quarantine, metrics: WaveMeter, told: OnPublished
+        self,
+        cache: SnapshotCache,
+        quarantine: Quarantine,
+        meter: WaveMeter,
+        told: OnPublished = nobody,
     ) -> None:
         self.published = Published()
+        self.quarantine = quarantine
         self._cache = cache
-        self._quarantine = quarantine
-        self._metrics = metrics
+        self._meter = meter
         self._told = told
         self._number = 0
 
@@ -56,7 +60,7 @@ class Publishing:
         done: list[Step] = []
         try:
             for part in parts(step, before) if step else ():
-                served = self._quarantine.after(part)
+                served = self.quarantine.after(part)
                 touched += self._cache.publish_changes(served.snapshots, served.members)
                 self._told(wave, served)
                 done.append(part)
@@ -72,17 +76,21 @@ class Publishing:
         return touched
 
     def withhold(self, wave: Wave, step: Step) -> None:
-        """Publish what stands in for something rejected: `step` is what Withholding made of an answer."""
+        """Publish what stands in for something rejected: `step` is what the quarantine made of an answer."""
         self._number += 1
         self._cache.publish_changes(step.snapshots, step.members)
         self._told(replace(wave, number=self._number), step)
+
+    def served(self) -> Published:
+        """Return what is served: what was published, and what some proxies have in its place."""
+        return self.quarantine.served(self.published)
 
     def _say_failed(
         self, failed: Mapping[GroupKey, Failure | None], before: Mapping[GroupKey, Failure]
     ) -> None:
         for failure in failed.values():
             if failure is not None and failure != before.get(GroupKey(failure.group)):
-                self._metrics.group_failed()
+                self._meter.group_failed()
                 _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
 
 

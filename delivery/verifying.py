@@ -1,15 +1,42 @@
 """The check that a server can make of itself: what it serves is what its inputs come to from nothing."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
+
+import structlog
 
 from catalog.store.edits import Known
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
+from delivery.meters import WaveMeter
+from delivery.model import Model
+from delivery.publishing import Publishing
 from delivery.quarantine.fallback import Refusals
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving, Translate
 from mesh.identity import ServiceIdentity
 from xds.protocol.snapshot import Snapshot
+
+_log = structlog.get_logger("delivery.loop")
+
+
+class Verification:
+    """Compares what is served after each wave with what its inputs come to from nothing."""
+
+    def __init__(self, meter: WaveMeter) -> None:
+        self._meter = meter
+
+    async def after_wave(self, model: Model, publishing: Publishing) -> None:
+        """Compare, in a thread: the wave waits for it."""
+        served, refusals = publishing.served(), publishing.quarantine.refusals()
+        inputs = model.inputs()
+        self.on_verified(await asyncio.to_thread(verify, inputs, model.serving.translate, served, refusals))
+
+    def on_verified(self, differences: tuple[str, ...]) -> None:
+        """Take what a comparison found: it is counted, and differences are said loudly."""
+        self._meter.verified(len(differences))
+        for difference in differences:
+            _log.error("what is served is not what its inputs come to", difference=difference)
 
 
 def verify(

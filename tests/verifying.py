@@ -4,12 +4,12 @@ What a loop serves after each wave is compared with what the same inputs come to
 they differ fails, unless it is marked `differs`; so does a run in which nothing was compared.
 """
 
+import os
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from delivery.loop import Loop
+from delivery.verifying import Verification
 
 
 class Verified:
@@ -19,24 +19,15 @@ class Verified:
         self.waves = 0
         self.differences: list[str] = []
 
-    def take(self, loop: Loop, differences: tuple[str, ...]) -> None:
-        """Take note of what a comparison found, and let the loop do so."""
+    def take(self, of: Verification, differences: tuple[str, ...]) -> None:
+        """Take note of what a comparison found, and let it be counted and said."""
         self.waves += 1
         self.differences.extend(differences)
-        _TOLD(loop, differences)
+        _TOLD(of, differences)
 
 
-_TOLD = Loop._verified
-_MADE = Loop.__init__
+_TOLD = Verification.on_verified
 VERIFIED = Verified()
-
-
-def _made(self: Loop, *args: Any, **kwargs: Any) -> None:
-    _MADE(self, *args, **(kwargs | {"verify": True}))
-
-
-def _verified(self: Loop, differences: tuple[str, ...]) -> None:
-    VERIFIED.take(self, differences)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -45,9 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Have every loop verify itself."""
-    Loop.__init__ = _made  # type: ignore[method-assign]
-    Loop._verified = _verified  # type: ignore[method-assign]
+    """Have every loop verify itself, and hear what it finds."""
+
+    def on_verified(self: Verification, differences: tuple[str, ...]) -> None:
+        VERIFIED.take(self, differences)
+
+    os.environ["MESHWRIGHT_VERIFY"] = "1"
+    Verification.on_verified = on_verified  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)

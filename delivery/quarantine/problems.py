@@ -19,7 +19,7 @@ from mesh.objects import ObjectKey, Origin, Problem, Severity
 from mesh.policy import HTTPMatch
 from sidecars.type_words import short_type
 from xds.cache import NodeKey
-from xds.protocol.resource import ENDPOINT, LISTENER, Reference, ResourceName, TypeUrl, Version
+from xds.protocol.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
 
 REJECTED: Final = "resource-rejected"
 LEFT_OUT: Final = "policy-left-out"
@@ -59,11 +59,12 @@ class Rejections:
             found.append(_more(len(everything) - len(told)))
         return tuple(found)
 
-    def clause(self, serving: Serving, rejected: Rejected) -> str:
-        """Return a proxy's words, and the one object that is at fault."""
-        found = problem(serving.view, rejected, _behind(serving, rejected))
-        said = found.value.removeprefix("rejected: ")
-        return said if found.key is None else f"{said}: {found.key} ({found.origin})"
+
+def clause(serving: Serving, rejected: Rejected) -> str:
+    """Return a proxy's words, and the one object that is at fault."""
+    found = problem(serving.view, rejected, _behind(serving, rejected))
+    said = found.value.removeprefix("rejected: ")
+    return said if found.key is None else f"{said}: {found.key} ({found.origin})"
 
 
 def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Problem:
@@ -100,10 +101,10 @@ def parts_left_out(serving: Serving, out: Iterable[UnitOut]) -> tuple[LeftOut, .
             each.certain,
         )
         for each in out
-        if (key := at_fault(view, each.unit, _behind_unit(serving, each.proxies[0], each.told.key))[0])
+        if (key := at_fault(view, each.unit, serving.behind(each.proxies[0], *each.told.key))[0])
     ]
     for unit, (refused, nodes) in _refused_units(serving).items():
-        key = at_fault(view, unit, _behind_unit(serving, nodes[0], refused.key))[0]
+        key = at_fault(view, unit, serving.behind(nodes[0], *refused.key))[0]
         if key is not None:
             match = unit if isinstance(unit, HTTPMatch) else None
             found.append(LeftOut(key, match, tuple(map(ProxyName.parse, nodes)), refused.said, certain=True))
@@ -156,7 +157,7 @@ def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tu
 
 def _left_out(serving: Serving) -> Iterable[Problem]:
     for unit, (refused, nodes) in _refused_units(serving).items():
-        behind = _behind_unit(serving, nodes[0], refused.key)
+        behind = serving.behind(nodes[0], *refused.key)
         key, field = at_fault(serving.view, unit, behind)
         place = f"{short_type(refused.key[0])} {refused.key[1]}"
         says = f"it is left out of {place} before it is sent, what it alone would allow is denied, {_UNTIL}"
@@ -213,12 +214,7 @@ def _workload(view: View, proxy: NodeKey) -> ObjectKey | None:
 
 
 def _behind(serving: Serving, rejected: Rejected) -> tuple[MadeFrom, ...]:
-    return _behind_unit(serving, rejected.proxy, (rejected.type_url, rejected.name))
-
-
-def _behind_unit(serving: Serving, proxy: NodeKey, key: Reference) -> tuple[MadeFrom, ...]:
-    group = serving.group(proxy)
-    return () if group is None else serving.objects_behind(group, *key)
+    return serving.behind(rejected.proxy, rejected.type_url, rejected.name)
 
 
 def _unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:

@@ -132,6 +132,11 @@ class Serving:
             part = Whole()
         return made_from(self.view, group, part)
 
+    def behind(self, node: NodeKey, type_url: TypeUrl, name: ResourceName) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a proxy's resource was made from; none where its workload is not known."""
+        group = self.group(node)
+        return () if group is None else self.objects_behind(group, type_url, name)
+
     def steps(
         self, before: Published, touched: Iterable[catalog.relations.groups.GroupKey]
     ) -> Iterator[Step | None]:

@@ -1,6 +1,7 @@
 """The loop: changes become snapshots, unchanged ones do not, failures leave the mesh as it was."""
 
 import asyncio
+import os
 import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -14,11 +15,17 @@ import catalog.relations.groups
 from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
+from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
+from delivery.gathering import Gathering, Paces
 from delivery.loop import Loop, MeshState
+from delivery.model import Model
+from delivery.publishing import Publishing
+from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.serving import GroupInput, Translate
 from delivery.snapshots.translation import translation
+from delivery.verifying import Verification
 from engine.graph import Graph
 from mesh.names import TrustDomain
 from providers.directory.source import DirectorySource
@@ -69,18 +76,20 @@ class Plane:
             self.states.append(state)
             self.heard.set()
 
+        pace = Pace(0.001, 0.01)
+        given = settings or MeshSettings()
+        self.gathering = Gathering(self.source, (self.source,), given, Paces(pace, pace), self.metrics)
+        self.publishing = Publishing(self.cache, Quarantine(lambda _: None), self.metrics)
+        self.answers = Answers(self.publishing, self.gathering.changed, lambda: self.now)
         return Loop(
-            self.source,
-            (self.source,),
+            self.gathering,
+            lambda: Model(translate, given),
             self.keeper,
-            self.cache,
-            translate,
-            settings or MeshSettings(),
-            pace=Pace(0.001, 0.01),
+            self.publishing,
             clock=lambda: self.now,
-            metrics=self.metrics,
+            meter=self.metrics,
             on_state=on_state,
-            verify=verify,
+            verification=Verification(self.metrics) if verify or "MESHWRIGHT_VERIFY" in os.environ else None,
         )
 
 
@@ -179,13 +188,13 @@ async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: Sou
     """A workload that appears is served by the running loop."""
     loop = plane.loop()
     task = asyncio.create_task(loop.run())
-    loop.changed()
+    plane.gathering.changed()
     await plane.heard.wait()
     assert plane.cache.snapshot(NODE) is not None
     plane.heard.clear()
     source_of(("b", "store"))
     plane.source.load()
-    loop.changed()
+    plane.gathering.changed()
     await plane.heard.wait()
     assert plane.cache.snapshot(NodeKey("b.store.shop")) is not None
     assert plane.cache.snapshot(NODE) is None  # a stream of it would keep what it has
@@ -209,7 +218,7 @@ async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sour
     """While somebody runs that, a wave does not wait for it; its findings become the state's."""
     loop = plane.loop()
     await loop.wave()
-    task = asyncio.create_task(loop.linting())
+    task = asyncio.create_task(loop.linting.run())
     await asyncio.sleep(0)
     source_of(("a", "store"), ("b", "store"))
     manifests = plane.source._path / "mesh.yaml"
@@ -240,17 +249,17 @@ async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
     await loop.wave()
     good = plane.cache.snapshot(NODE)
     assert good is not None
-    loop.answered(NODE, _response(good), None)
+    plane.answers.answered(NODE, _response(good), None)
     await _retarget(plane, loop, 8081)
     bad = plane.cache.snapshot(NODE)
     assert bad is not None
-    loop.answered(NODE, _response(bad), Rejection(13, "no"))
+    plane.answers.answered(NODE, _response(bad), Rejection(13, "no"))
     served = plane.cache.snapshot(NODE)
     assert served == good != bad
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "resource-rejected"]
     assert (str(problem.key), problem.field) == ("Service shop/store", "cluster c")
-    assert loop.quarantine.counts() == {CLUSTER: 1}
+    assert plane.publishing.quarantine.counts() == {CLUSTER: 1}
     await _retarget(plane, loop, 8082)
     assert plane.cache.snapshot(NODE) != good
     assert [each for each in loop.state.problems if each.code == "resource-rejected"] == []

@@ -1,0 +1,92 @@
+"""What proxies answer, and what each of them is served for it at once: a rejection waits for no wave."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from delivery.publishing import Publishing
+from delivery.quarantine.record import Moment
+from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.published import Step
+from delivery.wave import Wave, rejection_cause
+from mesh.objects import ObjectKey
+from xds.cache import NodeKey
+from xds.protocol.resource import Reference
+from xds.protocol.wire import Rejection, Response
+
+
+class Answers:
+    """Takes proxies' answers to the quarantine, and publishes what it decides; on the event loop.
+
+    `changed` asks for a wave, which says what is rejected.
+    """
+
+    def __init__(
+        self, publishing: Publishing, changed: Callable[[], None], clock: Callable[[], datetime]
+    ) -> None:
+        self._publishing = publishing
+        self._quarantine = publishing.quarantine
+        self._changed = changed
+        self._clock = clock
+        self._withheld, self._judged = asyncio.Event(), asyncio.Event()
+
+    def answered(
+        self,
+        node: NodeKey,
+        response: Response,
+        rejection: Rejection | None,
+        changed: frozenset[ObjectKey] = frozenset(),
+    ) -> None:
+        """Take a proxy's answer; a proxy that rejects something is served without it at once.
+
+        `changed` are the objects that led to what it rejects.
+        """
+        moment = Moment(time.monotonic(), self._clock())
+        self._serve(self._quarantine.answered(node, response, rejection, moment, changed), node)
+
+    def opened(self, node: NodeKey) -> None:
+        """Take note of a proxy's new stream: it is offered again what was rejected as a resource."""
+        self._serve(self._quarantine.opened(node), node)
+
+    def retry(self, node: NodeKey) -> tuple[Reference, ...]:
+        """Offer a proxy again what it rejected; return in which resources that is, sorted."""
+        rejected = self._quarantine.rejected_by(node)
+        self._serve(self._quarantine.retry(node), node)
+        return rejected
+
+    def judged(self) -> None:
+        """Take note that what is at fault may be other than before."""
+        self._judged.set()
+
+    async def retrying(self) -> None:
+        """Offer again what is withheld whenever that is due, until cancelled."""
+        while True:
+            due = self._quarantine.due()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                    await self._withheld.wait()
+            self._withheld.clear()
+            if due is not None and due <= (now := time.monotonic()):
+                self._serve(self._quarantine.on_time(now), "proxies")
+
+    async def keeping(self, keep: Callable[[tuple[Verdict, ...]], None]) -> None:
+        """Have `keep` write down in a thread what is at fault for certain, when it is other."""
+        kept = self._quarantine.verdicts()
+        while True:
+            await self._judged.wait()
+            self._judged.clear()
+            if (found := self._quarantine.verdicts()) != kept:
+                kept = found
+                await asyncio.to_thread(keep, found)
+
+    def _serve(self, step: Step | None, who: str) -> None:
+        if step is None:
+            return
+        if step:
+            wave = Wave(0, (rejection_cause(who),), 0, time.monotonic(), self._clock())
+            self._publishing.withhold(wave, step)
+        self._withheld.set()
+        self._judged.set()
+        self._changed()

@@ -1,0 +1,49 @@
+"""Problems between objects: looked for after waves, not in them, so that nobody waits for it."""
+
+import asyncio
+from collections.abc import Callable
+
+from delivery.model import Model
+from delivery.time_slices import Slices
+from mesh.objects import Problem
+
+
+class Linting:
+    """Looks again at what changes concern: in the wave itself, while `run` is at it soon after.
+
+    `model` returns what is followed, None where nothing is; `found` is told of all problems there are.
+    """
+
+    def __init__(
+        self, model: Callable[[], Model | None], found: Callable[[tuple[Problem, ...]], None]
+    ) -> None:
+        self._model = model
+        self._found = found
+        self._later = False
+        self._due = asyncio.Event()
+
+    async def after_wave(self) -> None:
+        """Look now, or have `run` do it."""
+        if self._later:
+            self._due.set()
+        else:
+            await self._look()
+
+    async def run(self) -> None:
+        """Look after each wave until cancelled; begin with everything."""
+        self._later = True
+        try:
+            if (model := self._model()) is not None:
+                model.problems.renew()
+                self._due.set()
+            while True:
+                await self._due.wait()
+                self._due.clear()
+                await self._look()
+        finally:
+            self._later = False
+
+    async def _look(self) -> None:
+        """What comes meanwhile is looked at in the next turn."""
+        if (model := self._model()) is not None:
+            self._found(await Slices().result(model.lint()))
