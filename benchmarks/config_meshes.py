@@ -14,7 +14,7 @@ from mesh.objects import MeshObject, ObjectKey, Origin, Sourced
 from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadKey
-from sidecars.envoy.translate import resources
+from sidecars.envoy.pieces import pieces
 from xds.protocol.resource import Resource
 
 SHOP: Final = Namespace("shop")
@@ -86,4 +86,5 @@ def _workload(name: str, number: int, replica: int) -> Workload:
 def sent(mesh: View, proxy: str) -> tuple[Resource, ...]:
     """Return what the proxies of a workload are sent."""
     workload = mesh.workloads[WorkloadKey(SHOP, f"{proxy}.0")]
-    return resources(proxy_policy(mesh, group_of(mesh, workload)))
+    made = pieces(proxy_policy(mesh, group_of(mesh, workload)))
+    return tuple(resource for piece in made for resource in piece.resources())

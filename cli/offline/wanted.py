@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from catalog.lint.codes import Code as CatalogCode
-from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.inventory import holder_of
 from catalog.store.settings import EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings
 from cli.offline.mesh import read
+from delivery.snapshots.serving import Serving, resources
+from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from mesh.objects import Severity
 from sidecars.contract.errors import DriverError
-from sidecars.lint import Installed
 from sidecars.registry import DriverRegistry
 from specs.codes import Code as ReaderCode
 from xds.protocol.snapshot import Snapshot
@@ -45,17 +45,16 @@ def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) 
     Raises OfflineError.
     """
     offline = read(directory, _settings(config["settings"]))
-    installed = Installed(DriverRegistry.discover().drivers, os.environ)
     view, snapshots, kept = offline.view, dict[str, Snapshot](), dict[str, str]()
+    drivers = DriverRegistry.discover().drivers.values()
+    serving = Serving(view, translation(*drivers, environment=os.environ, secrets=False))
     view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
     for group, uuids in groups(view).items():
         names = [str(found.proxy_name) for uuid in uuids if (found := holder_of(view, uuid)) is not None]
         try:
-            driver = installed.driver_of(view.config.sidecar, group.driver)
+            snapshots |= dict.fromkeys(names, Snapshot.of(resources(serving, group).resources))
         except DriverError as error:
             kept |= dict.fromkeys(names, str(error))
-            continue
-        snapshots |= dict.fromkeys(names, Snapshot.of(driver.translate(proxy_policy(view, group))))
     errors = [each.code for each in offline.problems if each.severity is Severity.ERROR]
     reading, between = ({each.value for each in codes} for codes in (ReaderCode, CatalogCode))
     return Wanted(

@@ -15,17 +15,22 @@ class CertificateMissing(Exception):
     """A group cannot be served before its identity has a certificate."""
 
 
-def translation(*drivers: SidecarDriver, environment: Mapping[str, str] = _NO_ENVIRONMENT) -> Translate:
+def translation(
+    *drivers: SidecarDriver, environment: Mapping[str, str] = _NO_ENVIRONMENT, secrets: bool = True
+) -> Translate:
     """Return the function from a group's need to every piece of it, those with secrets among them.
 
     The group's driver is chosen as `sidecars.selection` says. The function raises UnknownDriverError where
-    that is none of `drivers`, CertificateMissing, and whatever the driver raises.
+    that is none of `drivers`, DuplicateDriverError, CertificateMissing, and whatever the driver raises.
+    Without `secrets` it needs no certificate: there is nobody to be served.
     """
     by_name = {driver.name: driver for driver in drivers}
     ports = {driver.name: driver.proxy_server_port for driver in drivers}
 
     def translate(group_input: GroupInput) -> tuple[Piece, ...]:
         driver = by_name[select(group_input.sidecar, environment, ports, group_input.driver).driver]
+        if not secrets:
+            return driver.pieces(group_input.policy)
         if group_input.certificate is None:
             raise CertificateMissing(f"there is no service certificate for {group_input.policy.identity}")
         credentials = Credentials(

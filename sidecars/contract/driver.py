@@ -135,12 +135,8 @@ class SidecarDriver(Protocol):
         """Return the type of which a proxy has accepted a response when it can be called."""
         ...
 
-    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
-        """Return what proxies of this kind are sent for a policy: pure, sorted, without secrets."""
-        ...
-
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Return the same in pieces; their resources taken together are those of `translate`.
+        """Return what proxies of this kind are sent for a policy, in pieces: pure, without secrets.
 
         The policy may come without endpoints: a piece gets those of its `destinations`, and no others.
         """

@@ -10,7 +10,7 @@ from sidecars.contract.driver import Capability, Credentials, Piece
 from sidecars.contract.health import HealthProbes
 from sidecars.contract.pod import InjectorContext, Pod
 from sidecars.contract.reasons import Reason
-from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document, document_of
+from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document
 from sidecars.injection import names, patching
 from sidecars.injection.sidecar import Sidecar, control_plane
 from xds.protocol.resource import Reference, Resource, TypeUrl
@@ -46,14 +46,10 @@ class DocumentDriver:
         """Return the documents' type."""
         return DOCUMENT
 
-    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
-        """Return the one document."""
-        return (document(policy),)
-
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the document as the one piece; all endpoints are in it."""
         rest = replace(policy, destinations=())
-        return (Piece(document_of, (rest,), destinations=policy.destinations),)
+        return (Piece(document, (rest,), destinations=policy.destinations),)
 
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
         """Return the certificate, key and roots as one piece."""

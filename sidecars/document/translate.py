@@ -25,11 +25,11 @@ NAME: Final = ResourceName("document")
 """The one name of both: a proxy has one document."""
 
 
-def document(policy: ProxyPolicy) -> Resource:
-    """Return what a proxy may know of the mesh, without secrets."""
+def document(policy: ProxyPolicy, *places: Destination) -> Resource:
+    """Return what a proxy may know of the mesh, without secrets; `places` are the policy's destinations."""
     # One headless service may be both: called at an endpoint, and a backend that chooses one. Only the latter
     # can be told of, and only by it.
-    balanced = (each for each in policy.destinations if not each.as_called)
+    balanced = (each for each in places if not each.as_called)
     destinations = {(each.service, each.target_port): each for each in balanced}
     outbound = (_outbound(each, destinations, policy.trust_domain) for each in policy.outbound)
     said = {
@@ -40,11 +40,6 @@ def document(policy: ProxyPolicy) -> Resource:
         "outbound": [each for each in outbound if each is not None],
     }
     return _resource(DOCUMENT, said)
-
-
-def document_of(policy: ProxyPolicy, *destinations: Destination) -> Resource:
-    """Return the document of a policy with these destinations."""
-    return document(replace(policy, destinations=destinations))
 
 
 def credentials(held: Credentials) -> Resource:

@@ -10,9 +10,9 @@ from sidecars.contract.health import HealthProbes
 from sidecars.contract.pod import InjectorContext, Pod
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.empty import empty
+from sidecars.envoy.pieces import pieces
 from sidecars.envoy.reasons import reason
 from sidecars.envoy.secrets import service_certificate, trust_root
-from sidecars.envoy.translate import pieces, resources
 from sidecars.injection import patching
 from sidecars.injection.sidecar import agent_sidecar
 from xds.protocol.resource import LISTENER, TYPES, Reference, Resource, TypeUrl
@@ -48,12 +48,8 @@ class EnvoyDriver:
         """Return the listeners' type: even an answer without any means that it has taken its part."""
         return LISTENER
 
-    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
-        """Return listeners, routes, clusters and endpoints; see `sidecars.envoy.translate`."""
-        return resources(policy)
-
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
-        """Return the same in pieces."""
+        """Return listeners, routes, clusters and endpoints; see `sidecars.envoy.pieces`."""
         return pieces(policy)
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:

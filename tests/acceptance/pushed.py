@@ -18,12 +18,12 @@ from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from providers.manifests import Manifests
 from sidecars.envoy.secrets import secrets
-from sidecars.envoy.translate import resources
 from sidecars.envoy.validation import faults
 from tests.acceptance.manifests import Document, mesh
 from tests.acceptance.values import Dice
 from tests.golden.live import TRUST_DOMAIN, LiveMesh
 from tests.golden.pushing import push
+from tests.meshes.resources import resources
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
 

@@ -20,12 +20,12 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from providers.manifests import Manifests
-from sidecars.envoy.translate import resources
 from sidecars.envoy.validation import faults
 from tests.acceptance.pushed import certified, settings
 from tests.golden.cases import MESSAGES
 from tests.golden.live import LiveMesh, envoy_program, until
 from tests.golden.pushing import push, start_receiver
+from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.protocol.snapshot import Snapshot
 

@@ -11,8 +11,8 @@ from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_p
 from protos.envoy.type.matcher.v3 import string_pb2
 from sidecars.envoy import names, rbac
 from sidecars.envoy.routes import HTTP_RBAC
-from sidecars.envoy.translate import resources
 from sidecars.envoy.typed import packed, reference
+from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, Resource, encode
 
 

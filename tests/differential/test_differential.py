@@ -21,7 +21,6 @@ from catalog.oracle.headers import SINGLE, UNSEEN
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
-from sidecars.envoy.translate import resources
 from tests.differential import first_match
 from tests.differential.cases import Case, case
 from tests.differential.comparing import Counts, compare, run
@@ -29,6 +28,7 @@ from tests.differential.running import DifferentialMesh
 from tests.differential.topology import Document
 from tests.differential.wire import over_http2
 from tests.golden.live import envoy_program
+from tests.meshes.resources import resources
 
 pytestmark = [
     pytest.mark.envoy,

@@ -32,7 +32,7 @@ from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from providers.manifests import Manifests
 from sidecars.envoy import access_log
 from sidecars.envoy.secrets import secrets
-from sidecars.envoy.translate import resources
+from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
 
 HERE: Final = Path(__file__).parent

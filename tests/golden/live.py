@@ -37,9 +37,9 @@ from mesh.workload import Explicit
 from providers.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.envoy.secrets import secrets
-from sidecars.envoy.translate import resources
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
+from tests.meshes.resources import resources
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot

@@ -15,8 +15,8 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 )
 from sidecars.envoy import names, rbac
 from sidecars.envoy.routes import HTTP_RBAC
-from sidecars.envoy.translate import resources
 from sidecars.envoy.typed import packed
+from tests.meshes.resources import resources
 from xds.protocol.resource import LISTENER, Resource, encode
 
 

@@ -17,9 +17,9 @@ from catalog.oracle.decide import Answer, Request, decide
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
-from sidecars.envoy.translate import resources
 from tests.golden import rules_in_listeners
 from tests.golden.live import LiveMesh, envoy_program, serve, until
+from tests.meshes.resources import resources
 
 pytestmark = [
     pytest.mark.envoy,

@@ -10,7 +10,7 @@ from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
 from sidecars.envoy import clusters, endpoints, listeners, routes
-from sidecars.envoy.translate import pieces
+from sidecars.envoy.pieces import pieces
 from tests.unit.delivery.histories import random_mesh
 from xds.protocol.resource import Resource
 

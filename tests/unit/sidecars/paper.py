@@ -18,11 +18,6 @@ class Paper:
     types: frozenset[TypeUrl] = frozenset()
     ready_type = TypeUrl("paper")
 
-    def translate(self, policy: ProxyPolicy) -> tuple[Resource, ...]:
-        """Send nothing."""
-        del policy
-        return ()
-
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Send nothing."""
         del policy

@@ -14,8 +14,8 @@ from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.service import Scope
-from sidecars.envoy.translate import resources
 from tests.meshes import values as a
+from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER
 
 PERMISSIVE = MeshConfig(permissive=True)

@@ -20,7 +20,7 @@ from cli.offline.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline.mesh import read
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
-from sidecars.envoy.translate import resources
+from tests.meshes.resources import resources
 from tests.unit.cli.commands.test_explain import MESH, Run
 from tests.unit.cli.typed import Done
 from xds.protocol.snapshot import Snapshot

@@ -30,7 +30,7 @@ from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceNa
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import Protocol, ServiceKey
 from sidecars.envoy.empty import empty
-from sidecars.envoy.translate import resources
+from tests.meshes.resources import resources
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import (
     CLUSTER,

@@ -15,7 +15,7 @@ from mesh.policy import HTTPMatch
 from mesh.service import Protocol
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.translate import pieces
+from sidecars.envoy.pieces import pieces
 from tests.meshes import values as a
 from tests.unit.delivery.histories import certificate
 from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule

@@ -128,7 +128,7 @@ def test_sds_files_lead_to_the_three_files_and_keep_the_check_of_the_name() -> N
 def test_the_slow_import_is_put_off() -> None:
     """Importing the translation and the bootstrap does not import envoy-data-plane."""
     code = (
-        "import sys, sidecars.envoy.bootstrap, sidecars.envoy.translate;"
+        "import sys, sidecars.envoy.bootstrap, sidecars.envoy.pieces;"
         "print(any(name.startswith('envoy_data_plane') for name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -23,8 +23,8 @@ from mesh.names import Port
 from mesh.service import Service
 from mesh.workload import Capture, Transparent, Workload, WorkloadPort
 from protos.envoy.config.listener.v3 import listener_pb2
-from sidecars.envoy.translate import resources
 from tests.meshes import values as a
+from tests.meshes.resources import resources
 from xds.protocol.resource import LISTENER, SECRET, Resource
 from xds.protocol.snapshot import Snapshot
 

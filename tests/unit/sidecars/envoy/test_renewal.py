@@ -10,7 +10,7 @@ from mesh.names import Port, ServiceAccountName
 from mesh.policy import HTTPMatch, PolicyKey
 from sidecars.envoy.empty import empty
 from sidecars.envoy.renewal import interim, narrows
-from sidecars.envoy.translate import resources
+from tests.meshes.resources import resources
 from tests.unit.sidecars.envoy.test_translate import BUYER, DEFAULT, KEY, decoded, inbound, policy
 from xds.protocol.resource import LISTENER, ROUTE, Resource, ResourceName
 

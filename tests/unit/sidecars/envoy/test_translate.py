@@ -36,7 +36,7 @@ from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from sidecars.envoy import rbac
 from sidecars.envoy.chains import OWN_CHAINS
-from sidecars.envoy.translate import resources
+from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 
 DEFAULT = Namespace("default")

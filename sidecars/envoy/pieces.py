@@ -24,24 +24,16 @@ from mesh.workload import Transparent
 from sidecars.contract.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from sidecars.envoy.judging import judged
-from xds.protocol.resource import TYPES, Resource
 
 _Judged = partial(Piece, faults=judged)
 
 
-def resources(policy: ProxyPolicy) -> tuple[Resource, ...]:
-    """Return the listeners, routes, clusters and endpoints of a policy, sorted by type and name.
+def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
+    """Return what makes the listeners, routes, clusters and endpoints of a policy.
 
     Nothing is made that nothing refers to, and what a resource refers to is made, or is one of the secrets
     of the policy's identity and trust domain. Equal policies give equal bytes.
     """
-    order = {type_url: position for position, type_url in enumerate(TYPES)}
-    made = (resource for piece in pieces(policy) for resource in piece.resources())
-    return tuple(sorted(made, key=lambda each: (order[each.type_url], each.name)))
-
-
-def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
-    """Return what makes the resources of a policy."""
     return tuple(_pieces(policy))
 
 

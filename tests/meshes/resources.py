@@ -1,0 +1,12 @@
+"""What an Envoy is sent for a policy, all pieces made and put in order."""
+
+from catalog.policy.proxy import ProxyPolicy
+from sidecars.envoy.pieces import pieces
+from xds.protocol.resource import TYPES, Resource
+
+
+def resources(policy: ProxyPolicy) -> tuple[Resource, ...]:
+    """Return the listeners, routes, clusters and endpoints of a policy, sorted by type and name."""
+    order = {type_url: position for position, type_url in enumerate(TYPES)}
+    made = (resource for piece in pieces(policy) for resource in piece.resources())
+    return tuple(sorted(made, key=lambda each: (order[each.type_url], each.name)))
