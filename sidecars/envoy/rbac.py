@@ -4,15 +4,13 @@ Within one connection manager a request is allowed if any policy fits. Policies 
 would not do: Envoy takes the first route that matches, and its rule alone would decide.
 """
 
-import re
-
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
 from mesh.policy import HTTPMatch
 from protos.envoy.config.rbac.v3 import rbac_pb2
-from protos.envoy.config.route.v3 import route_components_pb2
-from protos.envoy.type.matcher.v3 import path_pb2, regex_pb2, string_pb2
+from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
+from sidecars.envoy.matching import full_match, header_matchers
 
 PERMISSIVE = "permissive"
 """The policy name in permissive mode; no TrafficTarget has it, for theirs hold a slash."""
@@ -45,31 +43,6 @@ def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
 def anyone() -> rbac_pb2.Principal:
     """Return everybody who has shown a certificate."""
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated())
-
-
-def header_name(name: str) -> str:
-    """Return the name by which Envoy knows a header: lower case, `host` being `:authority`."""
-    return ":authority" if name.lower() == "host" else name.lower()
-
-
-def full_match(regex: str) -> string_pb2.StringMatcher:
-    """Match a value that fits an RE2 expression in full."""
-    return string_pb2.StringMatcher(safe_regex=regex_pb2.RegexMatcher(regex=regex))
-
-
-def one_of(words: tuple[str, ...]) -> string_pb2.StringMatcher:
-    """Match one of some words, none of them taken for an expression."""
-    if len(words) == 1:
-        return string_pb2.StringMatcher(exact=words[0])
-    return full_match("|".join(re.escape(word) for word in sorted(words)))
-
-
-def header_matchers(match: HTTPMatch) -> list[route_components_pb2.HeaderMatcher]:
-    """Return a match's method and headers; all must fit. A repeated header fits if one value does."""
-    found = [(header_name(each.name), full_match(each.regex)) for each in match.headers]
-    if match.methods:
-        found.insert(0, (":method", one_of(match.methods)))
-    return [route_components_pb2.HeaderMatcher(name=name, string_match=matcher) for name, matcher in found]
 
 
 def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:

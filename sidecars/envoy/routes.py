@@ -8,26 +8,17 @@ Routes have no timeout (0): a stream may live as long as its ends want, and a de
 down would cut it. Open Service Mesh did the same.
 """
 
-from typing import Final
-
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy
 from mesh.policy import HTTPMatch
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
-from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
-from sidecars.envoy import names, rbac
+from sidecars.envoy import matching, names
+from sidecars.envoy.features import order
 from sidecars.envoy.renewal import RENEWAL
-from sidecars.envoy.typed import Reference, packed, reference
+from sidecars.envoy.typed import Reference, reference
 from xds.protocol.resource import CLUSTER, Resource, encode
-
-HTTP_RBAC = "envoy.filters.http.rbac"
-"""The filter's name, by which a route configuration overrides it."""
-
-_SLASH: Final = r"(?:/|\\|%2f|%5c)"
-_DOT_SEGMENT: Final = rf"(?i).*{_SLASH}(?:\.|%2e){{1,2}}(?:(?:;|{_SLASH}).*)?"
-"""A path that has a dot segment if slashes, backslashes and dots are unescaped, or parameters (`;`) cut."""
 
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
@@ -36,15 +27,10 @@ _Action = route_components_pb2.RouteAction
 def inbound(policy: ProxyPolicy, port: InboundPort) -> Resource:
     """Return the route configuration of an inbound port: everything to the application, under its rules."""
     cluster = names.local_cluster(policy.primary, port.port)
-    per_route = http_rbac_pb2.RBACPerRoute(
-        rbac=http_rbac_pb2.RBAC(rules=rbac.rules(port.access, policy.trust_domain))
-    )
-    found = [_guard(), _route("local", None, _Action(cluster=cluster))]
-    message = route_pb2.RouteConfiguration(
-        name=names.inbound_routes(port.port),
-        virtual_hosts=[_host(str(policy.primary), found)],
-        typed_per_filter_config={HTTP_RBAC: packed(per_route)},
-    )
+    local = _route("local", None, _Action(cluster=cluster))
+    message = _configuration(names.inbound_routes(port.port), str(policy.primary), [local])
+    for each in order.inbound(policy, port):
+        each.to_routes(message)
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 
 
@@ -57,23 +43,10 @@ def outbound(service: OutboundService) -> Resource:
         matches = route.matches if route.matches is not None else (None,)
         found.extend(_outbound_route(name, match, route) for match in matches)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
-    message = route_pb2.RouteConfiguration(
-        name=names.outbound_routes(service), virtual_hosts=[_host(str(service.service), found)]
-    )
+    message = _configuration(names.outbound_routes(service), str(service.service), found)
+    for each in order.outbound(service):
+        each.to_routes(message)
     return encode(message, frozenset(references))
-
-
-def _guard() -> _Route:
-    """Refuse paths that an application might read as others than the rules do.
-
-    Where escaped slashes are kept, dot segments beside one have not been resolved. It stands at every port:
-    a connection that began while they were kept keeps them until its filter chain has drained.
-    """
-    return _Route(
-        name="escaped-dot-segment",
-        match=route_components_pb2.RouteMatch(safe_regex=rbac.full_match(_DOT_SEGMENT).safe_regex),
-        direct_response=route_components_pb2.DirectResponseAction(status=400),
-    )
 
 
 def _outbound_route(name: str, match: HTTPMatch | None, route: OutboundRoute) -> _Route:
@@ -105,12 +78,13 @@ def _route(name: str, match: HTTPMatch | None, action: _Action) -> _Route:
 def _match(match: HTTPMatch | None) -> route_components_pb2.RouteMatch:
     if match is None:
         return route_components_pb2.RouteMatch(prefix="/")
-    headers = rbac.header_matchers(match)
+    headers = matching.header_matchers(match)
     if match.path_regex is None:
         return route_components_pb2.RouteMatch(prefix="/", headers=headers)
-    path = rbac.full_match(match.path_regex).safe_regex
+    path = matching.full_match(match.path_regex).safe_regex
     return route_components_pb2.RouteMatch(safe_regex=path, headers=headers)
 
 
-def _host(name: str, routes: list[_Route]) -> route_components_pb2.VirtualHost:
-    return route_components_pb2.VirtualHost(name=name, domains=["*"], routes=routes)
+def _configuration(name: str, host: str, routes: list[_Route]) -> route_pb2.RouteConfiguration:
+    every = route_components_pb2.VirtualHost(name=host, domains=["*"], routes=routes)
+    return route_pb2.RouteConfiguration(name=name, virtual_hosts=[every])

@@ -9,8 +9,8 @@ from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.type.matcher.v3 import string_pb2
-from sidecars.envoy import names, rbac
-from sidecars.envoy.routes import HTTP_RBAC
+from sidecars.envoy import matching, names
+from sidecars.envoy.features.access import HTTP_RBAC
 from sidecars.envoy.typed import packed, reference
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, Resource, encode
@@ -42,9 +42,9 @@ def _routes(policy: ProxyPolicy, port: InboundPort, access: OnlyRules) -> Resour
 def _route(match: HTTPMatch | None, who: list[str], cluster: str) -> route_components_pb2.Route:
     found = route_components_pb2.RouteMatch(prefix="/")
     if match is not None and match.path_regex is not None:
-        found = route_components_pb2.RouteMatch(safe_regex=rbac.full_match(match.path_regex).safe_regex)
+        found = route_components_pb2.RouteMatch(safe_regex=matching.full_match(match.path_regex).safe_regex)
     if match is not None:
-        found.headers.extend(rbac.header_matchers(match))
+        found.headers.extend(matching.header_matchers(match))
     allowed = rbac_pb2.Policy(
         permissions=[rbac_pb2.Permission(any=True)],
         principals=[

@@ -14,7 +14,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from sidecars.envoy import names, rbac
-from sidecars.envoy.routes import HTTP_RBAC
+from sidecars.envoy.features.access import HTTP_RBAC
 from sidecars.envoy.typed import packed
 from tests.meshes.resources import resources
 from xds.protocol.resource import LISTENER, Resource, encode

@@ -13,8 +13,8 @@ from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.service import ServiceKey
 from sidecars.envoy import names
+from sidecars.envoy.features.access import HTTP_RBAC
 from sidecars.envoy.rbac import PERMISSIVE
-from sidecars.envoy.routes import HTTP_RBAC
 from tests.golden.cases import CASES, Group, case_groups, decoded, view
 from xds.protocol.resource import LISTENER, ROUTE
 

@@ -34,7 +34,7 @@ from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
-from sidecars.envoy import rbac
+from sidecars.envoy import matching
 from sidecars.envoy.chains import OWN_CHAINS
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
@@ -346,12 +346,12 @@ def test_whoever_is_called_answers() -> None:
 
 def test_methods_are_words_not_expressions() -> None:
     """A method with characters that mean something in an expression matches itself alone."""
-    matcher = rbac.one_of(("GET", "M.SEARCH", "A|B"))
+    matcher = matching.one_of(("GET", "M.SEARCH", "A|B"))
     expression = matcher.safe_regex.regex
     assert re.fullmatch(expression, "M.SEARCH")
     assert not re.fullmatch(expression, "MXSEARCH")
     assert not re.fullmatch(expression, "A")
-    assert rbac.one_of(("GET",)).exact == "GET"
+    assert matching.one_of(("GET",)).exact == "GET"
 
 
 def test_equal_policies_are_equal_bytes() -> None:

@@ -1,0 +1,49 @@
+"""HTTP connection managers: what every HTTP filter chain ends in, whatever features its traffic has.
+
+The proxy stays out of sight: no Server, Via or x-envoy headers of its own, X-Forwarded-For and X-Request-Id
+as the applications write them (a caller is known by its certificate, not by a header). No idle timeout of
+streams: a quiet stream is not a broken one.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.wrappers_pb2 import BoolValue
+
+from catalog.policy.proxy import ProxyPolicy
+from mesh.service import ServiceKey
+from protos.envoy.config.core.v3 import protocol_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from sidecars.envoy.features.feature import Feature
+from sidecars.envoy.typed import OVER_ADS, packed
+
+_HCM: Final = "envoy.filters.network.http_connection_manager"
+_Manager = hcm_pb2.HttpConnectionManager
+
+
+def connection_manager(
+    route: str, proxy: ProxyPolicy, host: ServiceKey, features: Iterable[Feature]
+) -> listener_components_pb2.Filter:
+    """Return the connection manager of a route configuration, with these features.
+
+    A request of HTTP/1.0 that names no host is for `host`.
+    """
+    manager = _Manager(
+        stat_prefix=route,
+        codec_type=_Manager.CodecType.AUTO,
+        rds=hcm_pb2.Rds(config_source=OVER_ADS, route_config_name=route),
+        server_header_transformation=_Manager.ServerHeaderTransformation.PASS_THROUGH,
+        use_remote_address=BoolValue(value=False),
+        skip_xff_append=True,
+        stream_idle_timeout=Duration(),
+        http_protocol_options=protocol_pb2.Http1ProtocolOptions(
+            accept_http_10=True, default_host_for_http_10=f"{host.name}.{host.namespace}"
+        ),
+    )
+    for each in features:
+        each.to_manager(manager, proxy)
+    return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))

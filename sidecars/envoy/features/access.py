@@ -1,0 +1,41 @@
+"""Who is admitted: Envoy's RBAC filter, which by itself denies everything.
+
+The rules stand in the route configuration and override it. What matches no route is denied.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from catalog.policy import proxy as policy
+from mesh.names import TrustDomain
+from protos.envoy.config.route.v3 import route_pb2
+from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from sidecars.envoy import rbac
+from sidecars.envoy.features.feature import Feature
+from sidecars.envoy.typed import packed
+
+HTTP_RBAC: Final = "envoy.filters.http.rbac"
+"""The filter's name, by which a route configuration overrides it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access(Feature):
+    """The rules of an inbound port. Where only the listener is made, nobody looks at `access`."""
+
+    access: policy.Access
+    trust_domain: TrustDomain
+
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: policy.ProxyPolicy) -> None:
+        """Add the filter."""
+        del proxy
+        guard = http_rbac_pb2.RBAC(rules=rbac.deny_all())
+        manager.http_filters.add(name=HTTP_RBAC, typed_config=packed(guard))
+
+    def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
+        """Override the filter for all routes."""
+        rules = rbac.rules(self.access, self.trust_domain)
+        per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(rules=rules))
+        routes.typed_per_filter_config[HTTP_RBAC].CopyFrom(packed(per_route))

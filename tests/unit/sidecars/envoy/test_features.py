@@ -1,0 +1,58 @@
+"""The features of HTTP: in which order their filters stand, and that none writes over another."""
+
+from itertools import combinations
+
+import pytest
+
+from catalog.policy.proxy import OnlyRules
+from mesh.service import Protocol
+from protos.envoy.config.route.v3 import route_pb2
+from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
+    http_connection_manager_pb2 as hcm_pb2,
+)
+from sidecars.envoy.features import order
+from sidecars.envoy.features.feature import Feature
+from tests.unit.sidecars.envoy.test_translate import inbound, outbound, policy
+
+PROXY = policy()
+INBOUND = order.inbound(PROXY, inbound(OnlyRules()))
+OUTBOUND = order.outbound(outbound(Protocol.HTTP))
+
+
+def manager_of(*features: Feature) -> hcm_pb2.HttpConnectionManager:
+    """Return what features make of an empty connection manager."""
+    manager = hcm_pb2.HttpConnectionManager()
+    for each in features:
+        each.to_manager(manager, PROXY)
+    return manager
+
+
+def test_the_order_of_filters() -> None:
+    """Rules before whatever comes later; the router, which ends the chain, last."""
+    assert [each.name for each in manager_of(*INBOUND).http_filters] == [
+        "envoy.filters.http.rbac",
+        "envoy.filters.http.router",
+    ]
+    assert [each.name for each in manager_of(*OUTBOUND).http_filters] == ["envoy.filters.http.router"]
+
+
+@pytest.mark.parametrize("features", [INBOUND, OUTBOUND])
+def test_a_field_is_one_feature_s_alone(features: tuple[Feature, ...]) -> None:
+    """So that the order is that of filters, and of nothing else: lists alone are added to by several."""
+    fields = [{field.name for field, _ in manager_of(each).ListFields()} for each in features]
+    assert all(fields)
+    shared = {name for one, other in combinations(fields, 2) for name in one & other}
+    assert shared <= {"http_filters"}
+
+
+def test_what_is_said_of_routes() -> None:
+    """Inbound a guard before all routes, and the rules for all; outbound nothing."""
+    made = []
+    for features in (INBOUND, OUTBOUND):
+        routes = route_pb2.RouteConfiguration()
+        routes.virtual_hosts.add(name="h").routes.add(name="local")
+        for each in features:
+            each.to_routes(routes)
+        said = [each.name for each in routes.virtual_hosts[0].routes]
+        made.append((said, sorted(routes.typed_per_filter_config)))
+    assert made == [(["escaped-dot-segment", "local"], ["envoy.filters.http.rbac"]), (["local"], [])]
