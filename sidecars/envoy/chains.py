@@ -29,8 +29,8 @@ from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy import access_log, names, rbac
 from sidecars.envoy.connection_manager import connection_manager
 from sidecars.envoy.features import order
-from sidecars.envoy.typed import Reference, packed, reference
-from xds.protocol.resource import CLUSTER, ROUTE
+from sidecars.envoy.typed import packed, reference
+from xds.protocol.resource import CLUSTER, ROUTE, Reference
 
 OWN_CHAINS: Final = 256
 """How many callers of a port have filter chains of their own: each takes memory in Envoy, for its TLS."""

@@ -41,8 +41,8 @@ from protos.envoy.extensions.filters.listener.original_dst.v3 import original_ds
 from protos.envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspector_pb2
 from sidecars.envoy import chains, names, tls
 from sidecars.envoy.chain_names import outbound_chain
-from sidecars.envoy.typed import Reference, packed, reference, socket_address
-from xds.protocol.resource import CLUSTER, Resource, encode
+from sidecars.envoy.typed import packed, reference, socket_address
+from xds.protocol.resource import CLUSTER, Reference, Resource, encode
 
 _Chain = listener_components_pb2.FilterChain
 _Match = listener_components_pb2.FilterChainMatch

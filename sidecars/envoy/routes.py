@@ -17,8 +17,8 @@ from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import matching, names
 from sidecars.envoy.features import order
 from sidecars.envoy.renewal import RENEWAL
-from sidecars.envoy.typed import Reference, reference
-from xds.protocol.resource import CLUSTER, Resource, encode
+from sidecars.envoy.typed import reference
+from xds.protocol.resource import CLUSTER, Reference, Resource, encode
 
 _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction

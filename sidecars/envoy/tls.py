@@ -17,8 +17,8 @@ from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import common_pb2, secret_pb2, tls_pb2
 from protos.envoy.type.matcher.v3 import string_pb2
 from sidecars.envoy import names
-from sidecars.envoy.typed import OVER_ADS, Reference, packed, reference
-from xds.protocol.resource import SECRET
+from sidecars.envoy.typed import OVER_ADS, packed, reference
+from xds.protocol.resource import SECRET, Reference
 
 _TLS: Final = "envoy.transport_sockets.tls"
 _Matcher = common_pb2.SubjectAltNameMatcher

@@ -7,9 +7,7 @@ from google.protobuf.message import Message
 
 from catalog.policy.proxy import SocketAddress
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
-from xds.protocol.resource import ResourceName, TypeUrl
-
-Reference = tuple[TypeUrl, ResourceName]
+from xds.protocol.resource import Reference, ResourceName, TypeUrl
 
 
 def packed(message: Message) -> Any:
