@@ -6,7 +6,7 @@ from typing import Final
 
 from catalog.lint.told import say
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey, members, namespace_driver
+from catalog.relations.groups import ProxyGroup, members, namespace_driver
 from catalog.store.objects import workload_object
 from catalog.store.view import View, config_order, configs
 from mesh.config import SidecarSettings
@@ -87,7 +87,7 @@ def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
         yield say(view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted)
 
 
-def _of_group(view: View, installed: Installed, group: GroupKey) -> Iterator[Problem]:
+def _of_group(view: View, installed: Installed, group: ProxyGroup) -> Iterator[Problem]:
     try:
         driver = installed.driver_of(view.config.sidecar, group.driver)
     except DuplicateDriverError:
@@ -106,7 +106,7 @@ def _of_group(view: View, installed: Installed, group: GroupKey) -> Iterator[Pro
             yield from _incapable(view, group, driver.name, requirement)
 
 
-def _incapable(view: View, group: GroupKey, driver: str, requirement: Requirement) -> Iterator[Problem]:
+def _incapable(view: View, group: ProxyGroup, driver: str, requirement: Requirement) -> Iterator[Problem]:
     for workload in members(view)[group]:
         key = workload_object(view, workload)
         because = str(requirement)
@@ -121,7 +121,7 @@ def _incapable(view: View, group: GroupKey, driver: str, requirement: Requiremen
         yield say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
 
 
-def _naming(view: View, group: GroupKey) -> Iterator[tuple[ObjectKey, str]]:
+def _naming(view: View, group: ProxyGroup) -> Iterator[tuple[ObjectKey, str]]:
     """Yield the objects that name a group's driver, with the field: workloads, their namespace, MeshConfig.
 
     Where none does, the environment has: then it is said of the workloads.

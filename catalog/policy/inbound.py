@@ -6,7 +6,7 @@ from typing import Final
 from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, InboundPort, OnlyRules, SocketAddress
 from catalog.relations.conflicts import conflicts
-from catalog.relations.groups import GroupKey
+from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import is_permissive
 from catalog.relations.ports import served
 from catalog.store.smi import targets_by_destination
@@ -22,7 +22,7 @@ LOOPBACK: Final = IpAddress("127.0.0.1")
 
 
 @derived
-def inbound_ports(view: View, group: GroupKey) -> tuple[InboundPort, ...]:
+def inbound_ports(view: View, group: ProxyGroup) -> tuple[InboundPort, ...]:
     """Return the inbound ports of a group of proxies, sorted by number.
 
     They are the target ports of the services it backs. A pure client in explicit interception has none, and
@@ -55,7 +55,7 @@ def access(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol
     return OnlyRules(tuple(_rules(view, identity, port, protocol)))
 
 
-def refused_ports(view: View, group: GroupKey) -> frozenset[Port]:
+def refused_ports(view: View, group: ProxyGroup) -> frozenset[Port]:
     """Return the inbound ports of an explicit workload that another listener holds."""
     if group.workload is None:
         return frozenset()
@@ -86,11 +86,11 @@ def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> Escaped
     return EscapedSlashes.KEEP if kept and protocol.is_http else EscapedSlashes.REJECT
 
 
-def _application(group: GroupKey, port: Port) -> SocketAddress:
+def _application(group: ProxyGroup, port: Port) -> SocketAddress:
     if isinstance(group.interception, Explicit) and group.interception.application_address is not None:
         return SocketAddress(group.interception.application_address, port)
     return SocketAddress(LOOPBACK, port)
 
 
-def _listen(group: GroupKey, port: Port) -> SocketAddress | None:
+def _listen(group: ProxyGroup, port: Port) -> SocketAddress | None:
     return None if group.address is None else SocketAddress(group.address, port)

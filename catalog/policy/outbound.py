@@ -15,7 +15,7 @@ from catalog.relations.addresses import virtual_address
 from catalog.relations.backing import backing, services_of_identity
 from catalog.relations.conflicts import conflicts
 from catalog.relations.endpoints import endpoints
-from catalog.relations.groups import GroupKey
+from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
 from catalog.relations.scope import in_scope, scope_of
@@ -30,7 +30,7 @@ from mesh.workload import Endpoint, Explicit, Transparent
 
 
 @derived
-def outbound_services(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
+def outbound_services(view: View, group: ProxyGroup) -> tuple[OutboundService, ...]:
     """Return the service ports that a group of proxies may call, sorted by service and port."""
     if isinstance(group.interception, Explicit):
         return _explicit(view, group, group.interception)
@@ -104,7 +104,7 @@ def routes(
     return tuple(found) if any(route.backends for route in found) else ()
 
 
-def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
+def _transparent(view: View, group: ProxyGroup) -> tuple[OutboundService, ...]:
     client, scope = group.identity, scope_of(view, group)
     taken: set[SocketAddress] = set()
     found: dict[tuple[ServiceKey, Port], OutboundService] = {}
@@ -127,7 +127,7 @@ def _transparent(view: View, group: GroupKey) -> tuple[OutboundService, ...]:
     return tuple(found[each] for each in sorted(found))
 
 
-def _is_led(group: GroupKey, where: SocketAddress) -> bool:
+def _is_led(group: ProxyGroup, where: SocketAddress) -> bool:
     """Say whether calls to an address are led to a group's proxies: IPv6 only where they ask for it."""
     return ":" not in where.address or (
         isinstance(group.interception, Transparent) and group.interception.ipv6
@@ -160,7 +160,7 @@ def _as_called(route: OutboundRoute) -> OutboundRoute:
     return replace(route, backends=tuple(replace(each, as_called=True) for each in route.backends))
 
 
-def _explicit(view: View, group: GroupKey, interception: Explicit) -> tuple[OutboundService, ...]:
+def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> tuple[OutboundService, ...]:
     held = conflicts(view, group.workload) if group.workload else ()
     refused = {each.refused.index for each in held}
     scope = scope_of(view, group)

@@ -14,7 +14,7 @@ from catalog.policy.destinations import destination_endpoints
 from catalog.policy.inbound import access, inbound_ports
 from catalog.policy.outbound import outbound_services, protocol_of, routes
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey, members
+from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.store.objects import ELSEWHERE, origin_of, workload_object
 from catalog.store.view import View, config_order, configs, kind_in
@@ -128,7 +128,7 @@ Part = (
 """What a resource is about, in mesh words; parts are cheap to make, for each resource has one."""
 
 
-def made_from(view: View, group: GroupKey, part: Part) -> tuple[MadeFrom, ...]:
+def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[MadeFrom, ...]:
     """Return the inputs behind a part of a group's policy, sorted.
 
     They are all that was read and is there: the objects that decided against something among them. Which
@@ -148,7 +148,7 @@ def made_from(view: View, group: GroupKey, part: Part) -> tuple[MadeFrom, ...]:
     return tuple(sorted(found))
 
 
-def _nodes(view: View, group: GroupKey, part: Part) -> Iterator[Derivation]:
+def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
     """Yield the derived values that a part is."""
     identity = group.identity
     match part:
@@ -172,7 +172,7 @@ def _nodes(view: View, group: GroupKey, part: Part) -> Iterator[Derivation]:
             pass
 
 
-def _named(view: View, group: GroupKey, part: Part) -> Iterator[ObjectKey]:
+def _named(view: View, group: ProxyGroup, part: Part) -> Iterator[ObjectKey]:
     """Yield the objects that a part is about by its very name."""
     match part:
         case Admitting(services=services) | Application(services):

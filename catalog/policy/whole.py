@@ -7,7 +7,7 @@ from catalog.policy.destinations import destinations, with_endpoints
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.outbound import outbound_services
 from catalog.policy.proxy import InterceptionKind, ProxyPolicy, TlsRange
-from catalog.relations.groups import GroupKey
+from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.workload import Explicit, Transparent
@@ -16,7 +16,7 @@ __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 
 
 @derived
-def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
+def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     """Return what a group of proxies needs."""
     found = outline(view, group)
     return replace(
@@ -26,7 +26,7 @@ def proxy_policy(view: View, group: GroupKey) -> ProxyPolicy:
 
 
 @derived
-def outline(view: View, group: GroupKey) -> ProxyPolicy:
+def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
     """Return what a group of proxies needs, but for the endpoints: destinations have none.
 
     Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
@@ -50,7 +50,7 @@ def outline(view: View, group: GroupKey) -> ProxyPolicy:
     )
 
 
-def interception_kind(group: GroupKey) -> InterceptionKind:
+def interception_kind(group: ProxyGroup) -> InterceptionKind:
     """Return how traffic comes to the proxies of a group."""
     match group.interception:
         case Transparent():
@@ -59,7 +59,7 @@ def interception_kind(group: GroupKey) -> InterceptionKind:
             return InterceptionKind.EXPLICIT
 
 
-def _transparent(group: GroupKey) -> Transparent:
+def _transparent(group: ProxyGroup) -> Transparent:
     return group.interception if isinstance(group.interception, Transparent) else Transparent()
 
 

@@ -22,7 +22,7 @@ from mesh.workload import (
 
 
 @dataclass(frozen=True, slots=True)
-class GroupKey:
+class ProxyGroup:
     """What a proxy's configuration depends on, of the proxy itself.
 
     `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of
@@ -42,10 +42,10 @@ class GroupKey:
     driver: str = ""
 
 
-def group_of(view: View, workload: Workload) -> GroupKey:
+def group_of(view: View, workload: Workload) -> ProxyGroup:
     """Return the group of a workload's proxy."""
     explicit = isinstance(workload.interception, Explicit)
-    return GroupKey(
+    return ProxyGroup(
         identity=workload.identity,
         primary=ServiceKey(workload.key.namespace, workload.service),
         services=services_of(view, workload.key),
@@ -66,7 +66,7 @@ def namespace_driver(view: View, namespace: Namespace) -> str:
     return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
 
 
-def groups_of(view: View, key: WorkloadKey) -> tuple[GroupKey, ...]:
+def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:
     """Return the group of a workload's proxy; nothing where it has none, or another has its UUID."""
     workload = view.workloads[key]
     if workload.uuid is None or by_uuid(view)[workload.uuid][0] != key:
@@ -78,13 +78,13 @@ members: Final = IN_VIEW.derived_index("workloads by group", lambda view: view.w
 """The workloads of each group."""
 
 
-def groups(view: View) -> Mapping[GroupKey, tuple[ProxyUuid, ...]]:
+def groups(view: View) -> Mapping[ProxyGroup, tuple[ProxyUuid, ...]]:
     """Return all groups with the UUIDs of their proxies, sorted; groups in the order of their first UUID."""
     found = {group: proxies(view, group) for group in members(view)}
     return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
-def proxies(view: View, group: GroupKey) -> tuple[ProxyUuid, ...]:
+def proxies(view: View, group: ProxyGroup) -> tuple[ProxyUuid, ...]:
     """Return the UUIDs of a group's proxies, sorted."""
     found = (view.workloads[key].uuid for key in members(view).get(group, ()))
     return tuple(sorted(each for each in found if each is not None))

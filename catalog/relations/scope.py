@@ -5,14 +5,14 @@ at the server. It speaks of services that are called; what stands behind one, th
 among it, comes along.
 """
 
-from catalog.relations.groups import GroupKey
+from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.names import Namespace
 from mesh.service import Scope, ServiceKey
 
 
-def scope_of(view: View, group: GroupKey) -> Scope:
+def scope_of(view: View, group: ProxyGroup) -> Scope:
     """Return what a group of proxies is narrowed to: the workload's own word holds, else its namespace's."""
     if group.scope is not None:
         return group.scope

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-import catalog.relations.groups
 from catalog.policy.destinations import with_endpoints
 from catalog.policy.provenance import MadeFrom, Whole, made_from
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import outline
-from catalog.relations.groups import members
+from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.material import ServiceCertificate
@@ -46,7 +45,7 @@ class GroupInput:
 Translate = Callable[[GroupInput], Iterable[Piece]]
 
 
-def group_name(group: catalog.relations.groups.GroupKey) -> GroupKey:
+def group_name(group: ProxyGroup) -> GroupKey:
     """Return a short name of a group for caches and pages: equal for equal keys, in every process."""
     digest = hashlib.sha256(repr(group).encode()).hexdigest()[:8]
     where = f"|{group.workload.name}" if group.workload is not None else ""
@@ -67,12 +66,10 @@ class Serving:
         self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
         self.encoded = 0
         self._fresh = True
-        self.refused: dict[catalog.relations.groups.GroupKey, tuple[Refused, ...]] = {}
-        self._pins: Observed[catalog.relations.groups.GroupKey, Fitting] = Observed(resources, self)
-        self._nodes: Observed[catalog.relations.groups.GroupKey, tuple[NodeKey, ...]] = Observed(
-            nodes_of, self
-        )
-        self._groups: dict[catalog.relations.groups.GroupKey, _Group] = {}
+        self.refused: dict[ProxyGroup, tuple[Refused, ...]] = {}
+        self._pins: Observed[ProxyGroup, Fitting] = Observed(resources, self)
+        self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, self)
+        self._groups: dict[ProxyGroup, _Group] = {}
         members(view).watch()
 
     def certify(
@@ -85,9 +82,9 @@ class Serving:
         ]
         self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
 
-    def touched(self) -> Iterator[catalog.relations.groups.GroupKey]:
+    def touched(self) -> Iterator[ProxyGroup]:
         """Yield the groups that changes may concern since the last time, and those that come or go."""
-        seen: set[catalog.relations.groups.GroupKey] = set()
+        seen: set[ProxyGroup] = set()
         for key in members(self.view).take_changed():
             if key in members(self.view) and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
@@ -100,18 +97,18 @@ class Serving:
                 seen.add(key)
                 yield key
 
-    def group(self, node: NodeKey) -> catalog.relations.groups.GroupKey | None:
+    def group(self, node: NodeKey) -> ProxyGroup | None:
         """Return the group of a proxy, None where its workload is not known."""
         workload = holder_of(self.view, ProxyName.parse(node).uuid)
-        return None if workload is None else catalog.relations.groups.group_of(self.view, workload)
+        return None if workload is None else group_of(self.view, workload)
 
-    def nodes(self, group: catalog.relations.groups.GroupKey) -> tuple[NodeKey, ...]:
+    def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
         """Return the proxies of a group as they were when it was last computed."""
         found = self._groups.get(group)
         return () if found is None else found.nodes
 
     def objects_behind(
-        self, group: catalog.relations.groups.GroupKey, type_url: TypeUrl, name: ResourceName
+        self, group: ProxyGroup, type_url: TypeUrl, name: ResourceName
     ) -> tuple[MadeFrom, ...]:
         """Return the inputs that a resource of a group was made from, sorted; none if there is no such.
 
@@ -137,9 +134,7 @@ class Serving:
         group = self.group(node)
         return () if group is None else self.objects_behind(group, type_url, name)
 
-    def steps(
-        self, before: Published, touched: Iterable[catalog.relations.groups.GroupKey]
-    ) -> Iterator[Step | None]:
+    def steps(self, before: Published, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
         """Compute the touched groups; yield None after each of them, and in the end the step.
 
         A proxy in no group is not in it: the cache leaves its streams with what they have.
@@ -153,7 +148,7 @@ class Serving:
             yield None
         yield result.step()
 
-    def _compute(self, key: catalog.relations.groups.GroupKey, result: Result) -> None:
+    def _compute(self, key: ProxyGroup, result: Result) -> None:
         group = self._groups.get(key)
         if group is None:
             return
@@ -182,7 +177,7 @@ class Serving:
 
 
 @derived
-def nodes_of(serving: Serving, group: catalog.relations.groups.GroupKey) -> tuple[NodeKey, ...]:
+def nodes_of(serving: Serving, group: ProxyGroup) -> tuple[NodeKey, ...]:
     """Return the proxies of a group by their certificates' common names."""
     view = serving.view
     names = (view.workloads[each].proxy_name for each in members(view).get(group, ()))
@@ -190,7 +185,7 @@ def nodes_of(serving: Serving, group: catalog.relations.groups.GroupKey) -> tupl
 
 
 @derived
-def resources(serving: Serving, group: catalog.relations.groups.GroupKey) -> Fitting:
+def resources(serving: Serving, group: ProxyGroup) -> Fitting:
     """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
     lasting, wanting = translated(serving, group)
     found = (made(serving, complete(serving, group, piece)) for piece in wanting)
@@ -198,9 +193,7 @@ def resources(serving: Serving, group: catalog.relations.groups.GroupKey) -> Fit
 
 
 @derived
-def translated(
-    serving: Serving, group: catalog.relations.groups.GroupKey
-) -> tuple[Fitting, tuple[Piece, ...]]:
+def translated(serving: Serving, group: ProxyGroup) -> tuple[Fitting, tuple[Piece, ...]]:
     """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
 
     It reads none, so that a group where nothing but endpoints changed is not translated again.
@@ -210,7 +203,7 @@ def translated(
     return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
 
 
-def complete(serving: Serving, group: catalog.relations.groups.GroupKey, piece: Piece) -> Piece:
+def complete(serving: Serving, group: ProxyGroup, piece: Piece) -> Piece:
     """Return a piece with the endpoints of its destinations, as the proxies of a group may call them."""
     if not piece.destinations:
         return piece
@@ -218,7 +211,7 @@ def complete(serving: Serving, group: catalog.relations.groups.GroupKey, piece: 
     return replace(piece, destinations=tuple(found))
 
 
-def group_input(serving: Serving, group: catalog.relations.groups.GroupKey) -> GroupInput:
+def group_input(serving: Serving, group: ProxyGroup) -> GroupInput:
     """Return all that a group's resources are made from, but for endpoints."""
     return GroupInput(
         outline(serving.view, group),

@@ -11,7 +11,7 @@ from google.protobuf import any_pb2
 
 from catalog.policy.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules, ProxyPolicy
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey, groups
+from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
 from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
@@ -97,7 +97,7 @@ async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> N
             counts.faults.append(f"{named}, {proxy}: {type_url.rpartition('.')[2]}: {words}")
 
 
-def certified(mesh_: LiveMesh, view: View, key: GroupKey) -> tuple[Resource, ...]:
+def certified(mesh_: LiveMesh, view: View, key: ProxyGroup) -> tuple[Resource, ...]:
     """Return the secrets of a group of proxies, with real certificates: Envoy looks into them."""
     names = service_identities(view)[key.identity]
     certificate = mesh_.manager.ensure(key.identity, names, datetime.now(UTC))

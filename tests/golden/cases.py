@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from catalog.lint.problems import problems
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey, groups
+from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
@@ -58,7 +58,7 @@ class Group:
     """One group of proxies of a case: its file name, its policy, and its resources but the secrets."""
 
     name: str
-    key: GroupKey
+    key: ProxyGroup
     policy: ProxyPolicy
     resources: tuple[Resource, ...]
 

@@ -53,7 +53,7 @@ def _serving(view: View) -> Serving:
     return serving
 
 
-def _group(serving: Serving, name: str) -> groups.GroupKey:
+def _group(serving: Serving, name: str) -> groups.ProxyGroup:
     found = serving.group(NodeKey(f"{name}-uuid.{name}.default"))
     assert found is not None
     return found
@@ -230,7 +230,7 @@ def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) ->
     assert compared or named.kind == "Workload"
 
 
-def _resources(serving: Serving) -> dict[groups.GroupKey, dict[tuple[TypeUrl, ResourceName], str]]:
+def _resources(serving: Serving) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:
     return {
         group: {(each.type_url, each.name): each.version for each in resources(serving, group).resources}
         for group in members(serving.view)

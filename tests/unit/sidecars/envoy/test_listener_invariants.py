@@ -16,7 +16,7 @@ from catalog.policy import outbound
 from catalog.policy.outbound import called_at, protocol_of, routes, visible
 from catalog.policy.proxy import OutboundService
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import GroupKey, groups
+from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import Port
@@ -121,7 +121,7 @@ def test_no_two_filter_chains_match_alike(seed: int) -> None:
     assert list(faults(view(seed))) == []
 
 
-def _careless(mesh: View, group: GroupKey) -> tuple[OutboundService, ...]:
+def _careless(mesh: View, group: ProxyGroup) -> tuple[OutboundService, ...]:
     """Offer services without a look at who has their address already."""
     client = group.identity
     return tuple(
