@@ -13,7 +13,8 @@ from delivery.history.push import Push
 from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.objects import ObjectKey, Problem, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.problems import Problem
 from providers.contract import Counts, Freshness
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot

@@ -9,8 +9,10 @@ from catalog.relations.groups import group_of
 from catalog.store.view import MeshSettings, View
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
+from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, Kind
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, ObjectKey, Origin, Sourced
+from mesh.objects import MeshObject, ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadKey
@@ -44,27 +46,27 @@ def view(size: Size) -> View:
         name = f"service-{number}"
         for kind, value in _objects(size, number, name):
             key = ObjectKey(kind, SHOP, name)
-            objects[key] = Sourced(key, value, Origin("benchmark", 1, 1))
+            objects[key] = Sourced(key, value, InFile("benchmark", 1, 1))
         count = size.endpoints if number < size.services else 1
         workloads += [_workload(name, number + 1, each) for each in range(count)]
     return View.build(objects, Inventory.of(workloads), MeshSettings())
 
 
-def _objects(size: Size, number: int, name: str) -> Iterator[tuple[str, MeshObject]]:
+def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObject]]:
     ports = tuple(
         ServicePort(Port(8000 + each), Port(8000 + each), size.protocol, protocol_source="appProtocol")
         for each in range(size.ports)
     )
-    yield "Service", Service(ServiceKey(SHOP, ServiceName(name)), ports, (("app", name),))
+    yield SERVICE, Service(ServiceKey(SHOP, ServiceName(name)), ports, (("app", name),))
     rule = Rule(RouteKind.HTTP if size.protocol.is_http else RouteKind.TCP, name)
     if size.protocol.is_http:
         matches = tuple(HTTPMatch(f"m{each}", f"/api/{each}/.*", ("GET",)) for each in range(size.matches))
-        yield "HTTPRouteGroup", HTTPRouteGroup(PolicyKey(SHOP, name), matches)
+        yield HTTP_ROUTE_GROUP, HTTPRouteGroup(PolicyKey(SHOP, name), matches)
     else:
-        yield "TCPRoute", TCPRoute(PolicyKey(SHOP, name))
+        yield TCP_ROUTE, TCPRoute(PolicyKey(SHOP, name))
     callers = [CLIENT, *(f"client-{each}" for each in range(1, size.clients))]
     sources = tuple(map(_identity, callers if number < size.services else ["somebody-else"]))
-    yield "TrafficTarget", TrafficTarget(PolicyKey(SHOP, name), _identity(name), sources, (rule,))
+    yield TRAFFIC_TARGET, TrafficTarget(PolicyKey(SHOP, name), _identity(name), sources, (rule,))
 
 
 def _identity(name: str) -> ServiceIdentity:

@@ -9,6 +9,7 @@ import yaml
 
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
+from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
 from mesh.objects import MeshObject, ObjectKey
 from mesh.policy import HTTPMatch, HTTPRouteGroup, TrafficSplit, TrafficTarget
 from mesh.service import Service
@@ -17,12 +18,12 @@ from mesh.workload import Workload
 Document = dict[str, Any]
 
 _API: Final = {
-    "HTTPRouteGroup": "specs.smi-spec.io/v1alpha4",
-    "MeshConfig": "config.openservicemesh.io/v1alpha2",
-    "Service": "v1",
-    "TrafficSplit": "split.smi-spec.io/v1alpha4",
-    "TrafficTarget": "access.smi-spec.io/v1alpha3",
-    "Workload": "meshwright.dev/v1alpha1",
+    HTTP_ROUTE_GROUP: "specs.smi-spec.io/v1alpha4",
+    MESH_CONFIG: "config.openservicemesh.io/v1alpha2",
+    SERVICE: "v1",
+    TRAFFIC_SPLIT: "split.smi-spec.io/v1alpha4",
+    TRAFFIC_TARGET: "access.smi-spec.io/v1alpha3",
+    WORKLOAD: "meshwright.dev/v1alpha1",
 }
 
 
@@ -31,7 +32,7 @@ def document(key: ObjectKey, value: MeshObject | Workload) -> Document:
     metadata: Document = {"name": key.name, "namespace": str(key.namespace)}
     if isinstance(value, Workload):
         metadata["labels"] = dict(value.labels)
-    return {"apiVersion": _API[key.kind], "kind": key.kind, "metadata": metadata, "spec": _spec(value)}
+    return {"apiVersion": _API[key.kind], "kind": key.kind.name, "metadata": metadata, "spec": _spec(value)}
 
 
 def text(documents: Iterable[Document]) -> str:

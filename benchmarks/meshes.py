@@ -8,8 +8,10 @@ from benchmarks.manifests import document, text
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
+from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, ObjectKey, Origin, Sourced
+from mesh.objects import MeshObject, ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.policy import (
     Backend,
     HTTPMatch,
@@ -25,7 +27,7 @@ from mesh.workload import Workload, WorkloadKey, WorkloadPort
 
 NAMESPACES: Final = 10
 SPLIT_EVERY: Final = 10
-CONFIG: Final = ObjectKey("MeshConfig", Namespace("osm-system"), "osm-mesh-config")
+CONFIG: Final = ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
 _STEPS: Final = (1, 7, 31, 43, 68)
 """How far apart, by number, a service and those it calls are; in tiny meshes some of them are the same."""
 
@@ -68,8 +70,8 @@ def service_objects(number: int, services: int) -> list[tuple[ObjectKey, MeshObj
     service = Service(ServiceKey(namespace, ServiceName(name)), (port,), (("app", name),))
     matches = (HTTPMatch("read", f"/{name}/.*", ("GET",)), HTTPMatch("write", f"/{name}", ("POST",)))
     found: list[tuple[ObjectKey, MeshObject]] = [
-        (ObjectKey("Service", namespace, name), service),
-        (ObjectKey("HTTPRouteGroup", namespace, name), HTTPRouteGroup(key, matches)),
+        (ObjectKey(SERVICE, namespace, name), service),
+        (ObjectKey(HTTP_ROUTE_GROUP, namespace, name), HTTPRouteGroup(key, matches)),
     ]
     found.extend(target(number, other) for other in called(number, services))
     if number % SPLIT_EVERY == 0:
@@ -82,7 +84,7 @@ def target(source: int, destination: int, *matches: str) -> tuple[ObjectKey, Tra
     namespace, name = _namespace(destination), f"{_name(source)}-calls-{_name(destination)}"
     rule = Rule(RouteKind.HTTP, _name(destination), matches)
     value = TrafficTarget(PolicyKey(namespace, name), _identity(destination), (_identity(source),), (rule,))
-    return ObjectKey("TrafficTarget", namespace, name), value
+    return ObjectKey(TRAFFIC_TARGET, namespace, name), value
 
 
 def split(number: int, services: int, weight: int) -> tuple[ObjectKey, TrafficSplit]:
@@ -91,7 +93,7 @@ def split(number: int, services: int, weight: int) -> tuple[ObjectKey, TrafficSp
     other = ServiceName(_name((number + 30) % services))  # callers by the steps 1 and 31 may call both
     backends = (Backend(ServiceName(name), 10), Backend(other, weight))
     value = TrafficSplit(PolicyKey(namespace, name), ServiceKey(namespace, ServiceName(name)), backends)
-    return ObjectKey("TrafficSplit", namespace, name), value
+    return ObjectKey(TRAFFIC_SPLIT, namespace, name), value
 
 
 def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
@@ -111,7 +113,7 @@ def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
 
 def sourced(key: ObjectKey, value: MeshObject) -> Sourced:
     """Return an object as a source has it."""
-    return Sourced(key, value, Origin("mesh.yaml"))
+    return Sourced(key, value, InFile("mesh.yaml"))
 
 
 def config(version: TlsVersion = TlsVersion.V1_2) -> MeshConfig:
@@ -154,7 +156,7 @@ def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -
 
 def workload_file(value: Workload) -> dict[str, str]:
     """Return the file of one workload."""
-    key = ObjectKey("Workload", value.key.namespace, value.key.name)
+    key = ObjectKey.of(WORKLOAD, value.key)
     return {f"{key.namespace}/{key.name}.yaml": text([document(key, value)])}
 
 

@@ -13,7 +13,7 @@ from catalog.store.view import View
 from controller.settings import Address, Settings
 from mesh.config import SidecarSettings
 from mesh.identity import ProxyName
-from mesh.objects import Problem
+from mesh.problems import Problem
 from sidecars import lint
 from sidecars.contract.contexts import DebugAnswer
 from sidecars.contract.driver import SidecarDriver

@@ -27,7 +27,8 @@ from delivery.quarantine.problems import clause, parts_left_out
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.objects import ObjectKey, Problem, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.problems import Problem
 from providers.contract import Counts, EndpointProvider, Freshness
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version

@@ -15,8 +15,11 @@ from certs.issuers.contract import Issuer
 from certs.manager import CertificateManager
 from certs.material import ServiceCertificate
 from mesh.identity import ServiceIdentity
+from mesh.kinds import SERVICE_ACCOUNT
 from mesh.names import Namespace
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.origins import FromSource
+from mesh.problems import Problem, Severity
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
@@ -153,11 +156,9 @@ def _good_between(held: Collection[ServiceCertificate]) -> tuple[datetime, datet
 
 def _problem(identity: ServiceIdentity, error: CertificateError) -> Problem:
     return Problem(
-        "certificate-not-issued",
-        Severity.ERROR,
-        Origin("certificates"),
-        ObjectKey("ServiceAccount", Namespace(identity.namespace), identity.service_account),
-        "",
-        "",
-        str(error),
+        code="certificate-not-issued",
+        severity=Severity.ERROR,
+        origin=FromSource("certificates"),
+        key=ObjectKey(SERVICE_ACCOUNT, Namespace(identity.namespace), identity.service_account),
+        expected=str(error),
     )

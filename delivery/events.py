@@ -7,15 +7,17 @@ from typing import Final, Protocol
 from delivery.debounce import Matter
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
-from mesh.objects import ObjectKey, Problem, Sourced
+from mesh.kinds import ADMISSION, ENDPOINT_SLICE, READ_AS, WORKLOAD, Kind
+from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
+from mesh.problems import Problem
 from providers.contract import EndpointProvider
 
 ADMISSIONS: Final = "admissions"
-ENDPOINT_KINDS: Final = frozenset({"Workload", "Pod", "EndpointSlice", "Endpoints", "admission"})
+ENDPOINT_KINDS: Final = frozenset({WORKLOAD, ENDPOINT_SLICE, *READ_AS, ADMISSION})
 """Kinds of objects that say where something runs, not what it may do."""
 
-Counts = Mapping[tuple[str, str], int]
+Counts = Mapping[tuple[str, Kind], int]
 """Changed objects by source and kind."""
 
 
@@ -48,18 +50,18 @@ class Events:
 
     def take(self, admitted: Mapping[ProxyName, ProxyName]) -> Counts:
         """Return what has changed since the last time."""
-        found: Counter[tuple[str, str]] = Counter()
+        found: Counter[tuple[str, Kind]] = Counter()
         objects = Picture.of(self._specification.objects())
         name = self._specification.name
         found.update((name, key.kind) for key in objects.since(self._objects))
         self._objects = objects
         for each in self._others:
             before, now = self._inventories[each.name], each.inventory()
-            found[each.name, "Workload"] += len(now.workloads.since(before.workloads))
-            found[each.name, "EndpointSlice"] += len(now.slices.since(before.slices))
+            found[each.name, WORKLOAD] += len(now.workloads.since(before.workloads))
+            found[each.name, ENDPOINT_SLICE] += len(now.slices.since(before.slices))
             self._inventories[each.name] = now
         here = Picture.of(admitted)
-        found[ADMISSIONS, "admission"] += len(here.since(self._admitted))
+        found[ADMISSIONS, ADMISSION] += len(here.since(self._admitted))
         self._admitted = here
         return +found
 

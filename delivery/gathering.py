@@ -9,8 +9,8 @@ from delivery.events import Counts, Events, Specification, matter
 from delivery.inputs import Inputs, read_inputs
 from delivery.meters import WaveMeter
 from mesh.identity import ProxyName
-from mesh.objects import Problem
 from mesh.picture import Picture
+from mesh.problems import Problem
 from providers.contract import EndpointProvider
 
 
@@ -53,7 +53,7 @@ class Gathering:
         """Count what sources brought since the last time."""
         events = self._events.take(self._admitted())
         for (source, kind), count in events.items():
-            self._meter.event(source, kind, count)
+            self._meter.event(source, str(kind), count)
         return events
 
     async def due(self) -> None:

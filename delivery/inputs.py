@@ -7,8 +7,9 @@ from catalog.store.view import MeshSettings
 from delivery.events import Specification
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
-from mesh.objects import ObjectKey, Problem, Sourced
+from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
+from mesh.problems import Problem
 from providers.contract import EndpointProvider
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from delivery.model import Model
 from delivery.time_slices import Slices
-from mesh.objects import Problem
+from mesh.problems import Problem
 
 
 class Linting:

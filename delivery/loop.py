@@ -15,7 +15,7 @@ from delivery.inputs import Inputs
 from delivery.linting import Linting
 from delivery.meters import WaveMeter
 from delivery.model import Model
-from delivery.problems import AllProblems, failed_wave, failure_problem, log_new
+from delivery.problems import AllProblems, failed_wave, failure_problem, log_changes
 from delivery.publishing import Publishing
 from delivery.quarantine.problems import Rejections
 from delivery.snapshots.published import Published
@@ -23,7 +23,7 @@ from delivery.time_slices import Slices
 from delivery.verifying import Verification
 from delivery.wave import Wave
 from mesh.identity import ProxyName
-from mesh.objects import Problem
+from mesh.problems import Problem
 
 _log = structlog.get_logger("delivery.loop")
 
@@ -154,6 +154,6 @@ class Loop:
             self._take(replace(self.state, problems=said))
 
     def _take(self, state: MeshState) -> None:
-        log_new(state.problems, self.state.problems, self._gathering.logged())
+        log_changes(state.problems, self.state.problems, self._gathering.logged())
         self.state = state
         self._on_state(state)

@@ -20,7 +20,7 @@ from delivery.snapshots.serving import Serving, Translate
 from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.objects import Problem, Severity
+from mesh.problems import Problem, Severity
 from providers.merge import Merged, merge
 
 ATOMIC: Final = 64
@@ -147,13 +147,11 @@ class Model:
         """Return the workloads for which an index of the view could not be computed, sorted."""
         return tuple(
             Problem(
-                "workload-not-placed",
-                Severity.ERROR,
-                origin_of(self.view, name),
-                name,
-                "",
-                "",
-                f"{index.name}: {type(error).__name__}: {error}; its proxy keeps what it has",
+                code="workload-not-placed",
+                severity=Severity.ERROR,
+                origin=origin_of(self.view, name),
+                key=name,
+                expected=f"{index.name}: {type(error).__name__}: {error}; its proxy keeps what it has",
             )
             for index in (members(self.view), claimants(self.view))
             for key, error in sorted(index.failures().items())

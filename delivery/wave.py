@@ -3,13 +3,15 @@
 import enum
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from catalog.store.edits import Edits
 from catalog.store.view import View
+from mesh import kinds
 from mesh.identity import ServiceIdentity
+from mesh.kinds import ENDPOINT_SLICE, WORKLOAD, Kind
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.workload import WorkloadKey
@@ -22,9 +24,6 @@ CERTIFICATES: Final = "certificates"
 SETTINGS: Final = "settings"
 PROXIES: Final = "proxies"
 """The sources of what no provider holds."""
-
-_ALIASES: Final = {"Workload": "Pod", "EndpointSlice": "Endpoints"}
-"""Other kinds of objects that are read as workloads and slices."""
 
 
 class Change(enum.StrEnum):
@@ -39,12 +38,12 @@ class Change(enum.StrEnum):
 class Cause:
     """One input that is another one than before.
 
-    `kind` is the object's kind, or one of `Workload`, `EndpointSlice`, `certificate`, `trust bundle`,
-    `settings`, `admission`, `rejection` (of a proxy). `name` is `namespace/name`, the name alone where there
-    is no namespace. `origin` is where it was read, `file:line (document n)`, or the name of its source.
+    `kind` is the object's kind, or what it is that is no object (see mesh.kinds): a rejection is of a proxy.
+    `name` is `namespace/name`, the name alone where there is no namespace. `origin` is where it
+    was read, `file:line (document n)`, or the name of its source.
     """
 
-    kind: str
+    kind: Kind
     name: str
     origin: str
     change: Change
@@ -109,18 +108,18 @@ def causes(
     """
     for proxy, admitted in edits.admitted.items():
         change = Change.ADDED if admitted is not None else Change.REMOVED
-        yield Cause("admission", str(proxy), ADMISSIONS, change)
+        yield Cause(kinds.ADMISSION, str(proxy), ADMISSIONS, change)
     if edits.settings is not None and edits.settings != view.settings:
-        yield Cause("settings", "settings", SETTINGS, Change.CHANGED)
+        yield Cause(kinds.SETTINGS, "settings", SETTINGS, Change.CHANGED)
     held = view.sourced.held()
     for key, sourced in edits.objects.items():
         before = held.get(key)
         found = sourced or before
         if found is not None and not _equal(before, sourced):
-            yield Cause(key.kind, _name(key), str(found.origin), _change(before, sourced))
+            yield Cause(key.kind, key.path, str(found.origin), _change(before, sourced))
     for key, change in _endpoints(view, edits):
-        if key not in objects and replace(key, kind=_ALIASES[key.kind]) not in objects:
-            yield Cause(key.kind, _name(key), source_of(key), change)
+        if not any(form in objects for form in key.forms()):
+            yield Cause(key.kind, key.path, source_of(key), change)
 
 
 def certificate_causes(
@@ -128,17 +127,19 @@ def certificate_causes(
 ) -> Iterator[Cause]:
     """Yield the certificates that are about to change."""
     for identity, certificate in changed.items():
-        yield Cause("certificate", str(identity), CERTIFICATES, _change(held.get(identity), certificate))
+        yield Cause(kinds.CERTIFICATE, str(identity), CERTIFICATES, _change(held.get(identity), certificate))
 
 
 def trust_bundle_cause(trust_domain: str, *, first_ever: bool) -> Cause:
     """Return the cause of other roots."""
-    return Cause("trust bundle", trust_domain, CERTIFICATES, Change.ADDED if first_ever else Change.CHANGED)
+    return Cause(
+        kinds.TRUST_BUNDLE, trust_domain, CERTIFICATES, Change.ADDED if first_ever else Change.CHANGED
+    )
 
 
 def rejection_cause(proxy: str) -> Cause:
     """Return the cause of what a proxy is served for having rejected something, or for it to try again."""
-    return Cause("rejection", proxy, PROXIES, Change.CHANGED)
+    return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 
 def _endpoints(view: View, edits: Edits) -> Iterator[tuple[ObjectKey, Change]]:
@@ -148,7 +149,7 @@ def _endpoints(view: View, edits: Edits) -> Iterator[tuple[ObjectKey, Change]]:
             yield _workload_object(key), _change(workloads.get(key), workload)
     slices: dict[ObjectKey, list[EndpointSlice | None]] = {}
     for each, found in edits.slices.items():  # another form of a slice is one that goes and one that comes
-        forms = slices.setdefault(ObjectKey("EndpointSlice", each.namespace, each.name), [None, None])
+        forms = slices.setdefault(ObjectKey.of(ENDPOINT_SLICE, each), [None, None])
         forms[0 if found is None else 1] = each
     for named, (gone, here) in slices.items():
         yield named, _change(gone, here)
@@ -166,8 +167,4 @@ def _change(before: object | None, after: object | None) -> Change:
 
 
 def _workload_object(key: WorkloadKey) -> ObjectKey:
-    return ObjectKey("Workload", key.namespace, key.name)
-
-
-def _name(key: ObjectKey) -> str:
-    return f"{key.namespace}/{key.name}" if key.namespace else key.name
+    return ObjectKey.of(WORKLOAD, key)

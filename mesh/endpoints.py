@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from mesh.kinds import ENDPOINT_SLICE
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.picture import Picture
 from mesh.workload import Workload, WorkloadKey
@@ -11,7 +12,7 @@ from mesh.workload import Workload, WorkloadKey
 
 def slice_key(found: EndpointSlice) -> ObjectKey:
     """Return the key of a slice, whichever kind of object it was read from."""
-    return ObjectKey("EndpointSlice", found.namespace, found.name)
+    return ObjectKey.of(ENDPOINT_SLICE, found)
 
 
 @dataclass(frozen=True, slots=True)

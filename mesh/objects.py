@@ -1,68 +1,68 @@
-"""Objects as a source holds them: where each came from, and what was wrong with it."""
+"""Objects as a source holds them, under which keys, and where each came from."""
 
-import enum
 from dataclasses import dataclass
+from typing import Protocol
 
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
+from mesh.kinds import FORMS, NAMESPACE, READ_AS, Kind
 from mesh.names import Namespace
+from mesh.origins import Origin
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.service import Scope, Service
 from mesh.workload import PodTemplate, Workload
+
+
+class Named(Protocol):
+    """What has a namespace and a name there: the keys of values, each of one kind."""
+
+    @property
+    def namespace(self) -> Namespace:
+        """Return the namespace."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Return the name in it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectKey:
     """An object's kind, namespace and name; the namespace of a cluster-wide kind is empty."""
 
-    kind: str
+    kind: Kind
     namespace: Namespace
     name: str
 
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+    @classmethod
+    def of(cls, kind: Kind, key: Named) -> "ObjectKey":
+        """Return the key of the object of that kind that a value's key names."""
+        return cls(kind, key.namespace, key.name)
 
+    @classmethod
+    def of_namespace(cls, name: str) -> "ObjectKey":
+        """Return the key of a Namespace."""
+        return cls(NAMESPACE, Namespace(""), name)
 
-@dataclass(frozen=True, slots=True, order=True)
-class Origin:
-    """Where an object was read: a file (relative to its source), its document (from 1) and first line."""
+    @property
+    def claim(self) -> "ObjectKey":
+        """The key under which a source knows it, and whatever else is read as the same kind."""
+        kind = READ_AS.get(self.kind)
+        return self if kind is None else ObjectKey.of(kind, self)
 
-    source: str
-    document: int = 1
-    line: int = 1
+    def forms(self) -> tuple["ObjectKey", ...]:
+        """Return the keys under which the object of a claim may be written; its own last."""
+        kinds = FORMS.get(self.kind, ())
+        return tuple(ObjectKey.of(kind, self) for kind in kinds) or (self,)
 
-    def __str__(self) -> str:
-        return f"{self.source}:{self.line} (document {self.document})"
-
-
-class Severity(enum.StrEnum):
-    """ERROR: (part of) the object is not in force. WARNING: in force, but look. INFO: read, not used."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Problem:
-    """What is wrong with an object, in the words of whoever must mend it.
-
-    `code` is stable. `field` is a path such as `spec.rules[0].kind`; `value` is what stands there, cut
-    short and never a secret; `expected` says what would be right.
-    """
-
-    code: str
-    severity: Severity
-    origin: Origin
-    key: ObjectKey | None
-    field: str
-    value: str
-    expected: str
+    @property
+    def path(self) -> str:
+        """The namespace and the name, the name alone where there is no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def __str__(self) -> str:
-        named = str(self.key) if self.key else "document"
-        found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
-        return f"{self.code} {self.origin}: {named}: {found + ': ' if found else ''}{self.expected}"
+        return f"{self.kind} {self.path}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.identity import ProxyName, ServiceIdentity
+from mesh.kinds import Kind
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceName
 from mesh.service import Protocol, Scope, ServiceKey
 
@@ -123,7 +124,7 @@ class PodTemplate:
     there, and no sidecar is configured for it.
     """
 
-    kind: str
+    kind: Kind
     key: WorkloadKey
     identity: ServiceIdentity
     labels: tuple[tuple[str, str], ...] = ()

@@ -1,22 +1,10 @@
-"""Under which key a source knows an object, and what is said of one that is defined twice."""
+"""What is said of an object that is defined twice."""
 
-from dataclasses import replace
-from typing import Final
-
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import Origin
+from mesh.problems import Problem, Severity
 from mesh.workload import PodTemplate
 from specs.codes import Code
-
-ALIASES: Final = {"Workload": "Pod", "EndpointSlice": "Endpoints"}
-"""Kinds that a source knows as another kind: Pods are workloads, Endpoints are slices."""
-
-_CLAIMED: Final = {alias: kind for kind, alias in ALIASES.items()}
-
-
-def claim_of(key: ObjectKey) -> ObjectKey:
-    """Return the key under which a source knows an object."""
-    kind = _CLAIMED.get(key.kind)
-    return key if kind is None else replace(key, kind=kind)
 
 
 def repeats(second: Sourced, first: Sourced) -> bool:
@@ -34,4 +22,10 @@ def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
     """
     severity = Severity.WARNING if isinstance(second.value, PodTemplate) else Severity.ERROR
     expected = f"must be defined once; {key} at {first} comes first and is in force"
-    return Problem(str(Code.DUPLICATE_OBJECT), severity, second.origin, second.key, "", "", expected)
+    return Problem(
+        code=str(Code.DUPLICATE_OBJECT),
+        severity=severity,
+        origin=second.origin,
+        key=second.key,
+        expected=expected,
+    )

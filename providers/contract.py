@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Protocol, Self
 
 from mesh.endpoints import Inventory
-from mesh.objects import ObjectKey, Problem, Severity, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.problems import Problem, Severity
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mesh.endpoints import Inventory, slice_key
-from mesh.names import Namespace
-from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Sourced
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.origins import InFile, Origin
 from mesh.picture import Picture
+from mesh.problems import Problem, Problems, ordered
 from mesh.workload import Workload, WorkloadKey
-from providers.claims import ALIASES, claim_of, duplicate, repeats
+from providers.claims import duplicate, repeats
 from providers.directory.file_form import Content, FileForm, read_file
 from specs.codes import Code
 
-_SOMEWHERE: Final = Origin("")
+_SOMEWHERE: Final = InFile("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Manifests:
     endpoints: Inventory = field(default_factory=Inventory, compare=False)
     contested: Mapping[ObjectKey, tuple[str, ...]] = field(default_factory=dict, compare=False)
     bad: frozenset[str] = field(default_factory=frozenset, compare=False)
-    said: tuple[Problem, ...] = field(default=(), compare=False)
+    said: Problems = field(default=(), compare=False)
     stale: int = field(default=0, compare=False)
 
     def apply(self, file: str, content: Content) -> "Manifests":
@@ -58,7 +59,7 @@ class Manifests:
         """Return what is in force, in the order of keys; of two with equal keys the first file's."""
         return self.in_force
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return everything that is wrong, sorted by where it stands."""
         return self.said
 
@@ -78,7 +79,7 @@ class Manifests:
         edits: dict[ObjectKey, Sourced | None] = {}
         for claim in self._claims(forms):
             first = self._first(claim)
-            there = contested.pop(claim, () if first is None else (first.origin.source,))
+            there = contested.pop(claim, () if first is None else (_file_of(first),))
             kept = [file for file in there if file not in forms]
             holders = tuple(sorted([*kept, *now.get(claim, ())]))
             if len(holders) > 1:
@@ -99,14 +100,12 @@ class Manifests:
     def _claims(self, forms: Mapping[str, FileForm | None]) -> dict[ObjectKey, None]:
         """Return what the files hold now or will hold."""
         found = (form for file, after in forms.items() for form in (self.files.get(file), after))
-        return {claim_of(each.key): None for form in found if form is not None for each in form.objects}
+        return {each.key.claim: None for form in found if form is not None for each in form.objects}
 
     def _first(self, claim: ObjectKey) -> Sourced | None:
         """Return what is in force under a claim."""
-        found = self.in_force.get(claim)
-        if found is None and (alias := ALIASES.get(claim.kind)) is not None:
-            found = self.in_force.get(replace(claim, kind=alias))
-        return found
+        found = (self.in_force.get(form) for form in claim.forms())
+        return next((each for each in found if each is not None), None)
 
     def _endpoints(self, edits: Mapping[ObjectKey, Sourced | None]) -> Inventory:
         """Return the inventory after edits of the objects in force."""
@@ -123,6 +122,14 @@ class Manifests:
         return self.endpoints.changed(workloads, slices)
 
 
+def _file_of(sourced: Sourced) -> str:
+    match sourced.origin:
+        case InFile(path):
+            return path
+        case other:
+            raise TypeError(f"{sourced.key} is from {other}, which is no file")
+
+
 def _is_stale(held: Sourced | None) -> bool:
     return held is not None and held.stale
 
@@ -134,13 +141,13 @@ def _moved(contested: Mapping[ObjectKey, tuple[str, ...]], forms: Mapping[str, F
 
 def _problems(
     files: Mapping[str, FileForm], bad: frozenset[str], contested: Mapping[ObjectKey, tuple[str, ...]]
-) -> tuple[Problem, ...]:
+) -> Problems:
     """Return what is wrong with the files themselves, and what is defined more than once."""
     found = set(_summed(problem for file in bad for problem in files[file].problems))
     for claim, holders in contested.items():
         first, *others = (files[file].by_claim()[claim] for file in holders)
         found.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
-    return tuple(sorted(found, key=_problem_order))
+    return ordered(found)
 
 
 def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -153,9 +160,4 @@ def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
             yield problem
     for problem, found in places.items():
         said = problem.expected if len(found) == 1 else f"{problem.expected}; {len(found)} objects are such"
-        yield replace(problem, origin=min(found), expected=said)
-
-
-def _problem_order(problem: Problem) -> tuple[Origin, str, str, ObjectKey, str, str]:
-    key = problem.key or ObjectKey("", Namespace(""), "")
-    return (problem.origin, problem.code, problem.field, key, problem.value, problem.expected)
+        yield replace(problem, origin=min(found, key=lambda each: each.order), expected=said)

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mesh.endpoints import Inventory
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.kinds import WORKLOAD
+from mesh.objects import ObjectKey
+from mesh.origins import FromSource
 from mesh.picture import Picture
+from mesh.problems import Problem, Problems, Severity, ordered
 from mesh.workload import WorkloadKey
 from specs.codes import Code
 
@@ -23,12 +26,12 @@ class Merged:
 
     of: tuple[Named, ...] = ()
     inventory: Inventory = field(default_factory=Inventory)
-    disputes: Mapping[ObjectKey, tuple[Problem, ...]] = field(default_factory=dict)
+    disputes: Mapping[ObjectKey, Problems] = field(default_factory=dict)
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """The contradictions, sorted."""
-        return tuple(sorted((each for said in self.disputes.values() for each in said), key=str))
+        return ordered(each for said in self.disputes.values() for each in said)
 
     def source(self, key: ObjectKey) -> str:
         """Return the source that a workload or slice is taken from; empty if none has it."""
@@ -62,11 +65,11 @@ def merge(inventories: Sequence[Named], before: Merged | None = None) -> Merged:
 
 def _merged(
     before: Picture[K, V], sources: Sequence[tuple[str, Picture[K, V], Picture[K, V]]]
-) -> tuple[Picture[K, V], dict[K, tuple[Problem, ...]]]:
+) -> tuple[Picture[K, V], dict[K, Problems]]:
     """Return the values of all sources, and what is said of each key that has changed in one of them."""
     changed = dict.fromkeys(key for _, now, then in sources for key in now.since(then))
     edits: dict[K, V | None] = {}
-    said: dict[K, tuple[Problem, ...]] = {}
+    said: dict[K, Problems] = {}
     for key in changed:
         held = [(name, now[key]) for name, now, _ in sources if key in now]
         edits[key] = held[0][1] if held else None
@@ -80,21 +83,19 @@ def _disputed(key: object, held: Sequence[tuple[str, object]]) -> Iterator[Probl
         if first != value:
             named = _workload_object(key) if isinstance(key, WorkloadKey) else key
             yield Problem(
-                str(Code.DUPLICATE_ENDPOINT),
-                Severity.WARNING,
-                Origin(name),
-                named if isinstance(named, ObjectKey) else None,
-                "",
-                "",
-                f"is known differently by the source {winner}, which comes first and is used",
+                code=str(Code.DUPLICATE_ENDPOINT),
+                severity=Severity.WARNING,
+                origin=FromSource(name),
+                key=named if isinstance(named, ObjectKey) else None,
+                expected=f"is known differently by the source {winner}, which comes first and is used",
             )
 
 
 def _workload_object(key: WorkloadKey) -> ObjectKey:
-    return ObjectKey("Workload", key.namespace, key.name)
+    return ObjectKey.of(WORKLOAD, key)
 
 
 def _has(inventory: Inventory, key: ObjectKey) -> bool:
-    if key.kind == "Workload":
+    if key.kind == WORKLOAD:
         return WorkloadKey(key.namespace, key.name) in inventory.workloads
     return key in inventory.slices

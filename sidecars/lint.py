@@ -10,8 +10,9 @@ from catalog.relations.groups import ProxyGroup, members, namespace_driver
 from catalog.store.objects import workload_object
 from catalog.store.view import View, config_order, configs
 from mesh.config import SidecarSettings
-from mesh.names import Namespace
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.kinds import WORKLOAD
+from mesh.objects import ObjectKey
+from mesh.problems import Problem, Problems, Severity, ordered
 from mesh.workload import DRIVER_ANNOTATION
 from sidecars.codes import Code
 from sidecars.contract.driver import Capability, SidecarDriver
@@ -43,7 +44,7 @@ class Installed:
         return self.drivers[select(config, self.environment, self.ports, named).driver]
 
 
-def problems(view: View, installed: Installed) -> tuple[Problem, ...]:
+def problems(view: View, installed: Installed) -> Problems:
     """Return everything that is wrong, each problem once, in the order of objects.
 
     Groups of a driver that runs, and can do everything, cost a look each.
@@ -54,7 +55,7 @@ def problems(view: View, installed: Installed) -> tuple[Problem, ...]:
             fine[group.driver] = _is_fine(view, installed, group.driver)
         if not fine[group.driver]:
             found.extend(_of_group(view, installed, group))
-    return tuple(sorted(set(found), key=str))
+    return ordered(found)
 
 
 def _is_fine(view: View, installed: Installed, named: str) -> bool:
@@ -110,9 +111,9 @@ def _incapable(view: View, group: ProxyGroup, driver: str, requirement: Requirem
     for workload in members(view)[group]:
         key = workload_object(view, workload)
         because = str(requirement)
-        if requirement.kind == "Workload":
+        if requirement.kind == WORKLOAD:
             because = (
-                "its own interception" if key.kind == "Workload" else "a Pod, which is taken for intercepted"
+                "its own interception" if key.kind == WORKLOAD else "a Pod, which is taken for intercepted"
             )
         wanted = (
             f"cannot do {requirement.capability}, which is needed for {because}: "
@@ -131,7 +132,7 @@ def _naming(view: View, group: ProxyGroup) -> Iterator[tuple[ObjectKey, str]]:
         if view.workloads[workload].driver:
             yield workload_object(view, workload), _FIELD
         elif namespace_driver(view, workload.namespace):
-            yield ObjectKey("Namespace", Namespace(""), workload.namespace), _FIELD
+            yield ObjectKey.of_namespace(workload.namespace), _FIELD
         elif config is not None and view.config.sidecar.sidecar_class:
             yield config, _CLASS
         else:

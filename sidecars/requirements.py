@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
+from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD, Kind
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 from sidecars.contract.driver import Capability
@@ -18,11 +19,11 @@ class Requirement:
     """
 
     capability: Capability
-    kind: str
+    kind: Kind
     subject: PolicyKey | ServiceKey | None = None
 
     def __str__(self) -> str:
-        return self.kind if self.subject is None else f"{self.kind} {self.subject}"
+        return str(self.kind) if self.subject is None else f"{self.kind} {self.subject}"
 
 
 def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
@@ -38,11 +39,11 @@ def str_order(requirement: Requirement) -> tuple[str, str]:
 def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
     match policy.interception:
         case InterceptionKind.TRANSPARENT:
-            yield Requirement(Capability.TRANSPARENT_INTERCEPTION, "Workload")
+            yield Requirement(Capability.TRANSPARENT_INTERCEPTION, WORKLOAD)
         case InterceptionKind.EXPLICIT:
-            yield Requirement(Capability.EXPLICIT_INTERCEPTION, "Workload")
+            yield Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
-        yield Requirement(Capability.EGRESS_PASSTHROUGH, "MeshConfig")
+        yield Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG)
     for port in policy.inbound:
         yield from _of_inbound(port)
     for service in policy.outbound:
@@ -52,19 +53,19 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
 def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
     if not port.protocol.is_http:
         for service in port.services:
-            yield Requirement(Capability.TCP_ROUTES, "Service", service)
+            yield Requirement(Capability.TCP_ROUTES, SERVICE, service)
     if isinstance(port.access, OnlyRules):
         for rule in port.access.rules:
             if rule.matches is not None:
-                yield Requirement(Capability.HTTP_ROUTES, "TrafficTarget", rule.target)
+                yield Requirement(Capability.HTTP_ROUTES, TRAFFIC_TARGET, rule.target)
 
 
 def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
     if not service.protocol.is_http:
-        yield Requirement(Capability.TCP_ROUTES, "Service", service.service)
+        yield Requirement(Capability.TCP_ROUTES, SERVICE, service.service)
     splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
     for route in service.routes:
         if route.split is not None:
-            yield Requirement(splitting, "TrafficSplit", route.split)
+            yield Requirement(splitting, TRAFFIC_SPLIT, route.split)
         if route.matches is not None and route.split is not None:
-            yield Requirement(Capability.HTTP_ROUTES, "TrafficSplit", route.split)
+            yield Requirement(Capability.HTTP_ROUTES, TRAFFIC_SPLIT, route.split)

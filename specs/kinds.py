@@ -1,18 +1,39 @@
-"""Which kinds are read, in which versions and by whom, and whose the others are.
-
-A kind is its API group and its name: others may call something of theirs a Service or a TCPRoute.
-"""
+"""Which kinds are read, in which versions and by whom, and whose the others are."""
 
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from mesh.kinds import (
+    CRON_JOB,
+    DAEMON_SET,
+    DEPLOYMENT,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    HTTP_ROUTE_GROUP,
+    JOB,
+    MESH_CONFIG,
+    NAMESPACE,
+    POD,
+    POD_TEMPLATE,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    STATEFUL_SET,
+    TCP_ROUTE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    UDP_ROUTE,
+    WORKLOAD,
+    Kind,
+)
 from mesh.objects import MeshObject
 from specs.core.endpoints import endpoint_slice, endpoints, pod
 from specs.core.pod_template import cron_job, pod_template, template_object
 from specs.core.services import namespace, service, service_account
-from specs.manifest import Manifest
+from specs.manifest import Manifest, split_api_version
 from specs.osm.mesh_config import mesh_config
 from specs.osm.unenforced import UNENFORCED
 from specs.own.workload import workload
@@ -25,11 +46,10 @@ _APPS = ("v1", "v1beta2", "v1beta1")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind that is read: its API group, name, versions, drafts refused by name, and reader."""
+class Reader:
+    """Who reads a kind, in which versions; drafts are refused by name."""
 
-    group: str
-    name: str
+    kind: Kind
     versions: tuple[str, ...]
     read: Callable[[Manifest], MeshObject | None]
     drafts: tuple[str, ...] = ()
@@ -37,35 +57,36 @@ class Kind:
     @property
     def api_versions(self) -> tuple[str, ...]:
         """Return what may stand in apiVersion."""
-        return tuple(f"{self.group}/{version}" if self.group else version for version in self.versions)
+        group = self.kind.group
+        return tuple(f"{group}/{version}" if group else version for version in self.versions)
 
 
-_KINDS: Final = (
-    Kind("access.smi-spec.io", "TrafficTarget", V1_TO_4[:3], traffic_target, drafts=("v1alpha4",)),
-    Kind("specs.smi-spec.io", "HTTPRouteGroup", V1_TO_4, http_route_group),
-    Kind("specs.smi-spec.io", "TCPRoute", V1_TO_4, tcp_route),
-    Kind("specs.smi-spec.io", "UDPRoute", V1_TO_4[3:], udp_route),
-    Kind("split.smi-spec.io", "TrafficSplit", V1_TO_4, traffic_split),
-    Kind("config.openservicemesh.io", "MeshConfig", V1_TO_4[:3], mesh_config),
-    Kind("meshwright.dev", "Workload", ("v1alpha1",), workload),
-    Kind("", "Namespace", ("v1",), namespace),
-    Kind("", "ServiceAccount", ("v1",), service_account),
-    Kind("", "Service", ("v1",), service),
-    Kind("", "Pod", ("v1",), pod),
-    Kind("", "Endpoints", ("v1",), endpoints),
-    Kind("", "PodTemplate", ("v1",), template_object),
-    Kind("", "ReplicationController", ("v1",), pod_template),
-    Kind("apps", "DaemonSet", _APPS, pod_template),
-    Kind("apps", "Deployment", _APPS, pod_template),
-    Kind("apps", "ReplicaSet", _APPS, pod_template),
-    Kind("apps", "StatefulSet", _APPS, pod_template),
-    Kind("batch", "CronJob", ("v1", "v1beta1"), cron_job),
-    Kind("batch", "Job", ("v1",), pod_template),
-    Kind("discovery.k8s.io", "EndpointSlice", ("v1", "v1beta1"), endpoint_slice),
+_READERS: Final = (
+    Reader(TRAFFIC_TARGET, V1_TO_4[:3], traffic_target, drafts=("v1alpha4",)),
+    Reader(HTTP_ROUTE_GROUP, V1_TO_4, http_route_group),
+    Reader(TCP_ROUTE, V1_TO_4, tcp_route),
+    Reader(UDP_ROUTE, V1_TO_4[3:], udp_route),
+    Reader(TRAFFIC_SPLIT, V1_TO_4, traffic_split),
+    Reader(MESH_CONFIG, V1_TO_4[:3], mesh_config),
+    Reader(WORKLOAD, ("v1alpha1",), workload),
+    Reader(NAMESPACE, ("v1",), namespace),
+    Reader(SERVICE_ACCOUNT, ("v1",), service_account),
+    Reader(SERVICE, ("v1",), service),
+    Reader(POD, ("v1",), pod),
+    Reader(ENDPOINTS, ("v1",), endpoints),
+    Reader(POD_TEMPLATE, ("v1",), template_object),
+    Reader(REPLICATION_CONTROLLER, ("v1",), pod_template),
+    Reader(DAEMON_SET, _APPS, pod_template),
+    Reader(DEPLOYMENT, _APPS, pod_template),
+    Reader(REPLICA_SET, _APPS, pod_template),
+    Reader(STATEFUL_SET, _APPS, pod_template),
+    Reader(CRON_JOB, ("v1", "v1beta1"), cron_job),
+    Reader(JOB, ("v1",), pod_template),
+    Reader(ENDPOINT_SLICE, ("v1", "v1beta1"), endpoint_slice),
 )
 
-READ: Final[Mapping[tuple[str, str], Kind]] = {(kind.group, kind.name): kind for kind in _KINDS}
-"""What is read, by API group and kind."""
+READ: Final[Mapping[Kind, Reader]] = {each.kind: each for each in _READERS}
+"""What is read."""
 
 _MORE: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset(
@@ -88,33 +109,56 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
 """The other kinds of groups that are known as a whole: no part of a mesh."""
 
 _DOMAINS: Final = ("smi-spec.io", "openservicemesh.io", "meshwright.dev")
-_GROUPS: Final = frozenset(group for group, _ in READ)
-_NAMES: Final = frozenset(name for _, name in (*READ, *UNENFORCED))
+_OURS: Final = (*READ, *UNENFORCED)
+_GROUPS: Final = frozenset(kind.group for kind in READ)
+_LONGEST_GROUP: Final = 100
 _LIKE: Final = 0.85
 """How much a group must look like one of a mesh to be taken for that with a slip in it."""
 
 
-def is_foreign(group: str, name: str) -> bool:
+def is_foreign(kind: Kind) -> bool:
     """Say whether a kind is no part of a mesh, whatever it is called.
 
     A kind that its group does not have is not foreign where the group is one whose kinds are known, nor where
     the name is one of ours and the group like one of ours but for a slip: no policy is passed over for that.
     """
-    if name in _MORE.get(group, ()):
+    if kind.name in _MORE.get(kind.group, ()):
         return True
-    if group in _GROUPS or group.endswith(_DOMAINS):
+    if kind.group in _GROUPS or kind.group.endswith(_DOMAINS):
         return False
     ours = [each for each in _GROUPS if each.endswith(_DOMAINS)]
-    return name not in _NAMES or not difflib.get_close_matches(group, ours, n=1, cutoff=_LIKE)
+    return not _called(kind.name) or not difflib.get_close_matches(kind.group, ours, n=1, cutoff=_LIKE)
+
+
+def kind_meant(name: str, api_version: object) -> Kind:
+    """Return the kind a document means: where its group is missing or has a slip in it, ours of that name.
+
+    So an object whose newest form has that slip is still known for the one that it was.
+    """
+    kind = Kind(name, split_api_version(api_version)[0] if isinstance(api_version, str) else "")
+    if kind in READ or is_foreign(kind):
+        return kind
+    likeness = difflib.SequenceMatcher(b=kind.group[:_LONGEST_GROUP])
+    return max(_called(name), key=lambda ours: _ratio(likeness, ours.group), default=kind)
 
 
 def api_versions_of(name: str) -> tuple[str, ...]:
     """Return what may stand in apiVersion for kinds of that name; of those that are not read, the group."""
-    read = (each for kind in _KINDS if kind.name == name for each in kind.api_versions)
-    return (*read, *sorted(group for group, each in UNENFORCED if each == name))
+    read = (each for kind, reader in READ.items() if kind.name == name for each in reader.api_versions)
+    return (*read, *sorted(kind.group for kind in UNENFORCED if kind.name == name))
 
 
 def kinds_of(group: str) -> tuple[str, ...]:
     """Return the names of a group's kinds that are known, sorted."""
-    known = (*READ, *UNENFORCED, *((each, name) for each, names in _MORE.items() for name in names))
-    return tuple(sorted(name for each, name in known if each == group))
+    known = (*_OURS, *(Kind(name, each) for each, names in _MORE.items() for name in names))
+    return tuple(sorted(kind.name for kind in known if kind.group == group))
+
+
+def _ratio(likeness: difflib.SequenceMatcher[str], group: str) -> float:
+    likeness.set_seq1(group)
+    return likeness.ratio()
+
+
+def _called(name: str) -> tuple[Kind, ...]:
+    """Return the kinds of ours that have a name."""
+    return tuple(kind for kind in _OURS if kind.name == name)

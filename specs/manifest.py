@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mesh.kinds import NAMESPACE, Kind
 from mesh.names import Namespace, is_dns_label, is_dns_subdomain
 from mesh.objects import ObjectKey
 from mesh.workload import DRIVER_ANNOTATION
@@ -11,7 +12,7 @@ from specs.fields import Fields
 from specs.notes import Notes
 
 DEFAULT_NAMESPACE = Namespace("default")
-CLUSTER_WIDE = frozenset({"Namespace"})
+CLUSTER_WIDE = frozenset({NAMESPACE})
 
 NAME_RULE = "must be a name as Kubernetes has them: a-z, 0-9, hyphens and dots, at most 253 characters"
 LABEL_RULE = "must be a DNS label: 1 to 63 of a-z, 0-9 and inner hyphens"
@@ -55,10 +56,10 @@ def split_api_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-def key_of(document: Mapping[str, object]) -> ObjectKey | None:
-    """Return the key of a manifest as far as it can be told, None if it has no usable kind or name."""
-    kind, metadata = document.get("kind"), document.get("metadata")
-    if not isinstance(kind, str) or not kind or not isinstance(metadata, Mapping):
+def key_of(kind: Kind, document: Mapping[str, object]) -> ObjectKey | None:
+    """Return the key of a manifest of a kind as far as it can be told, None if it has no usable name."""
+    metadata = document.get("metadata")
+    if not isinstance(metadata, Mapping):
         return None
     name, namespace = metadata.get("name"), metadata.get("namespace")
     if not isinstance(name, str) or not is_dns_subdomain(name):

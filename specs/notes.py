@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.origins import Origin
+from mesh.problems import Problem, Severity
 from specs.codes import Code
 from specs.show import show
 
@@ -41,4 +43,14 @@ class Notes:
 
     def _add(self, code: Code, severity: Severity, path: str, expected: str, value: object) -> None:
         quoted = "" if value is _NOTHING else show(value, path)
-        self.problems.append(Problem(str(code), severity, self.origin, self.key, path, quoted, expected))
+        self.problems.append(
+            Problem(
+                code=str(code),
+                severity=severity,
+                origin=self.origin,
+                key=self.key,
+                field=path,
+                value=quoted,
+                expected=expected,
+            )
+        )

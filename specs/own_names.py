@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Final
 
+from mesh.kinds import NAMESPACE, POD, SERVICE, WORKLOAD, Kind
 from mesh.workload import DRIVER_ANNOTATION
 from specs.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
 from specs.codes import Code
@@ -21,13 +22,13 @@ INJECTED: Final = frozenset(
 )
 """Annotations that a patched pod has; nobody writes them."""
 
-ANNOTATIONS: Final[Mapping[str, frozenset[str]]] = {
-    "Namespace": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE}),
-    "Pod": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6}) | INJECTED,
-    "Service": frozenset({DNS_ANNOTATION, ESCAPED_SLASHES, SRV_ANNOTATION}),
-    "Workload": frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
+ANNOTATIONS: Final[Mapping[Kind, frozenset[str]]] = {
+    NAMESPACE: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, PERMISSIVE}),
+    POD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES, SERVICE_ANNOTATION, CAPTURE, IPV6}) | INJECTED,
+    SERVICE: frozenset({DNS_ANNOTATION, ESCAPED_SLASHES, SRV_ANNOTATION}),
+    WORKLOAD: frozenset({DRIVER_ANNOTATION, EGRESS_SERVICES}),
 }
-LABELS: Final[Mapping[str, frozenset[str]]] = {"Pod": frozenset(UUID_LABELS)}
+LABELS: Final[Mapping[Kind, frozenset[str]]] = {POD: frozenset(UUID_LABELS)}
 
 
 def check_own_names(manifest: Manifest) -> None:
@@ -42,13 +43,13 @@ def check_own_names(manifest: Manifest) -> None:
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
 
 
-def _meant(kind: str, section: str, name: str) -> str:
+def _meant(kind: Kind, section: str, name: str) -> str:
     """Say what may have been meant: the same elsewhere, the nearest that is read here, or which are read."""
     if section == "labels" and name in ANNOTATIONS.get(kind, ()):
         return "it is an annotation"
     kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED)
     if kinds:
-        return f"it is an annotation of {' and '.join(kinds)}"
+        return f"it is an annotation of {' and '.join(map(str, kinds))}"
     here = sorted((ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED)
     bare = [each.removeprefix(PREFIX) for each in here]
     if near := difflib.get_close_matches(name.removeprefix(PREFIX)[:60], bare, n=1):

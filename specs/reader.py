@@ -4,10 +4,13 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mesh.objects import MeshObject, ObjectKey, Origin, Problem
+from mesh.kinds import CONFIG_MAP, Kind
+from mesh.objects import MeshObject, ObjectKey
+from mesh.origins import Origin
+from mesh.problems import Problem
 from specs.codes import Code
 from specs.fields import Fields, one_of
-from specs.kinds import READ, Kind, api_versions_of, is_foreign, kinds_of
+from specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
 from specs.manifest import Manifest, check_metadata, key_of, split_api_version
 from specs.notes import Notes
 from specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
@@ -42,10 +45,15 @@ def key_meant(document: object) -> ObjectKey | None:
     """Return the key of the object of ours that a document means, however broken; None if there is none."""
     if not isinstance(document, Mapping):
         return None
-    key, api_version = key_of(document), document.get("apiVersion")
-    if key is None or not isinstance(api_version, str):
-        return key
-    return None if is_foreign(split_api_version(api_version)[0], key.kind) else key
+    key = _key(document)
+    return None if key is None or is_foreign(key.kind) else key
+
+
+def _key(document: Mapping[str, object]) -> ObjectKey | None:
+    name = document.get("kind")
+    if not isinstance(name, str) or not name:
+        return None
+    return key_of(kind_meant(name, document.get("apiVersion")), document)
 
 
 def _listed(document: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -91,9 +99,9 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
             Code.NOT_A_MAPPING, path, "must be a mapping with apiVersion, kind and metadata", document
         )
         return Reading(problems=tuple(notes.problems), unnamed=True)
-    notes.key = key = key_of(document)
-    kind, version = _kind(document, notes)
-    if kind is None:
+    notes.key = key = _key(document)
+    reader, version = _reader(document, notes)
+    if reader is None:
         # A kind that is not read has no form that could be in force.
         refused = (key,) if notes.refused and key else ()
         named = key if notes.refused else None
@@ -102,7 +110,7 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
         check_metadata(document, notes)
         return Reading(problems=tuple(notes.problems), unnamed=True)
     manifest = _manifest(document, key, version, notes)
-    value = kind.read(manifest)
+    value = reader.read(manifest)
     check_own_names(manifest)
     problems = tuple(notes.problems)
     if notes.refused:
@@ -115,7 +123,7 @@ def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, note
     return Manifest(key, version, body, body.section("metadata"), notes)
 
 
-def _kind(document: Mapping[str, object], notes: Notes) -> tuple[Kind | None, str]:
+def _reader(document: Mapping[str, object], notes: Notes) -> tuple[Reader | None, str]:
     """Find the reader for a document, or note why there is none."""
     name, api_version = document.get("kind"), document.get("apiVersion")
     for field, value in (("apiVersion", api_version), ("kind", name)):
@@ -125,46 +133,46 @@ def _kind(document: Mapping[str, object], notes: Notes) -> tuple[Kind | None, st
     if not isinstance(name, str) or not isinstance(api_version, str) or notes.refused:
         return None, ""
     group, version = split_api_version(api_version)
-    kind = READ.get((group, name))
-    if kind is None:
-        _note_unread(notes, group, name, api_version)
-    elif version in kind.versions:
-        return kind, version
+    kind = Kind(name, group)
+    reader = READ.get(kind)
+    if reader is None:
+        _note_unread(notes, kind, api_version)
+    elif version in reader.versions:
+        return reader, version
     else:
-        _refuse_version(notes, kind, version, api_version)
+        _refuse_version(notes, reader, version, api_version)
     return None, ""
 
 
-def _note_unread(notes: Notes, group: str, name: str, api_version: str) -> None:
+def _note_unread(notes: Notes, kind: Kind, api_version: str) -> None:
     """Note that a kind is not read, each in its own way: policy, somebody else's, or a slip."""
-    if (instead := UNENFORCED.get((group, name))) is not None:
-        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), name)
-    elif not is_foreign(group, name):
-        _refuse_kind(notes, group, name, api_version)
-    elif (group, name) == ("", "ConfigMap") and notes.key is not None and notes.key.name == PRESETS:
+    if (instead := UNENFORCED.get(kind)) is not None:
+        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
+    elif not is_foreign(kind):
+        _refuse_kind(notes, kind, api_version)
+    elif kind == CONFIG_MAP and notes.key is not None and notes.key.name == PRESETS:
         instead = "OSM makes its MeshConfig of it; write one, with these presets as its spec"
-        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), name)
+        notes.warn(Code.NOT_ENFORCED, "kind", not_enforced(instead), kind.name)
     else:
         notes.key = None  # it stands for all of its kind
-        called = f"{name}.{group}" if group else name
-        notes.inform(Code.OTHER_KIND, "kind", "is no part of a mesh and not read", called)
+        notes.inform(Code.OTHER_KIND, "kind", "is no part of a mesh and not read", kind.full)
 
 
-def _refuse_kind(notes: Notes, group: str, name: str, api_version: str) -> None:
+def _refuse_kind(notes: Notes, kind: Kind, api_version: str) -> None:
     """Note that a group has no such kind, and what may be meant: another group, or another name."""
-    if elsewhere := api_versions_of(name):
+    if elsewhere := api_versions_of(kind.name):
         notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", one_of(elsewhere), api_version)
         return
-    there = kinds_of(group)
-    near = difflib.get_close_matches(name[:60], there, n=1)
+    there = kinds_of(kind.group)
+    near = difflib.get_close_matches(kind.name[:60], there, n=1)
     meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(there)}"
-    notes.refuse(Code.UNKNOWN_KIND, "kind", f"is no kind of {cut(api_version)}; {meant}", name)
+    notes.refuse(Code.UNKNOWN_KIND, "kind", f"is no kind of {cut(api_version)}; {meant}", kind.name)
 
 
-def _refuse_version(notes: Notes, kind: Kind, version: str, api_version: str) -> None:
-    expected = f"must be one of {', '.join(kind.api_versions)}"
-    if version in kind.drafts:
-        expected = f"is a draft of {kind.name} that is not read; {expected}"
+def _refuse_version(notes: Notes, reader: Reader, version: str, api_version: str) -> None:
+    expected = f"must be one of {', '.join(reader.api_versions)}"
+    if version in reader.drafts:
+        expected = f"is a draft of {reader.kind} that is not read; {expected}"
         notes.refuse(Code.DRAFT_VERSION, "apiVersion", expected, api_version)
     else:
         notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", expected, api_version)

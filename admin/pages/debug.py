@@ -8,7 +8,8 @@ from admin.reading import LoopReading, MeshReading
 from catalog.relations.hosts import hosts
 from catalog.store.view import View
 from mesh.names import Namespace
-from mesh.objects import Problem, Severity, Sourced
+from mesh.objects import Sourced
+from mesh.problems import Problem, Severity
 
 
 def policies(reading: MeshReading) -> Document:
@@ -39,7 +40,7 @@ def problem(found: Problem) -> Document:
 def sourced(found: Sourced) -> Document:
     """Return one object in force; `stale` means that a newer form of it is bad."""
     return {
-        "kind": found.key.kind,
+        "kind": str(found.key.kind),
         "namespace": found.key.namespace,
         "name": found.key.name,
         "origin": str(found.origin),

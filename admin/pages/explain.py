@@ -86,7 +86,7 @@ def document(found: Explanation, stands: Standing) -> dict[str, Json]:
         "in_force": stands.in_force.value,
         "in_force_because": list[Json](stands.because),
         "headline": headline(stands, found.decision.answer),
-        "because": [f"{kind} {key}" for kind, key in found.decision.because],
+        "because": [str(key) for key in found.decision.because],
         "backends": [
             {
                 "service": str(share.service),

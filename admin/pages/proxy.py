@@ -21,6 +21,7 @@ from catalog.relations.groups import group_of
 from certs.leaf import roots
 from delivery.proxies.status import ProxyStatus
 from mesh.identity import ProxyName
+from mesh.kinds import WORKLOAD
 from mesh.objects import ObjectKey
 from sidecars.codes import Code
 from sidecars.type_words import short_type
@@ -126,7 +127,7 @@ def left_out(reading: MeshReading, status: ProxyStatus) -> list[Json]:
     workload = workload_of(status, reading.view())
     if workload is None:
         return []
-    own = {ObjectKey(kind, workload.key.namespace, workload.key.name) for kind in ("Pod", "Workload")}
+    own = ObjectKey.of(WORKLOAD, workload.key).forms()
     return [str(each) for each in reading.problems() if each.code == Code.INCAPABLE and each.key in own]
 
 

@@ -14,6 +14,7 @@ from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Decision, TurnedDown
 from catalog.oracle.requests import Request
 from catalog.store.view import View
+from mesh.kinds import SERVICE
 from mesh.policy import TrafficSplit
 from mesh.service import ServiceKey, ServicePort
 
@@ -52,7 +53,7 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
             else names.unknown_port(view, request, service)
         )
         return
-    yield Step(ports.spoken_at(view, service, port), origin_of(view, "Service", service.key))
+    yield Step(ports.spoken_at(view, service, port), origin_of(view, SERVICE, service.key))
     if request.client is None:
         yield Step("the caller has no certificate of the mesh: nobody answers, not even in permissive mode")
         return
@@ -79,7 +80,7 @@ def _answering(
     view: View, request: Request, key: ServiceKey, port: ServicePort, share: str
 ) -> Iterator[Step]:
     yield from ports.disputed(view, key, port)
-    found, origin = oracle.places(view, key, port), origin_of(view, "Service", key)
+    found, origin = oracle.places(view, key, port), origin_of(view, SERVICE, key)
     if not found:
         yield Step(f"nobody with a sidecar stands behind Service {key}{share}", origin)
     for place in found:

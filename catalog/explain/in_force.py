@@ -20,6 +20,7 @@ from catalog.store.inventory import by_identity
 from catalog.store.smi import http_route_groups, splits_by_apex
 from catalog.store.view import View
 from mesh.identity import ProxyName
+from mesh.kinds import MESH_CONFIG, NAMESPACE, TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.names import Port
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
@@ -103,7 +104,7 @@ class _Judge:
         if not without or isinstance(arrived, TurnedDown):
             return ()
         if oracle.accepts_everyone(view, place[0].identity.namespace):
-            return tuple(each for each in without if each.object.kind in ("MeshConfig", "Namespace"))
+            return tuple(each for each in without if each.object.kind in (MESH_CONFIG, NAMESPACE))
         missed: dict[Without, None] = {}
         for target, verdict in oracle.verdicts(view, arrived, place):
             if verdict is Verdict.ADMITS:
@@ -188,7 +189,7 @@ def _of_splits(view: View, request: Request, sidecars: Mapping[ProxyName, Sideca
     parts: set[ObjectKey | HTTPMatch] = set()
     for split in splits_by_apex(view).found(request.service):
         groups = [http_route_groups(view).get(PolicyKey(split.key.namespace, name)) for name in split.matches]
-        parts.add(ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
+        parts.add(ObjectKey.of(TRAFFIC_SPLIT, split.key))
         parts.update(each for group in groups if group for each in group.matches if fits(each, arrived))
     for name in _of_client(view, request):
         for each in sidecars.get(name, Sidecar()).without:
@@ -203,7 +204,7 @@ def _parts(
     if is_http and any(rule.kind is RouteKind.HTTP for rule in target.rules):
         yield from (each for each in matches_of(view, target) if fits(each, request))
     else:
-        yield ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+        yield ObjectKey.of(TRAFFIC_TARGET, target.key)
 
 
 def _is(without: Without, part: ObjectKey | HTTPMatch) -> bool:

@@ -10,6 +10,7 @@ from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
+from mesh.kinds import SERVICE
 from mesh.service import Service
 from mesh.workload import WorkloadKey
 
@@ -31,7 +32,7 @@ def unknown_port(view: View, request: Request, service: Service) -> Step:
     behind = [str(each.port) for each in service.ports if each.target_port == request.port]
     meant = f"; {request.port} is the target port of its port {behind[0]}" if behind else ""
     text = f"Service {service.key} has no port {request.port}; it has {has}{meant}"
-    return Step(text, origin_of(view, "Service", service.key))
+    return Step(text, origin_of(view, SERVICE, service.key))
 
 
 def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:

@@ -14,6 +14,7 @@ from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
+from mesh.kinds import MESH_CONFIG
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficSplit
@@ -33,7 +34,7 @@ def scope(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
 
 def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
     """Yield whether the server's namespace is permissive, and who says so; nothing where nobody does."""
-    own = ObjectKey("Namespace", Namespace(""), namespace)
+    own = ObjectKey.of_namespace(namespace)
     permissive = oracle.accepts_everyone(view, namespace)
     if permissive != view.config.permissive:
         said = (
@@ -43,7 +44,7 @@ def permissive(view: View, namespace: Namespace) -> Iterator[Step]:
         )
         yield Step(said, origin_of_object(view, own))
     elif permissive:
-        configs = sorted(key for key in view.sourced if key.kind == "MeshConfig")
+        configs = sorted(key for key in view.sourced if key.kind == MESH_CONFIG)
         where = tuple(each for key in configs for each in origin_of_object(view, key))
         yield Step("the mesh is permissive: whoever has a certificate of the mesh is admitted", where)
 

@@ -10,7 +10,9 @@ from catalog.oracle.expressions import literal
 from catalog.oracle.requests import Request, path_of
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
+from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE_ACCOUNT, TCP_ROUTE, TRAFFIC_TARGET, Kind
 from mesh.names import Namespace, Port
+from mesh.objects import ObjectKey
 
 Manifest = dict[str, object]
 
@@ -35,7 +37,7 @@ def remedy(view: View, request: Request) -> tuple[Manifest, ...]:
 
 
 def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) -> Iterator[Manifest]:
-    taken = {(key.kind, key.namespace, key.name) for key in view.sourced}
+    taken = set(view.sourced)
     by_server: dict[tuple[ServiceIdentity, bool], list[Port]] = {}
     for place, is_http in refused:
         by_server.setdefault((place.identity, is_http), []).append(place.port)
@@ -43,10 +45,10 @@ def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) 
         arrived = oracle.at_server(view, request, (Place(server, ports[0]), is_http))
         if isinstance(arrived, TurnedDown):
             continue
-        kind = "HTTPRouteGroup" if is_http else "TCPRoute"
+        kind = HTTP_ROUTE_GROUP if is_http else TCP_ROUTE
         name = _free(taken, server.namespace, f"{_client(request)}-to-{server.service_account}")
         spec: Manifest = {"matches": [_match(arrived)] if is_http else {"ports": sorted(set(ports))}}
-        yield _manifest("specs.smi-spec.io/v1alpha4", kind, server.namespace, name, spec)
+        yield _manifest("v1alpha4", kind, server.namespace, name, spec)
         yield _target(request, server, name, kind)
 
 
@@ -54,13 +56,13 @@ def _client(request: Request) -> str:
     return request.client.service_account if request.client is not None else ""
 
 
-def _target(request: Request, server: ServiceIdentity, name: str, kind: str) -> Manifest:
+def _target(request: Request, server: ServiceIdentity, name: str, kind: Kind) -> Manifest:
     spec: Manifest = {
         "destination": _account(server),
         "sources": [_account(each) for each in (request.client,) if each is not None],
-        "rules": [{"kind": kind, "name": name}],
+        "rules": [{"kind": kind.name, "name": name}],
     }
-    return _manifest("access.smi-spec.io/v1alpha3", "TrafficTarget", server.namespace, name, spec)
+    return _manifest("v1alpha3", TRAFFIC_TARGET, server.namespace, name, spec)
 
 
 def _match(request: Request) -> Manifest:
@@ -75,24 +77,24 @@ def _match(request: Request) -> Manifest:
 
 def _account(identity: ServiceIdentity) -> Manifest:
     return {
-        "kind": "ServiceAccount",
+        "kind": SERVICE_ACCOUNT.name,
         "name": str(identity.service_account),
         "namespace": str(identity.namespace),
     }
 
 
-def _manifest(api: str, kind: str, namespace: Namespace, name: str, spec: Manifest) -> Manifest:
+def _manifest(version: str, kind: Kind, namespace: Namespace, name: str, spec: Manifest) -> Manifest:
     metadata = {"name": name, "namespace": str(namespace)}
-    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec}
+    return {"apiVersion": f"{kind.group}/{version}", "kind": kind.name, "metadata": metadata, "spec": spec}
 
 
-def _free(taken: set[tuple[str, Namespace, str]], namespace: Namespace, wanted: str) -> str:
+def _free(taken: set[ObjectKey], namespace: Namespace, wanted: str) -> str:
     """Return a name that neither a route object nor a target of the namespace has, and take it."""
     stem = wanted[:_LONGEST_NAME].rstrip("-.")
-    kinds = ("HTTPRouteGroup", "TCPRoute", "TrafficTarget")
+    kinds = (HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_TARGET)
     number, name = 1, stem
-    while any((kind, namespace, name) in taken for kind in kinds):
+    while any(ObjectKey(kind, namespace, name) in taken for kind in kinds):
         number += 1
         name = f"{stem}-{number}"
-    taken.update((kind, namespace, name) for kind in kinds)
+    taken.update(ObjectKey(kind, namespace, name) for kind in kinds)
     return name

@@ -9,6 +9,7 @@ from catalog.oracle.requests import Request
 from catalog.oracle.splits import backend_key
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
+from mesh.kinds import TRAFFIC_SPLIT
 from mesh.policy import TrafficSplit
 from mesh.service import ServicePort
 
@@ -19,13 +20,13 @@ def of_splits(view: View, request: Request, port: ServicePort, split: TrafficSpl
         shares = ", ".join(f"{each.service} {each.weight}" for each in split.backends)
         whose = "this request is one of those it is for" if split.matches else "it is for all requests"
         text = f"TrafficSplit {split.key} says who answers, for {whose}: {shares}"
-        yield Step(text, origin_of(view, "TrafficSplit", split.key))
+        yield Step(text, origin_of(view, TRAFFIC_SPLIT, split.key))
     for other in splits_by_apex(view).found(request.service):
         if split is None or other.key != split.key:
             verdict = oracle.judge_split(view, other, request, port)
             outdone = verdict is SplitVerdict.DECIDES and split is not None
             said = _outdone(split, other) if outdone and split is not None else verdict.value
-            yield Step(f"TrafficSplit {other.key} {said}", origin_of(view, "TrafficSplit", other.key))
+            yield Step(f"TrafficSplit {other.key} {said}", origin_of(view, TRAFFIC_SPLIT, other.key))
     if split is not None:
         reached = {key for key, _, _ in oracle.backends(view, request, port, split)}
         for key in dict.fromkeys(backend_key(split, each) for each in split.backends):

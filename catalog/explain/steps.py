@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from catalog.store.view import View
-from mesh.objects import ObjectKey, Origin
+from mesh.kinds import Kind
+from mesh.objects import ObjectKey
+from mesh.origins import Origin
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 
@@ -19,9 +21,9 @@ class Step:
     depth: int = 0
 
 
-def origin_of(view: View, kind: str, key: PolicyKey | ServiceKey) -> Objects:
+def origin_of(view: View, kind: Kind, key: PolicyKey | ServiceKey) -> Objects:
     """Return an object with its place; nothing where no manifest holds it."""
-    return origin_of_object(view, ObjectKey(kind, key.namespace, key.name))
+    return origin_of_object(view, ObjectKey.of(kind, key))
 
 
 def origin_of_object(view: View, key: ObjectKey) -> Objects:

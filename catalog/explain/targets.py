@@ -8,6 +8,7 @@ from catalog.oracle.decide import Place, Verdict
 from catalog.oracle.requests import Request, headers_missed, method_fits, path_fits
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
+from mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_TARGET
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, Rule, TrafficTarget
 
 _WITHOUT_RULES = frozenset({Verdict.OTHER_CLIENTS, Verdict.NO_RULES, Verdict.NOT_IN_FORCE})
@@ -20,7 +21,7 @@ def of_place(view: View, request: Request, place: tuple[Place, bool]) -> Iterato
         yield Step(f"no TrafficTarget has the destination {place[0].identity}", depth=1)
     for target, verdict in found:
         text = f"TrafficTarget {target.key} {_words(verdict, request, target, place[0])}"
-        yield Step(text, origin_of(view, "TrafficTarget", target.key), depth=1)
+        yield Step(text, origin_of(view, TRAFFIC_TARGET, target.key), depth=1)
         if verdict not in _WITHOUT_RULES:
             for rule in target.rules:
                 yield from _rule(view, request, target, rule, place)
@@ -57,7 +58,7 @@ def _tcp_route(view: View, key: PolicyKey) -> Step:
     if route is None:
         return Step(f"TCPRoute {key} does not exist or is refused; the rule admits nothing", depth=2)
     ports = ", ".join(map(str, route.ports)) or "all ports"
-    return Step(f"TCPRoute {key}: {ports}", origin_of(view, "TCPRoute", key), depth=2)
+    return Step(f"TCPRoute {key}: {ports}", origin_of(view, TCP_ROUTE, key), depth=2)
 
 
 def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Iterator[Step]:
@@ -65,7 +66,7 @@ def _http_group(view: View, request: Request, key: PolicyKey, rule: Rule) -> Ite
     if group is None:
         yield Step(f"HTTPRouteGroup {key} does not exist or is refused; the rule admits nothing", depth=2)
         return
-    origin = origin_of(view, "HTTPRouteGroup", key)
+    origin = origin_of(view, HTTP_ROUTE_GROUP, key)
     has = [match.name for match in group.matches]
     unknown = [name for name in rule.matches if name not in has]
     if unknown or not has:

@@ -16,9 +16,11 @@ from catalog.store.smi import http_route_groups, targets_by_destination, tcp_rou
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Port
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from mesh.problems import Problem, Severity
 from mesh.service import Protocol
 
 _COMPARED: Final = 64
@@ -101,5 +103,5 @@ def _takes_in(one: TrafficTarget, other: TrafficTarget) -> bool:
 
 
 def _said(view: View, target: TrafficTarget, code: Code, field: str, value: str, expected: str) -> Problem:
-    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     return say(view, key, code, Severity.WARNING, field, value, expected)

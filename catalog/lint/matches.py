@@ -10,8 +10,10 @@ from catalog.oracle.headers import SET, UNSEEN
 from catalog.oracle.paths import TurnedDown, passed_on
 from catalog.policy.access import in_force, rule_matches
 from catalog.store.view import View
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, HTTPRouteGroup, RouteKind, TrafficTarget
+from mesh.problems import Problem, Severity
 from mesh.service import EscapedSlashes
 
 
@@ -26,7 +28,7 @@ def covers(one: HTTPMatch, other: HTTPMatch) -> bool:
 
 def of_group(view: View, group: HTTPRouteGroup) -> Iterator[Problem]:
     """Yield the problems of an HTTPRouteGroup's matches."""
-    key = ObjectKey("HTTPRouteGroup", group.key.namespace, group.key.name)
+    key = ObjectKey.of(HTTP_ROUTE_GROUP, group.key)
     for number, match in enumerate(group.matches):
         if match.path_regex is not None and (wanted := _never_fits(match.path_regex)):
             field = f"spec.matches[{number}].pathRegex"
@@ -61,7 +63,7 @@ def of_target(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the matches that add nothing to the others of one target, where they are not plainly equal."""
     if not in_force(target):
         return
-    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     named: list[tuple[int, str, HTTPMatch]] = [
         (number, f"{rule.name}/{match.name}", match)
         for number, rule in enumerate(target.rules)

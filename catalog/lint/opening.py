@@ -17,9 +17,11 @@ from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Port
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, RouteKind, TrafficTarget
+from mesh.problems import Problem, Severity
 from mesh.service import Protocol
 
 _Narrowed = tuple[PolicyKey, ServiceIdentity]
@@ -35,7 +37,7 @@ def problems(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
         found = narrowed(view, destination, port).get(target.key) if protocol.is_http else None
         if found is not None:
             other, source = found
-            key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+            key = ObjectKey.of(TRAFFIC_TARGET, target.key)
             wanted = (
                 f"TrafficTarget {other} says what {source} may request at this port, which speaks HTTP, and "
                 "this one admits every request; name other ports, or put both rules into one target"

@@ -18,8 +18,10 @@ from catalog.store.view import View, config_order, configs
 from engine.derived import Observed, ObservedAll, derived
 from engine.graph import Graph
 from mesh.names import Namespace
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.origins import FromSource
 from mesh.policy import PolicyKey
+from mesh.problems import Problem, Severity, ordered
 from mesh.service import ServiceKey
 from mesh.workload import WorkloadKey
 
@@ -80,7 +82,7 @@ class Problems:
     def said(self) -> Said:
         """Return all problems as of the last time, sorted, each once; the very same if nothing is other."""
         if self._said is None:
-            self._said = tuple(sorted({each for said in self._found.values() for each in said}, key=_order))
+            self._said = ordered(each for said in self._found.values() for each in said)
         return self._said
 
     def _take(self, key: tuple[int, Hashable], said: Said) -> None:
@@ -98,11 +100,11 @@ def _outcome(pins: Observed[Any, Said], key: object) -> Said:
     try:
         return pins.value(key)
     except Exception as error:  # noqa: BLE001 - whatever it is, what is served stands
-        return (Problem("not-checked", Severity.ERROR, Origin("catalog"), None, "", "", f"{error}"),)
-
-
-def _order(problem: Problem) -> tuple[str, Origin, str, str, str]:
-    return (problem.code, problem.origin, str(problem.key), problem.field, problem.value)
+        return (
+            Problem(
+                code="not-checked", severity=Severity.ERROR, origin=FromSource("catalog"), expected=f"{error}"
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +171,7 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Said:
 @derived
 def of_namespace(lint: Lint, name: Namespace) -> Said:
     """Return the problems of a Namespace."""
-    key = ObjectKey("Namespace", Namespace(""), name)
+    key = ObjectKey.of_namespace(name)
     return tuple(scope.problems(lint, key, lint.view.namespaces[name].scope))
 
 

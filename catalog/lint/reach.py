@@ -13,12 +13,14 @@ from catalog.store.smi import targets, tcp_routes
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
+from mesh.kinds import DAEMON_SET, DEPLOYMENT, STATEFUL_SET, TRAFFIC_TARGET
 from mesh.names import ServiceAccountName
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
+from mesh.problems import Problem, Severity
 from mesh.workload import PodTemplate, Workload, WorkloadKey
 
-_CONTROLLERS: Final = ("Deployment", "StatefulSet", "DaemonSet")
+_CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
 
@@ -154,5 +156,5 @@ def _said(
     value: str,
     expected: str,
 ) -> Problem:
-    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     return say(view, key, code, severity, field, value, expected)

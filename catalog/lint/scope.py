@@ -9,7 +9,8 @@ from catalog.lint.told import say
 from catalog.relations.permissive import services_in
 from engine.derived import derived
 from mesh.names import ServiceName
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.problems import Problem, Severity
 from mesh.service import Scope, Service, ServiceKey, ServicePattern
 
 _FIELD: Final = "metadata.annotations.meshwright.dev/egress-services"

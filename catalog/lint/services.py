@@ -16,8 +16,10 @@ from catalog.relations.ports import declared_protocol, target_number
 from catalog.store.objects import workload_object
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
+from mesh.kinds import SERVICE
 from mesh.names import Port
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.problems import Problem, Severity
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Endpoint, Explicit, Workload
 
@@ -36,7 +38,7 @@ def of_workload(view: View, workload: Workload) -> Iterator[Problem]:
 
 
 def _object(key: ServiceKey) -> ObjectKey:
-    return ObjectKey("Service", key.namespace, key.name)
+    return ObjectKey.of(SERVICE, key)
 
 
 def _behind(lint: Lint, service: Service) -> Iterator[Problem]:

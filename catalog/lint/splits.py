@@ -16,8 +16,10 @@ from catalog.relations.permissive import is_permissive
 from catalog.store.smi import http_route_groups, splits_by_apex, targets_by_destination
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.kinds import TRAFFIC_SPLIT
+from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, TrafficSplit
+from mesh.problems import Problem, Severity
 from mesh.service import Protocol, ServiceKey
 
 _NAMED: Final = 5
@@ -26,7 +28,7 @@ _NAMED: Final = 5
 
 def problems(lint: Lint, split: TrafficSplit) -> Iterator[Problem]:
     """Yield the problems of a TrafficSplit."""
-    place = _Place(lint.view, ObjectKey("TrafficSplit", split.key.namespace, split.key.name))
+    place = _Place(lint.view, ObjectKey.of(TRAFFIC_SPLIT, split.key))
     yield from _backends(place, split)
     refusals = list(_refusals(place, split))
     yield from refusals

@@ -8,13 +8,15 @@ from catalog.lint.told import say
 from catalog.policy.access import in_force, rule_matches, unknown_matches
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.kinds import TRAFFIC_TARGET
+from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+from mesh.problems import Problem, Severity
 
 
 def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
     """Yield the problems of a TrafficTarget's parts."""
-    key = ObjectKey("TrafficTarget", target.key.namespace, target.key.name)
+    key = ObjectKey.of(TRAFFIC_TARGET, target.key)
     if not in_force(target):
         yield say(
             view,

@@ -5,7 +5,8 @@ from typing import Final
 from catalog.store.objects import origin_of
 from catalog.store.view import View
 from mesh.codes import ProblemCode
-from mesh.objects import ObjectKey, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.problems import Problem, Severity
 
 _LONGEST: Final = 200
 
@@ -15,4 +16,12 @@ def say(
 ) -> Problem:
     """Return a problem of an object, with the place where the object was read."""
     shown = value if len(value) <= _LONGEST else value[: _LONGEST - 3] + "..."
-    return Problem(code.value, severity, origin_of(view, key), key, field, shown, expected)
+    return Problem(
+        code=code.value,
+        severity=severity,
+        origin=origin_of(view, key),
+        key=key,
+        field=field,
+        value=shown,
+        expected=expected,
+    )

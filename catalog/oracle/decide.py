@@ -42,7 +42,9 @@ from catalog.relations.ports import spoken
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
-from mesh.policy import PolicyKey, TrafficTarget
+from mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
+from mesh.objects import ObjectKey
+from mesh.policy import TrafficTarget
 from mesh.service import ServiceKey, ServicePort
 
 __all__ = [
@@ -116,7 +118,7 @@ class Decision:
 
     answer: Answer
     shares: tuple[Share, ...] = ()
-    because: tuple[tuple[str, PolicyKey], ...] = ()
+    because: tuple[ObjectKey, ...] = ()
     turned_down: TurnedDown | None = None
 
     @property
@@ -147,7 +149,7 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         return Decision(Answer.REFUSED, turned_down=arrived) if known else Decision(Answer.UNREACHABLE)
     request = arrived
     split = split_for(view, request, port)
-    because: set[tuple[str, PolicyKey]] = set() if split is None else {("TrafficSplit", split.key)}
+    because = set() if split is None else {ObjectKey.of(TRAFFIC_SPLIT, split.key)}
     shares: list[Share] = []
     for key, their_port, weight in backends(view, request, port, split):
         answering = [place for place in places(view, key, their_port) if may_answer(view, request, place)]
@@ -156,7 +158,9 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
         if answering:
             shares.append(_share(key, weight, yes))
         if weight > 0:
-            because.update(("TrafficTarget", each.key) for found in yes.values() for each in found or ())
+            because.update(
+                ObjectKey.of(TRAFFIC_TARGET, each.key) for found in yes.values() for each in found or ()
+            )
     chosen = [share for share in shares if share.weight > 0]
     answer = Answer.DEPENDS if False in heard and _answer(chosen) is Answer.ALLOWED else _answer(chosen)
     return Decision(answer, tuple(shares) if chosen else (), tuple(sorted(because)))

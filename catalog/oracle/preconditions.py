@@ -24,7 +24,7 @@ _PERMISSIVE = "meshwright.dev/permissive"
 
 def accepts_everyone(view: View, namespace: Namespace) -> bool:
     """Say whether a namespace is permissive: its annotation says so, or says nothing and the mesh is."""
-    held = view.sourced.get(ObjectKey("Namespace", Namespace(""), namespace))
+    held = view.sourced.get(ObjectKey.of_namespace(namespace))
     if held is None or not isinstance(held.value, NamespaceObject):
         return view.config.permissive
     said = dict(held.value.annotations).get(_PERMISSIVE)
@@ -45,7 +45,7 @@ def told(view: View, client: ServiceIdentity, key: ServiceKey) -> tuple[Told, ..
 
     A workload's own word holds, else its namespace's. Where there is no sidecar, it is the namespace's.
     """
-    name = ObjectKey("Namespace", Namespace(""), client.namespace)
+    name = ObjectKey.of_namespace(client.namespace)
     held = view.sourced.get(name)
     of_namespace = held.value.scope if held and isinstance(held.value, NamespaceObject) else None
     found: list[tuple[Scope, ObjectKey]] = []

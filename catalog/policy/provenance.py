@@ -16,22 +16,29 @@ from catalog.policy.outbound import outbound_services, protocol_of, routes
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
-from catalog.store.objects import ELSEWHERE, origin_of, workload_object
+from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_order, configs, kind_in
 from engine.graph import sources
 from engine.node import Derivation, Source
 from mesh.identity import ServiceIdentity
+from mesh.kinds import (
+    CERTIFICATE,
+    ENDPOINT_SLICE,
+    SERVICE,
+    TRUST_BUNDLE,
+)
 from mesh.names import Namespace, Port, TrustDomain
-from mesh.objects import EndpointSlice, ObjectKey, Origin
+from mesh.objects import EndpointSlice, ObjectKey
+from mesh.origins import FromSource, Origin
 from mesh.policy import PolicyKey
 from mesh.service import Protocol, ServiceKey, ServicePort
 from mesh.workload import WorkloadKey
 
-ISSUER: Final = Origin("certificates")
+ISSUER: Final = FromSource("certificates")
 """The origin of certificates and roots."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class MadeFrom:
     """One input: an object, with the place where it was read.
 
@@ -43,8 +50,7 @@ class MadeFrom:
     origin: Origin
 
     def __str__(self) -> str:
-        where = self.origin.source if self.origin in (ELSEWHERE, ISSUER) else self.origin
-        return f"{self.key} ({where})"
+        return f"{self.key} ({self.origin})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +145,13 @@ def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[MadeFrom, ...]
     found = [MadeFrom(key, origin_of(view, key)) for key in keys]
     match part:
         case Certified(identity):
-            name = ObjectKey("certificate", identity.namespace, identity.service_account)
+            name = ObjectKey(CERTIFICATE, identity.namespace, identity.service_account)
             found.append(MadeFrom(name, ISSUER))
         case Roots(trust_domain):
-            found.append(MadeFrom(ObjectKey("trust bundle", Namespace(""), trust_domain), ISSUER))
+            found.append(MadeFrom(ObjectKey(TRUST_BUNDLE, Namespace(""), trust_domain), ISSUER))
         case _:
             pass
-    return tuple(sorted(found))
+    return tuple(sorted(found, key=lambda each: each.key))
 
 
 def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
@@ -210,13 +216,13 @@ def _objects(view: View, source: Source) -> Iterator[ObjectKey]:
         case WorkloadKey() as key if kind and key in view.workloads:
             yield workload_object(view, key)
         case EndpointSlice() as found if kind:
-            yield _slice(view, found.namespace, found.name)
+            yield slice_object(view, found.namespace, found.name)
         case ServiceKey() as key if kind and key in view.services:
             yield _service(key)
         case PolicyKey(namespace, name) if kind:
             yield from _present(view, ObjectKey(kind, namespace, name))
-        case ObjectKey(_, namespace, name) if kind == "EndpointSlice":
-            yield _slice(view, namespace, name)
+        case ObjectKey(_, namespace, name) if kind == ENDPOINT_SLICE:
+            yield slice_object(view, namespace, name)
         case ObjectKey() as named if kind:
             yield from _present(view, named)
         case str(name) if kind:
@@ -232,9 +238,4 @@ def _present(view: View, key: ObjectKey) -> Iterator[ObjectKey]:
 
 
 def _service(key: ServiceKey) -> ObjectKey:
-    return ObjectKey("Service", key.namespace, key.name)
-
-
-def _slice(view: View, namespace: Namespace, name: str) -> ObjectKey:
-    older = ObjectKey("Endpoints", namespace, name)
-    return older if older in view.sourced else ObjectKey("EndpointSlice", namespace, name)
+    return ObjectKey.of(SERVICE, key)

@@ -60,7 +60,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
 
 def namespace_driver(view: View, namespace: Namespace) -> str:
     """Return the sidecar driver that a namespace's annotation names; empty for none."""
-    found = view.sourced.get(ObjectKey("Namespace", Namespace(""), namespace))
+    found = view.sourced.get(ObjectKey.of_namespace(namespace))
     if found is None or not isinstance(found.value, NamespaceObject):
         return ""
     return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")

@@ -3,10 +3,13 @@
 from typing import Final
 
 from catalog.store.view import View
-from mesh.objects import ObjectKey, Origin
+from mesh.kinds import ENDPOINT_SLICE, WORKLOAD
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from mesh.origins import FromSource, Origin
 from mesh.workload import WorkloadKey
 
-ELSEWHERE: Final = Origin("endpoint provider")
+ELSEWHERE: Final = FromSource("endpoint provider")
 """The origin of what no manifest holds."""
 
 
@@ -18,5 +21,14 @@ def origin_of(view: View, key: ObjectKey) -> Origin:
 
 def workload_object(view: View, key: WorkloadKey) -> ObjectKey:
     """Return the object key of a workload: that of the Pod it was read from, else that of a Workload."""
-    pod = ObjectKey("Pod", key.namespace, key.name)
-    return pod if pod in view.sourced else ObjectKey("Workload", key.namespace, key.name)
+    return _written(view, ObjectKey.of(WORKLOAD, key))
+
+
+def slice_object(view: View, namespace: Namespace, name: str) -> ObjectKey:
+    """Return the object key of a slice: that of the Endpoints it was read from, else that of a slice."""
+    return _written(view, ObjectKey(ENDPOINT_SLICE, namespace, name))
+
+
+def _written(view: View, claim: ObjectKey) -> ObjectKey:
+    *others, own = claim.forms()
+    return next((form for form in others if form in view.sourced), own)

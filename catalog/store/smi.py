@@ -4,13 +4,14 @@ from typing import Final
 
 from catalog.store.view import IN_VIEW, kind
 from mesh.identity import ServiceIdentity
+from mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE, TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.policy import HTTPRouteGroup, PolicyKey, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.service import ServiceKey
 
-http_route_groups: Final = kind(HTTPRouteGroup, "HTTPRouteGroup", "HTTPRouteGroups", lambda found: found.key)
-tcp_routes: Final = kind(TCPRoute, "TCPRoute", "TCPRoutes", lambda found: found.key)
-targets: Final = kind(TrafficTarget, "TrafficTarget", "TrafficTargets", lambda found: found.key)
-splits: Final = kind(TrafficSplit, "TrafficSplit", "TrafficSplits", lambda found: found.key)
+http_route_groups: Final = kind(HTTPRouteGroup, HTTP_ROUTE_GROUP, "HTTPRouteGroups", lambda found: found.key)
+tcp_routes: Final = kind(TCPRoute, TCP_ROUTE, "TCPRoutes", lambda found: found.key)
+targets: Final = kind(TrafficTarget, TRAFFIC_TARGET, "TrafficTargets", lambda found: found.key)
+splits: Final = kind(TrafficSplit, TRAFFIC_SPLIT, "TrafficSplits", lambda found: found.key)
 
 
 def _sources(_: PolicyKey, target: TrafficTarget) -> tuple[ServiceIdentity, ...]:

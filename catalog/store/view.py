@@ -18,6 +18,7 @@ from engine.table import Table
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory, slice_key
 from mesh.identity import ProxyName, ServiceIdentity
+from mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, SERVICE, WORKLOAD, Kind
 from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
 from mesh.picture import Picture
 from mesh.service import Service
@@ -123,7 +124,7 @@ IN_VIEW: Final = Declarations[View]()
 class _Kind:
     """Where values of a type stand: the kind of their objects, their table, and their key there."""
 
-    name: str | None
+    kind: Kind | None
     table: Declared[View, Table[Any, Any]]
     key_of: Callable[[Sourced], Any]
 
@@ -140,18 +141,18 @@ _kinds: Final[dict[type, _Kind | None]] = {}
 
 
 def kind(
-    value: type[V], name: str | None, table: str, key_of: Callable[[V], K] | None = None
+    value: type[V], of: Kind | None, table: str, key_of: Callable[[V], K] | None = None
 ) -> Declared[View, Table[K, V]]:
     """Declare the table of a kind of objects: those whose value has that type.
 
-    `name` is the objects' kind, None where they are of several, and nothing that is served is made of them;
+    `of` is the objects' kind, None where they are of several, and nothing that is served is made of them;
     `table` is the table's name. `key_of` gives a value's key there; without it that is the object's own.
     """
     declared: Declared[View, Table[K, V]] = IN_VIEW.table(table)
     if key_of is None:
-        _kinds[value] = _Kind(name, declared, lambda sourced: sourced.key)
+        _kinds[value] = _Kind(of, declared, lambda sourced: sourced.key)
     else:
-        _kinds[value] = _Kind(name, declared, lambda sourced: key_of(sourced.value))  # type: ignore[arg-type]
+        _kinds[value] = _Kind(of, declared, lambda sourced: key_of(sourced.value))  # type: ignore[arg-type]
     return declared
 
 
@@ -160,19 +161,19 @@ def known(*values: type) -> None:
     _kinds.update(dict.fromkeys(values))
 
 
-def kind_in(table: str) -> str | None:
+def kind_in(table: str) -> Kind | None:
     """Return the kind of the objects in a table, by its name; None for what holds no objects."""
     if table in _GIVEN:
         return _GIVEN[table]
-    return next((each.name for each in _kinds.values() if each and each.table.name == table), None)
+    return next((each.kind for each in _kinds.values() if each and each.table.name == table), None)
 
 
-_GIVEN: Final = {"workloads": "Workload", "slices": "EndpointSlice"}
+_GIVEN: Final = {"workloads": WORKLOAD, "slices": ENDPOINT_SLICE}
 
-services: Final = kind(Service, "Service", "services", lambda service: service.key)
-namespaces: Final = kind(NamespaceObject, "Namespace", "namespaces", lambda found: found.name)
+services: Final = kind(Service, SERVICE, "services", lambda service: service.key)
+namespaces: Final = kind(NamespaceObject, NAMESPACE, "namespaces", lambda found: found.name)
 known(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
-configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, "MeshConfig", "MeshConfigs")
+configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, MESH_CONFIG, "MeshConfigs")
 
 
 def config_order(key: ObjectKey) -> tuple[bool, ObjectKey]:

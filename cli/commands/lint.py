@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from mesh.objects import Problem
+    from mesh.problems import Problem
 
 
 def lint(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
-from mesh.objects import Origin, Problem, Severity
+from mesh.origins import InFile
+from mesh.problems import Problem, Problems, Severity, ordered
 from providers.directory.files import DirectoryError, list_directory, read_content
 from providers.manifests import Manifests
 from sidecars import lint
@@ -24,7 +25,7 @@ class Offline:
     """What a directory comes to: the view, and everything that the server would say of it."""
 
     view: View
-    problems: tuple[Problem, ...]
+    problems: Problems
 
 
 def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
@@ -39,10 +40,10 @@ def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
     except ValueError as error:
         raise OfflineError(str(error)) from error
     found = {*map(_unlisted, listing.unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}
-    return Offline(view, tuple(sorted(found, key=_order)))
+    return Offline(view, ordered(found))
 
 
-def _of_drivers(view: View) -> tuple[Problem, ...]:
+def _of_drivers(view: View) -> Problems:
     """Return what is wrong between the objects and the drivers installed here, as this environment has it."""
     try:
         drivers = DriverRegistry.discover().drivers
@@ -53,8 +54,6 @@ def _of_drivers(view: View) -> tuple[Problem, ...]:
 
 def _unlisted(folder: str) -> Problem:
     expected = "must be a folder that can be listed"
-    return Problem(str(Code.DIRECTORY_UNREADABLE), Severity.ERROR, Origin(folder), None, "", "", expected)
-
-
-def _order(problem: Problem) -> tuple[Origin, str, str, str, str]:
-    return (problem.origin, problem.code, str(problem.key), problem.field, problem.value)
+    return Problem(
+        code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile(folder), expected=expected
+    )

@@ -18,7 +18,7 @@ from delivery.snapshots.serving import Serving, resources
 from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from mesh.objects import Severity
+from mesh.problems import Severity
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from specs.codes import Code as ReaderCode

@@ -15,8 +15,22 @@ from delivery.quarantine.quarantine import Rejected, UnitOut
 from delivery.snapshots.fitting import Refused
 from delivery.snapshots.serving import Serving
 from mesh.identity import ProxyName
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.kinds import (
+    ENDPOINT_SLICE,
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    NAMESPACE,
+    POD,
+    SERVICE,
+    TCP_ROUTE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+)
+from mesh.objects import ObjectKey
+from mesh.origins import FromSource
 from mesh.policy import HTTPMatch
+from mesh.problems import Problem, Severity
 from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
@@ -29,8 +43,8 @@ PROBLEMS: Final = 50
 
 _WORDS: Final = 200
 
-_POLICIES: Final = ("HTTPRouteGroup", "TrafficSplit", "TCPRoute", "TrafficTarget")
-_PLACES: Final = ("Workload", "Pod", "EndpointSlice", "Service")
+_POLICIES: Final = (HTTP_ROUTE_GROUP, TRAFFIC_SPLIT, TCP_ROUTE, TRAFFIC_TARGET)
+_PLACES: Final = (WORKLOAD, POD, ENDPOINT_SLICE, SERVICE)
 
 _UNTIL: Final = "until it is edited or accepted; it is offered again from time to time, or by proxy retry"
 
@@ -82,7 +96,7 @@ def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Pro
     if key is None:
         changed = [each for each in behind if each.key in rejected.changed] or [*behind]
         likeliest = min(
-            changed, key=lambda each: (_unlikelihood(rejected.type_url, each), each), default=None
+            changed, key=lambda each: (_unlikelihood(rejected.type_url, each), each.key), default=None
         )
         key = None if likeliest is None else likeliest.key
     says = _resource_says(rejected)
@@ -115,13 +129,13 @@ def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[Object
     """Return the object that a unit of policy is of, and its field, empty where it is the whole object."""
     match unit:
         case AccessRule(target):
-            return ObjectKey("TrafficTarget", target.namespace, target.name), ""
+            return ObjectKey.of(TRAFFIC_TARGET, target), ""
         case OutboundRoute(split=key) if key is not None:
-            return ObjectKey("TrafficSplit", key.namespace, key.name), ""
+            return ObjectKey.of(TRAFFIC_SPLIT, key), ""
         case HTTPMatch():
             return _route_group(view, unit, behind)
         case EveryoneInTheMesh():
-            kinds = ("Namespace", "MeshConfig")
+            kinds = (NAMESPACE, MESH_CONFIG)
             found = (each.key for kind in kinds for each in behind if each.key.kind == kind)
             return next(found, None), ""
         case _:
@@ -134,12 +148,12 @@ def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, 
     None where the proxy's words quote the match, or its group was edited itself: then that is at fault.
     """
     unit, changed = rejected.unit, rejected.changed
-    if not isinstance(unit, HTTPMatch) or any(each.kind == "HTTPRouteGroup" for each in changed):
+    if not isinstance(unit, HTTPMatch) or any(each.kind == HTTP_ROUTE_GROUP for each in changed):
         return None
     texts = (unit.path_regex, *(each.regex for each in unit.headers))
     if any(text and text in rejected.said for text in texts):
         return None
-    kinds = ("TrafficTarget", "TrafficSplit")
+    kinds = (TRAFFIC_TARGET, TRAFFIC_SPLIT)
     edited = (each.key for each in behind if each.key in changed and each.key.kind in kinds)
     return next(((key, "") for key in sorted(edited)), None)
 
@@ -147,7 +161,7 @@ def _edited(rejected: Rejected, behind: Iterable[MadeFrom]) -> tuple[ObjectKey, 
 def _route_group(view: View, match: HTTPMatch, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
     there = {each.key for each in behind}
     found = [
-        (ObjectKey("HTTPRouteGroup", key.namespace, key.name), group.matches.index(match))
+        (ObjectKey.of(HTTP_ROUTE_GROUP, key), group.matches.index(match))
         for key, group in http_route_groups(view).held().items()
         if match in group.matches
     ]
@@ -186,11 +200,13 @@ def _problem(
 ) -> Problem:
     """Return a problem at the place where its object stands now: a line that moved changes no resource."""
     sourced = None if key is None else view.sourced.held().get(key)
-    elsewhere = next((each.origin for each in behind if each.key == key), Origin("proxies"))
+    elsewhere = next((each.origin for each in behind if each.key == key), FromSource("proxies"))
     origin = elsewhere if sourced is None else sourced.origin
     said = " ".join(value.split())
     short = said if len(said) <= _WORDS else f"{said[: _WORDS - 3]}..."
-    return Problem(code, Severity.ERROR, origin, key, field, short, says)
+    return Problem(
+        code=code, severity=Severity.ERROR, origin=origin, key=key, field=field, value=short, expected=says
+    )
 
 
 def _unit_says(rejected: Rejected) -> str:
@@ -229,5 +245,8 @@ def _unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:
 
 def _more(count: int) -> Problem:
     return Problem(
-        REJECTED, Severity.ERROR, Origin("proxies"), None, "", "", f"{count} more resources are rejected"
+        code=REJECTED,
+        severity=Severity.ERROR,
+        origin=FromSource("proxies"),
+        expected=f"{count} more resources are rejected",
     )

@@ -8,7 +8,9 @@ from typing import Final
 import structlog
 
 from mesh.endpoints import Inventory
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.problems import Problem, Severity, log_new
 from providers.contract import Counts, Freshness
 from providers.directory.files import Listing
 from providers.directory.settling import Belief
@@ -82,49 +84,34 @@ def differs(before: Answer, after: Answer) -> bool:
 
 def log_differences(before: Answer, after: Answer) -> None:
     """Log which problems have come and gone."""
-    if after.problems != before.problems:
-        _log_problems(before.problems, after.problems)
-
-
-def _unreadable(error: str) -> Problem:
-    expected = f"{error}; what it held stays in force"
-    return Problem(str(Code.DIRECTORY_UNREADABLE), Severity.ERROR, Origin("."), None, "", "", expected)
-
-
-def _unlisted(folder: str) -> Problem:
-    expected = "must be a folder that can be listed; what it held stays in force"
-    return Problem(str(Code.DIRECTORY_UNREADABLE), Severity.ERROR, Origin(folder), None, "", "", expected)
-
-
-_HELD: Final = Problem(
-    str(Code.EMPTY_HELD),
-    Severity.WARNING,
-    Origin("."),
-    None,
-    "",
-    "",
-    "the directory holds no manifest any more; all are kept for empty_answer_hold_seconds, "
-    "in case that is a mistake",
-)
-
-
-def _log_problems(before: tuple[Problem, ...], after: tuple[Problem, ...]) -> None:
-    known, now = set(before), set(after)
-    for problem in after:
-        if problem not in known:
-            _log_problem(problem)
-    for problem in before:
+    if after.problems == before.problems:
+        return
+    log_new(_log, "manifest_problem", after.problems, before.problems)
+    now = set(after.problems)
+    for problem in before.problems:
         if problem not in now:
             key = str(problem.key) if problem.key else "document"
             _log.info("problem_gone", code=problem.code, origin=str(problem.origin), key=key)
 
 
-def _log_problem(problem: Problem) -> None:
-    match problem.severity:
-        case Severity.ERROR:
-            log = _log.error
-        case Severity.WARNING:
-            log = _log.warning
-        case Severity.INFO:
-            log = _log.info
-    log("manifest_problem", code=problem.code, problem=str(problem))
+def _unreadable(error: str) -> Problem:
+    expected = f"{error}; what it held stays in force"
+    return Problem(
+        code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile("."), expected=expected
+    )
+
+
+def _unlisted(folder: str) -> Problem:
+    expected = "must be a folder that can be listed; what it held stays in force"
+    return Problem(
+        code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile(folder), expected=expected
+    )
+
+
+_HELD: Final = Problem(
+    code=str(Code.EMPTY_HELD),
+    severity=Severity.WARNING,
+    origin=InFile("."),
+    expected="the directory holds no manifest any more; all are kept for empty_answer_hold_seconds, "
+    "in case that is a mistake",
+)

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
-from providers.claims import claim_of, duplicate, repeats
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.problems import Problem, Severity
+from providers.claims import duplicate, repeats
 from providers.text.documents import Document, documents
 from specs.codes import Code
 from specs.reader import Reading, key_meant, read
@@ -36,7 +38,7 @@ class FileForm:
 
     def by_claim(self) -> dict[ObjectKey, Sourced]:
         """Return its objects by the keys under which a source knows them."""
-        return {claim_of(sourced.key): sourced for sourced in self.objects}
+        return {sourced.key.claim: sourced for sourced in self.objects}
 
 
 def read_file(file: str, content: str | Unreadable, before: FileForm | None) -> FileForm:
@@ -55,7 +57,7 @@ def read_file(file: str, content: str | Unreadable, before: FileForm | None) -> 
 
 
 def _file_problem(file: str, code: Code, expected: str) -> Problem:
-    return Problem(str(code), Severity.ERROR, Origin(file), None, "", "", expected)
+    return Problem(code=str(code), severity=Severity.ERROR, origin=InFile(file), expected=expected)
 
 
 def _read(file: str, document: Document) -> Reading:
@@ -65,17 +67,15 @@ def _read(file: str, document: Document) -> Reading:
     therefore a document with faults may always stand for more than it names.
     """
     if not document.faults:
-        return read(document.value, Origin(file, document.number, document.line))
+        return read(document.value, InFile(file, document.number, document.line))
     key = key_meant(document.value)
     problems = tuple(
         Problem(
-            str(fault.code),
-            Severity.ERROR,
-            Origin(file, document.number, fault.line),
-            key,
-            "",
-            "",
-            fault.expected,
+            code=str(fault.code),
+            severity=Severity.ERROR,
+            origin=InFile(file, document.number, fault.line),
+            key=key,
+            expected=fault.expected,
         )
         for fault in document.faults
     )
@@ -89,10 +89,10 @@ def _distinct(
     good: dict[ObjectKey, Sourced] = {}
     problems = [problem for reading in readings for problem in reading.problems]
     for document, reading in zip(found, readings, strict=True):
-        origin = Origin(file, document.number, document.line)
+        origin = InFile(file, document.number, document.line)
         for key, value in reading.objects:
             sourced = Sourced(key, value, origin)
-            first = good.setdefault(claim_of(key), sourced)
+            first = good.setdefault(key.claim, sourced)
             if first is not sourced and not repeats(sourced, first):
                 problems.append(duplicate(sourced, first.key, first.origin))
     return tuple(good.values()), tuple(problems)
@@ -100,13 +100,13 @@ def _distinct(
 
 def _with_last_good(form: FileForm, held: Sequence[Sourced], readings: Sequence[Reading]) -> FileForm:
     """Add the last good forms of what is meant to be there and could not be read."""
-    refused = {claim_of(key) for reading in readings for key in reading.refused}
+    refused = {key.claim for reading in readings for key in reading.refused}
     unnamed = any(reading.unnamed for reading in readings)
-    here = {claim_of(sourced.key) for sourced in form.objects}
-    named = {claim_of(reading.key) for reading in readings if reading.key}
+    here = {sourced.key.claim for sourced in form.objects}
+    named = {reading.key.claim for reading in readings if reading.key}
     kept, problems = [], list(form.problems)
     for sourced in held:
-        claim = claim_of(sourced.key)
+        claim = sourced.key.claim
         if claim in here:
             continue
         if claim in refused:
@@ -114,13 +114,19 @@ def _with_last_good(form: FileForm, held: Sequence[Sourced], readings: Sequence[
         elif unnamed and claim not in named:
             kept.append(replace(sourced, stale=True))
             problems.append(_held(sourced))
-    objects = sorted((*form.objects, *kept), key=lambda sourced: sourced.origin)
+    objects = sorted((*form.objects, *kept), key=lambda sourced: sourced.origin.order)
     return FileForm(form.digest, tuple(objects), tuple(problems))
 
 
 def _held(sourced: Sourced) -> Problem:
     expected = "is kept as it was: a document of its file cannot be read; mend or remove that document"
-    return Problem(str(Code.HELD), Severity.WARNING, sourced.origin, sourced.key, "", "", expected)
+    return Problem(
+        code=str(Code.HELD),
+        severity=Severity.WARNING,
+        origin=sourced.origin,
+        key=sourced.key,
+        expected=expected,
+    )
 
 
 def _stale(objects: Sequence[Sourced]) -> tuple[Sourced, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from mesh.objects import Problem, Severity
+from mesh.problems import Problem, Severity
 from providers.directory.file_form import Content
 from providers.manifests import Manifests
 from providers.moments import Moment

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from mesh.endpoints import Inventory
-from mesh.objects import ObjectKey, Problem, Sourced
+from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
+from mesh.problems import Problem
 from providers.contract import Counts, Freshness
 from providers.directory.answer import Answer, differs, log_differences
 from providers.directory.file_form import Content, FileForm

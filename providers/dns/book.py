@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from mesh.endpoints import Inventory, slice_key
-from mesh.objects import EndpointSlice, ObjectKey, Problem
+from mesh.objects import EndpointSlice, ObjectKey
+from mesh.problems import Problems, ordered
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts
 from providers.dns.kept import Kept
@@ -39,7 +40,7 @@ class DnsBook:
         self._agenda: list[tuple[Moment, Question]] = []
         self._forced: dict[ServiceKey, Guarded[Slices]] = dict(kept.in_force) if kept else {}
         self._held: dict[ServiceKey, Moment] = {}
-        self._said: dict[ServiceKey, tuple[Problem, ...]] = {}
+        self._said: dict[ServiceKey, Problems] = {}
         self._counts: dict[ServiceKey, Counts] = {}
         self._restored = kept is not None
         self.known: dict[Question, QuestionState] = dict(kept.states) if kept else {}
@@ -123,9 +124,9 @@ class DnsBook:
         """Return what another book can begin with; what is heard later leaves it as it is."""
         return Kept(dict(self.known), dict(self._forced))
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return what is wrong, sorted."""
-        return tuple(sorted(problem for said in self._said.values() for problem in said))
+        return ordered(problem for said in self._said.values() for problem in said)
 
     def held(self) -> tuple[ServiceKey, ...]:
         """Return the services whose emptiness is held back, sorted."""

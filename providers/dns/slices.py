@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, timedelta
 
+from mesh.kinds import SERVICE
 from mesh.names import IpAddress
-from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
+from mesh.objects import EndpointSlice, ObjectKey
+from mesh.origins import FromSource
+from mesh.problems import Problem, Severity
 from mesh.service import DnsName, Service, ServiceKey
 from providers.contract import Counts
 from providers.dns.records import Question, QuestionState, RecordType, Target
@@ -126,5 +129,13 @@ def _held(key: ServiceKey) -> Problem:
 def _problem(
     code: Code, severity: Severity, key: ServiceKey, field: str, value: str, expected: str
 ) -> Problem:
-    service = ObjectKey("Service", key.namespace, key.name)
-    return Problem(str(code), severity, Origin("dns"), service, field, value, expected)
+    service = ObjectKey.of(SERVICE, key)
+    return Problem(
+        code=str(code),
+        severity=severity,
+        origin=FromSource("dns"),
+        key=service,
+        field=field,
+        value=value,
+        expected=expected,
+    )

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from mesh.endpoints import Inventory
-from mesh.objects import Problem
+from mesh.problems import Problem
 from mesh.service import Service
 from providers.contract import Counts, Freshness
 from providers.dns.asking import Resolver

@@ -17,7 +17,8 @@ from typing import Any, Final
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName, is_dns_label
-from mesh.objects import NamespaceObject, Origin
+from mesh.objects import NamespaceObject
+from mesh.origins import InFile
 from mesh.workload import DRIVER_ANNOTATION, Transparent
 from sidecars.contract.errors import CannotPatchError
 from sidecars.contract.pod import InjectorContext, KubernetesClient, Pod, PodOs, PullPolicy
@@ -86,7 +87,7 @@ def injector_context(
 
 def interception(annotations: Mapping[str, str]) -> Transparent:
     """Return how the pod wants its traffic captured, as the control plane will read it there."""
-    notes = Notes(Origin("pod"))
+    notes = Notes(InFile("pod"))
     found = our_own.interception(Fields(annotations, "metadata.annotations", notes))
     for problem in notes.problems:
         raise CannotPatchError(f"{problem.field} is {problem.value}: {problem.expected}")

@@ -4,6 +4,7 @@ Fields that are not used here may hold anything.
 """
 
 from mesh.identity import ServiceIdentity
+from mesh.kinds import Kind
 from mesh.names import (
     IpAddress,
     Port,
@@ -69,7 +70,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     )
 
 
-def of_pods(manifest: Manifest, kind: str, key: WorkloadKey) -> PodTemplate:
+def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
     """Read what is known of pods before they run; `kind` and `key` say what makes them."""
     annotations = manifest.metadata.section("annotations")
     interception(annotations)

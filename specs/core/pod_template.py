@@ -3,6 +3,7 @@
 Read is the template that their pods are made of. Other fields may hold anything.
 """
 
+from mesh.kinds import POD
 from mesh.objects import ObjectKey
 from mesh.workload import PodTemplate, WorkloadKey
 from specs.codes import Code
@@ -40,7 +41,7 @@ def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
     if not template.names():
         manifest.notes.inform(Code.NOT_USED, template.path, "is missing; not used without it")
         return None
-    key = ObjectKey("Pod", manifest.namespace, manifest.key.name)
+    key = ObjectKey(POD, manifest.namespace, manifest.key.name)
     pods = Manifest(key, manifest.version, template, template.section("metadata"), manifest.notes)
     check_own_names(pods)
     return of_pods(pods, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))

@@ -6,6 +6,8 @@ A kind that somebody relies on must not be passed over like one that has nothing
 from collections.abc import Mapping
 from typing import Final
 
+from mesh.kinds import Kind
+
 _CONFIG: Final = "config.openservicemesh.io"
 _POLICY: Final = "policy.openservicemesh.io"
 _PLUGIN: Final = "plugin.flomesh.io"
@@ -17,33 +19,33 @@ _OUTSIDE: Final = (
 _FILTERS: Final = "no filter of it runs in a sidecar"
 _ELSEWHERE: Final = "services of other clusters are not known"
 
-UNENFORCED: Final[Mapping[tuple[str, str], str]] = {
-    (_POLICY, "AccessCert"): "no certificate is issued for clients outside the mesh",
-    (_POLICY, "AccessControl"): _OUTSIDE,
-    (_POLICY, "Backpressure"): "the number of connections is not limited",
-    (_POLICY, "Egress"): (
+UNENFORCED: Final[Mapping[Kind, str]] = {
+    Kind("AccessCert", _POLICY): "no certificate is issued for clients outside the mesh",
+    Kind("AccessControl", _POLICY): _OUTSIDE,
+    Kind("Backpressure", _POLICY): "the number of connections is not limited",
+    Kind("Egress", _POLICY): (
         "traffic to its hosts is treated as all that leaves the mesh: passed where the MeshConfig has "
         "spec.traffic.enableEgress, else refused"
     ),
-    (_POLICY, "EgressGateway"): "traffic leaves the mesh from the clients' own sidecars, if at all",
-    (_POLICY, "IngressBackend"): _OUTSIDE,
-    (_POLICY, "Retry"): "sidecars repeat no request that has failed",
-    (_POLICY, "Telemetry"): "access logs are the same for all sidecars",
-    (_POLICY, "UpstreamTrafficSetting"): "neither connections nor requests nor their rate are limited",
-    (_CONFIG, "ExtensionService"): "no sidecar calls it",
-    (_CONFIG, "MeshRootCertificate"): (
+    Kind("EgressGateway", _POLICY): "traffic leaves the mesh from the clients' own sidecars, if at all",
+    Kind("IngressBackend", _POLICY): _OUTSIDE,
+    Kind("Retry", _POLICY): "sidecars repeat no request that has failed",
+    Kind("Telemetry", _POLICY): "access logs are the same for all sidecars",
+    Kind("UpstreamTrafficSetting", _POLICY): "neither connections nor requests nor their rate are limited",
+    Kind("ExtensionService", _CONFIG): "no sidecar calls it",
+    Kind("MeshRootCertificate", _CONFIG): (
         "certificates are issued by this control plane's own authority, in its own trust domain"
     ),
-    (_CONFIG, "MultiClusterService"): _ELSEWHERE,
-    (_CONFIG, "OsmConfig"): "it was the MeshConfig's first form; the mesh is configured by a MeshConfig",
-    (_PLUGIN, "Plugin"): _FILTERS,
-    (_PLUGIN, "PluginChain"): _FILTERS,
-    (_PLUGIN, "PluginConfig"): _FILTERS,
-    (_CLUSTERS, "GlobalTrafficPolicy"): _ELSEWHERE,
-    (_CLUSTERS, "ServiceExport"): _ELSEWHERE,
-    (_CLUSTERS, "ServiceImport"): _ELSEWHERE,
+    Kind("MultiClusterService", _CONFIG): _ELSEWHERE,
+    Kind("OsmConfig", _CONFIG): "it was the MeshConfig's first form; the mesh is configured by a MeshConfig",
+    Kind("Plugin", _PLUGIN): _FILTERS,
+    Kind("PluginChain", _PLUGIN): _FILTERS,
+    Kind("PluginConfig", _PLUGIN): _FILTERS,
+    Kind("GlobalTrafficPolicy", _CLUSTERS): _ELSEWHERE,
+    Kind("ServiceExport", _CLUSTERS): _ELSEWHERE,
+    Kind("ServiceImport", _CLUSTERS): _ELSEWHERE,
 }
-"""What holds in place of each kind, by API group and kind; any version of it."""
+"""What holds in place of each kind, by kind; any version of it."""
 
 PRESETS: Final = "preset-mesh-config"
 """The ConfigMap from which OSM makes its MeshConfig when there is none."""

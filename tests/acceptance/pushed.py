@@ -70,7 +70,7 @@ def view_of(documents: list[Document], counts: Counts, *, as_json: bool = False)
     """Read documents into a view, as a directory's are; what is refused is left out."""
     read = Manifests().apply_all(written(documents, as_json=as_json))
     counts.written.update(each["kind"] for each in documents)
-    counts.accepted.update(key.kind for key in read.objects())
+    counts.accepted.update(key.kind.name for key in read.objects())
     return View.build(read.objects(), read.inventory(), settings())
 
 

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from catalog.store.view import View
+from mesh.kinds import HTTP_ROUTE_GROUP
 from mesh.objects import ObjectKey, Sourced
 from mesh.policy import HTTPMatch, HTTPRouteGroup
 from providers.manifests import Manifests
@@ -101,7 +102,7 @@ def smuggled(regex: str) -> View:
     read = Manifests().apply("mesh.yaml", SMUGGLED)
     assert read.problems() == ()
     objects: dict[ObjectKey, Sourced] = dict(read.objects())
-    key = next(each for each in objects if each.kind == "HTTPRouteGroup")
+    key = next(each for each in objects if each.kind == HTTP_ROUTE_GROUP)
     group = objects[key].value
     assert isinstance(group, HTTPRouteGroup)
     objects[key] = replace(objects[key], value=replace(group, matches=(HTTPMatch("all", regex),)))

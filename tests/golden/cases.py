@@ -91,7 +91,7 @@ def render(case: str) -> Mapping[str, str]:
         for resource in (*group.resources, *masked_secrets(group.policy)):
             name = f"{group.name}.{FILES[resource.type_url]}.yaml"
             files[name] = files.get(name, "") + _document(resource)
-    said = problems(view(case))
+    said = sorted(problems(view(case)), key=lambda each: each.code)
     if said:
         files["problems.txt"] = "".join(f"{each.severity} {each}\n" for each in said)
     return files

@@ -2,10 +2,11 @@
 
 import yaml
 
-from mesh.objects import MeshObject, Origin
+from mesh.objects import MeshObject
+from mesh.origins import InFile
 from specs.reader import Reading, read
 
-ORIGIN = Origin("test.yaml", 1, 1)
+ORIGIN = InFile("test.yaml", 1, 1)
 
 
 def reading(text: str) -> Reading:

@@ -1,5 +1,6 @@
 """Small manifests for tests of sources."""
 
+from mesh.kinds import SERVICE_ACCOUNT, WORKLOAD
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 
@@ -11,7 +12,7 @@ def account(name: str) -> str:
 
 def account_key(name: str) -> ObjectKey:
     """Return the key of `account`."""
-    return ObjectKey("ServiceAccount", Namespace("shop"), name)
+    return ObjectKey(SERVICE_ACCOUNT, Namespace("shop"), name)
 
 
 def workload(name: str, address: str) -> str:
@@ -24,4 +25,4 @@ def workload(name: str, address: str) -> str:
 
 def workload_key(name: str) -> ObjectKey:
     """Return the key of `workload`."""
-    return ObjectKey("Workload", Namespace("shop"), name)
+    return ObjectKey(WORKLOAD, Namespace("shop"), name)

@@ -6,8 +6,10 @@ from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
+from mesh.kinds import DEPLOYMENT, MESH_CONFIG, SERVICE, WORKLOAD
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
-from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Origin, Sourced
+from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.policy import (
     Backend,
     HeaderMatch,
@@ -32,6 +34,7 @@ from mesh.workload import (
     WorkloadPort,
 )
 from specs.annotations import PERMISSIVE
+from specs.kinds import kind_meant
 
 DEFAULT = Namespace("default")
 HTTP, TCP = Protocol.HTTP, Protocol.TCP
@@ -110,7 +113,7 @@ def workload(
 def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = "") -> PodTemplate:
     """Make what a Deployment makes its pods of: label `app`, ServiceAccount, by default its name."""
     labels = (("app", app or name),)
-    return PodTemplate("Deployment", WorkloadKey(DEFAULT, name), identity(account or name), labels, ports)
+    return PodTemplate(DEPLOYMENT, WorkloadKey(DEFAULT, name), identity(account or name), labels, ports)
 
 
 def namespace(name: str, *, permissive: bool | None = None, scope: Scope = None) -> NamespaceObject:
@@ -184,7 +187,7 @@ def view(*things: object, settings: MeshSettings | None = None) -> View:
     for number, thing in enumerate(things, 1):
         if not isinstance(thing, EndpointSlice):
             key = object_key(thing)
-            objects[key] = Sourced(key, _value(thing), Origin("test", 1, number))
+            objects[key] = Sourced(key, _value(thing), InFile("test", 1, number))
     return View.build(objects, inventory(things), settings or MeshSettings())
 
 
@@ -201,17 +204,17 @@ def object_key(thing: object) -> ObjectKey:
     """Return the key of an object of the tests."""
     match thing:
         case NamespaceObject(name=of):
-            return ObjectKey("Namespace", Namespace(""), of)
+            return ObjectKey.of_namespace(of)
         case MeshConfig():
-            return ObjectKey("MeshConfig", Namespace("osm-system"), "osm-mesh-config")
+            return ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
         case Service(key=key):
-            return ObjectKey("Service", key.namespace, key.name)
+            return ObjectKey.of(SERVICE, key)
         case Workload(key=at):
-            return ObjectKey("Workload", at.namespace, at.name)
+            return ObjectKey.of(WORKLOAD, at)
         case PodTemplate(kind=kind, key=at):
-            return ObjectKey(kind, at.namespace, at.name)
+            return ObjectKey.of(kind, at)
         case HTTPRouteGroup(key=name) | TCPRoute(key=name) | TrafficSplit(key=name) | TrafficTarget(key=name):
-            return ObjectKey(type(thing).__name__, name.namespace, name.name)
+            return ObjectKey.of(kind_meant(type(thing).__name__, None), name)
         case _:
             raise TypeError(f"no key for {thing!r}")
 

@@ -17,8 +17,11 @@ from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from delivery.wave import Cause, Change, Wave
 from mesh.identity import ProxyName, ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET, Kind
 from mesh.names import Namespace, ProxyUuid, ServiceAccountName
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.problems import Problem, Severity
 from providers.contract import Counts, Freshness
 from providers.directory.source import DirectorySource
 from xds.cache import NodeKey
@@ -29,7 +32,7 @@ from xds.server.status import StreamStatus, SyncState, TypeStatus, Variant
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NAME = ProxyName.parse("uuid-1.store.shop")
-CAUSE = Cause("TrafficTarget", "shop/buyers", "mesh.yaml:31 (document 5)", Change.CHANGED)
+CAUSE = Cause(TRAFFIC_TARGET, "shop/buyers", "mesh.yaml:31 (document 5)", Change.CHANGED)
 MANIFESTS = """
 apiVersion: v1
 kind: Service
@@ -129,8 +132,8 @@ class FakeReading:
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[MadeFrom, ...]:
         """Answer one TrafficTarget for every resource of the one proxy."""
-        key = ObjectKey("TrafficTarget", Namespace("shop"), "buyers")
-        return (MadeFrom(key, Origin("mesh.yaml", 5, 31)),) if name == NAME else ()
+        key = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buyers")
+        return (MadeFrom(key, InFile("mesh.yaml", 5, 31)),) if name == NAME else ()
 
     def unreceived(self, name: ProxyName) -> str:
         """Answer as told, for the one proxy."""
@@ -267,13 +270,13 @@ def reading(source: DirectorySource, view: View) -> FakeReading:
         key,
     )
     problem = Problem(
-        "MW1",
-        Severity.ERROR,
-        Origin("f.yaml", 2, 9),
-        ObjectKey("K", Namespace("n"), "x"),
-        "spec.a",
-        "1",
-        "two",
+        code="MW1",
+        severity=Severity.ERROR,
+        origin=InFile("f.yaml", 2, 9),
+        key=ObjectKey(Kind("K"), Namespace("n"), "x"),
+        field="spec.a",
+        value="1",
+        expected="two",
     )
     return FakeReading(
         the_view=view,

@@ -16,7 +16,8 @@ from delivery.snapshots.translation import translation
 from delivery.verifying import verify
 from mesh.config import MeshConfig
 from mesh.names import Namespace
-from mesh.objects import NamespaceObject, ObjectKey, Problem
+from mesh.objects import NamespaceObject, ObjectKey
+from mesh.problems import Problem
 from mesh.workload import DRIVER_ANNOTATION
 from sidecars import lint
 from sidecars.document.driver import DocumentDriver
@@ -167,7 +168,7 @@ def test_histories_notice_a_namespace_that_is_not_followed(monkeypatch: pytest.M
     """Where what its annotation says is read without being recorded, a workload stays with its driver."""
 
     def unrecorded(of: View, namespace: Namespace) -> str:
-        found = of.sourced.held().get(ObjectKey("Namespace", Namespace(""), namespace))
+        found = of.sourced.held().get(ObjectKey.of_namespace(namespace))
         if found is None or not isinstance(found.value, NamespaceObject):
             return ""
         return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")

@@ -8,8 +8,11 @@ from controller.gauges import Gauging, ResourceCounts, withheld_counts
 from delivery.loop import MeshState
 from delivery.snapshots.published import Published
 from mesh.endpoints import Inventory
+from mesh.kinds import SERVICE
 from mesh.names import Namespace, ServiceName
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.problems import Problem, Severity
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts, Freshness
 from xds.cache import GroupKey, NodeKey
@@ -83,7 +86,7 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
     published = Published(
         {group: Snapshot.of([_resource(CLUSTER, "a", "1")])}, {NodeKey("n1"): group, NodeKey("n2"): group}
     )
-    problem = Problem("c", Severity.WARNING, Origin("f"), None, "", "", "")
+    problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
     read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
     provider = _Provider(
         Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
@@ -118,18 +121,18 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
 
 
 def _problem(name: str, severity: Severity) -> Problem:
-    return Problem("c", severity, Origin("f"), _key(name), "", "", "")
+    return Problem(code="c", severity=severity, origin=InFile("f"), key=_key(name), expected="")
 
 
 def _key(name: str) -> ObjectKey:
-    return ObjectKey("Service", Namespace("shop"), name)
+    return ObjectKey(SERVICE, Namespace("shop"), name)
 
 
 def test_objects_are_counted_by_what_became_of_them() -> None:
     """An error about an object that is not in force is a refusal, two are one, and a warning is none."""
     value = Service(ServiceKey(Namespace("shop"), ServiceName("a")), (), ())
     objects = {
-        _key(name): Sourced(_key(name), value, Origin("f"), stale=name == "old") for name in ("a", "b", "old")
+        _key(name): Sourced(_key(name), value, InFile("f"), stale=name == "old") for name in ("a", "b", "old")
     }
     problems = [
         _problem("old", Severity.ERROR),

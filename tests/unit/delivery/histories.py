@@ -21,8 +21,18 @@ from delivery.verifying import verify
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity
+from mesh.kinds import (
+    DEPLOYMENT,
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    SERVICE,
+    TCP_ROUTE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+)
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Origin, Sourced
+from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.policy import (
     Backend,
     HTTPMatch,
@@ -191,7 +201,7 @@ def _put(dice: random.Random, mesh: Mesh, key: ObjectKey, value: MeshObject) -> 
         mesh.objects.pop(key, None)
     else:
         mesh.objects[key] = Sourced(
-            key, value, Origin("mesh.yaml", 1, dice.randint(1, 3)), dice.random() < 0.2
+            key, value, InFile("mesh.yaml", 1, dice.randint(1, 3)), dice.random() < 0.2
         )
 
 
@@ -222,7 +232,7 @@ def _service(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     selector = dice.choice(((), (("app", key.name),), (("app", dice.choice(NAMES)), ("tier", "x"))))
     address = dice.choice((None, None, IpAddress("10.96.0.1"), IpAddress("241.0.0.1")))
     service = Service(key, ports, selector, address, headless=address is None and dice.random() < 0.3)
-    return ObjectKey("Service", key.namespace, key.name), service
+    return ObjectKey.of(SERVICE, key), service
 
 
 def _workload(dice: random.Random) -> Workload:
@@ -246,8 +256,8 @@ def _workload(dice: random.Random) -> Workload:
 
 def _template(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     key = WorkloadKey(dice.choice(NAMESPACES), dice.choice(NAMES))
-    return ObjectKey("Deployment", key.namespace, key.name), PodTemplate(
-        "Deployment",
+    return ObjectKey.of(DEPLOYMENT, key), PodTemplate(
+        DEPLOYMENT,
         key,
         ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES))),
         (("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
@@ -267,7 +277,7 @@ def _namespace(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     said = dice.choice((None, True, True, False))
     annotations = () if said is None else ((PERMISSIVE, "true" if said else "false"),)
     found = NamespaceObject(name, (), annotations, said, _scope(dice))
-    return ObjectKey("Namespace", Namespace(""), name), found
+    return ObjectKey.of_namespace(name), found
 
 
 def _admission(dice: random.Random, mesh: Mesh) -> None:
@@ -306,7 +316,7 @@ def _target(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     destination = ServiceIdentity(namespace, ServiceAccountName(dice.choice(NAMES)))
     sources = tuple(_identity(dice) for _ in range(dice.randint(0, 2)))
     port = dice.choice((None, None, Port(8080)))
-    return ObjectKey("TrafficTarget", key.namespace, key.name), TrafficTarget(
+    return ObjectKey.of(TRAFFIC_TARGET, key), TrafficTarget(
         key, destination, sources, tuple(_rules(dice)), port
     )
 
@@ -317,13 +327,13 @@ def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
         HTTPMatch(name, dice.choice((None, "/x", "/y")), dice.choice(((), ("GET",))))
         for name in dice.sample(sorted(set(NAMES)), dice.randint(0, 2))
     )
-    return ObjectKey("HTTPRouteGroup", key.namespace, key.name), HTTPRouteGroup(key, matches)
+    return ObjectKey.of(HTTP_ROUTE_GROUP, key), HTTPRouteGroup(key, matches)
 
 
 def _tcp(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     key = _key(dice)
     ports = dice.choice(((), (Port(8080),), (Port(9090),)))
-    return ObjectKey("TCPRoute", key.namespace, key.name), TCPRoute(key, ports)
+    return ObjectKey.of(TCP_ROUTE, key), TCPRoute(key, ports)
 
 
 def _split(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
@@ -334,7 +344,7 @@ def _split(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     apex = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
     matches = (dice.choice(NAMES),) if dice.random() < 0.3 else ()
     split = TrafficSplit(key, apex, backends, matches, dice.choice(("", "2026-01-01T00:00:00Z")))
-    return ObjectKey("TrafficSplit", key.namespace, key.name), split
+    return ObjectKey.of(TRAFFIC_SPLIT, key), split
 
 
 def _slice(dice: random.Random, mesh: Mesh) -> None:
@@ -349,7 +359,7 @@ def _slice(dice: random.Random, mesh: Mesh) -> None:
 
 
 def _config(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = ObjectKey("MeshConfig", NAMESPACES[0], dice.choice(("osm-mesh-config", "another")))
+    key = ObjectKey(MESH_CONFIG, NAMESPACES[0], dice.choice(("osm-mesh-config", "another")))
     return key, MeshConfig(
         permissive=dice.random() < 0.15,
         egress=dice.random() < 0.5,

@@ -13,7 +13,7 @@ from certs.material import ServiceCertificate
 from delivery.certificates import ServiceCertificates
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
-from mesh.objects import Problem
+from mesh.problems import Problem
 
 DAY = timedelta(days=1)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))

@@ -8,6 +8,7 @@ from delivery.debounce import Matter
 from delivery.events import Counts, Events, matter
 from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
+from mesh.kinds import ADMISSION, ENDPOINT_SLICE, SERVICE, TRAFFIC_TARGET, WORKLOAD
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice
 from providers.directory.source import DirectorySource
@@ -27,25 +28,25 @@ def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource])
     """By source and kind; what a directory says of objects is not counted again as its inventory."""
     source, dns = source_of(("a", "store")), _Dns()
     events = Events(source, (source, dns))  # type: ignore[arg-type]  # no more of a provider is needed
-    assert events.take({}) == {("directory", "Service"): 1, ("directory", "Workload"): 1}
+    assert events.take({}) == {("directory", SERVICE): 1, ("directory", WORKLOAD): 1}
     assert events.take({}) == {}
     source_of(("a", "other"), ("b", "store"))
     source.load()
     dns.slices = [EndpointSlice("store", Namespace("shop"), "s", ("10.0.0.1",), ())]
     name = ProxyName.parse("a.store.shop")
     assert events.take({name: name}) == {
-        ("directory", "Workload"): 2,
-        ("dns", "EndpointSlice"): 1,
-        ("admissions", "admission"): 1,
+        ("directory", WORKLOAD): 2,
+        ("dns", ENDPOINT_SLICE): 1,
+        ("admissions", ADMISSION): 1,
     }
 
 
 @pytest.mark.parametrize(
     ("events", "of"),
     [
-        ({("directory", "Workload"): 2, ("dns", "EndpointSlice"): 1}, Matter.ENDPOINTS),
-        ({("admissions", "admission"): 1}, Matter.ENDPOINTS),
-        ({("directory", "Workload"): 2, ("directory", "TrafficTarget"): 1}, Matter.POLICY),
+        ({("directory", WORKLOAD): 2, ("dns", ENDPOINT_SLICE): 1}, Matter.ENDPOINTS),
+        ({("admissions", ADMISSION): 1}, Matter.ENDPOINTS),
+        ({("directory", WORKLOAD): 2, ("directory", TRAFFIC_TARGET): 1}, Matter.POLICY),
         ({}, Matter.POLICY),
     ],
 )

@@ -14,8 +14,21 @@ from delivery.snapshots.serving import GroupInput, Serving, resources
 from delivery.snapshots.translation import translation
 from engine.table import Table
 from mesh.config import MeshConfig
+from mesh.kinds import (
+    CERTIFICATE,
+    ENDPOINT_SLICE,
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    NAMESPACE,
+    SERVICE,
+    TCP_ROUTE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+)
 from mesh.names import Namespace, ServiceAccountName
-from mesh.objects import ObjectKey, Origin
+from mesh.objects import ObjectKey
+from mesh.origins import InFile
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
@@ -133,9 +146,9 @@ def test_places_are_said_and_what_no_manifest_holds_comes_from_a_provider() -> N
     serving = _serving(a.view(*THINGS))
     found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank"))
     assert found == (
-        MadeFrom(ObjectKey("Service", Namespace("default"), "bank"), Origin("test", 1, 5)),
-        MadeFrom(ObjectKey("Workload", Namespace("default"), "bank"), Origin("test", 1, 9)),
-        MadeFrom(ObjectKey("certificate", Namespace("default"), ServiceAccountName("bank")), ISSUER),
+        MadeFrom(ObjectKey(SERVICE, Namespace("default"), "bank"), InFile("test", 1, 5)),
+        MadeFrom(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),
+        MadeFrom(ObjectKey(CERTIFICATE, Namespace("default"), ServiceAccountName("bank")), ISSUER),
     )
     service, workload = a.service("bank"), a.workload("bank", "10.0.0.4")
     objects = a.view(service).sourced.held()
@@ -197,15 +210,15 @@ def test_every_table_is_of_objects_or_known_not_to_be() -> None:
     tables = {each.name for each in made if isinstance(each, Table)}
     assert {name for name in tables if kind_in(name) is None} == NO_OBJECTS | NOT_SERVED
     assert {kind_in(name) for name in tables} - {None} == {
-        "EndpointSlice",
-        "HTTPRouteGroup",
-        "MeshConfig",
-        "Namespace",
-        "Service",
-        "TCPRoute",
-        "TrafficSplit",
-        "TrafficTarget",
-        "Workload",
+        ENDPOINT_SLICE,
+        HTTP_ROUTE_GROUP,
+        MESH_CONFIG,
+        NAMESPACE,
+        SERVICE,
+        TCP_ROUTE,
+        TRAFFIC_SPLIT,
+        TRAFFIC_TARGET,
+        WORKLOAD,
     }
 
 
@@ -227,7 +240,7 @@ def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) ->
                 found = whole.objects_behind(group, type_url, name)
                 assert named in [each.key for each in found], (group, name)
                 compared += 1
-    assert compared or named.kind == "Workload"
+    assert compared or named.kind == WORKLOAD
 
 
 def _resources(serving: Serving) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:

@@ -7,8 +7,10 @@ from catalog.store.edits import Edits, difference
 from catalog.store.view import View
 from delivery.wave import NAMED, Cause, Causes, Change, causes
 from mesh.endpoints import Inventory
+from mesh.kinds import SERVICE
 from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice, Origin
+from mesh.objects import EndpointSlice
+from mesh.origins import InFile
 from providers.merge import merge
 from tests.meshes import values as a
 
@@ -70,7 +72,7 @@ def test_a_source_is_found_for_what_it_wins() -> None:
 def test_more_causes_than_are_named_are_counted() -> None:
     """The next wave begins anew."""
     gathered = Causes()
-    gathered.note(Cause("Service", f"n/{each}", str(Origin("f")), Change.ADDED) for each in range(NAMED + 5))
+    gathered.note(Cause(SERVICE, f"n/{each}", str(InFile("f")), Change.ADDED) for each in range(NAMED + 5))
     named, more = gathered.take()
     assert (len(named), more, gathered.take()) == (NAMED, 5, ((), 0))
 

@@ -8,7 +8,7 @@ import yaml
 
 from demo import manifests, matrix, topology
 from demo.topology import PLACES, SERVICE_PORTS, ExplicitAddresses, Mode, TransparentAddresses
-from mesh.objects import Origin
+from mesh.origins import InFile
 from mesh.service import Service
 from mesh.workload import Explicit, Workload
 from specs.reader import read
@@ -33,7 +33,7 @@ def test_uuids_are_the_same_in_every_run() -> None:
 def test_workload_manifests_read_back_as_the_workloads(addresses: topology.Addresses) -> None:
     """What the demo writes is what the program reads, without a complaint."""
     documents = list(yaml.safe_load_all(manifests.workloads(addresses)))
-    readings = [read(document, Origin("workloads.yaml")) for document in documents]
+    readings = [read(document, InFile("workloads.yaml")) for document in documents]
     assert [reading.problems for reading in readings] == [()] * len(PLACES)
     assert [reading.objects[0][1] for reading in readings] == [
         topology.workload(place, addresses) for place in PLACES
@@ -56,7 +56,7 @@ def test_explicit_listeners_never_share_an_address_and_port() -> None:
 def _services() -> dict[str, Service]:
     found = {}
     for document in yaml.safe_load_all((manifests.SOURCE / "services.yaml").read_text("utf-8")):
-        for _, value in read(document, Origin("services.yaml")).objects:
+        for _, value in read(document, InFile("services.yaml")).objects:
             assert isinstance(value, Service)
             found[str(value.key)] = value
     return found
@@ -80,7 +80,7 @@ def test_all_manifests_are_read_without_a_problem() -> None:
     """Every variant that a phase can put up is a good one."""
     for path in sorted(manifests.SOURCE.rglob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text("utf-8")):
-            assert read(document, Origin(path.name)).problems == ()
+            assert read(document, InFile(path.name)).problems == ()
 
 
 def test_every_request_of_the_matrix_can_be_addressed() -> None:

@@ -2,10 +2,13 @@
 
 import pytest
 
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Namespace
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.origins import InFile
+from mesh.problems import Problem, Severity
 
-KEY = ObjectKey("TrafficTarget", Namespace("shop"), "buy")
+KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
 
 
 @pytest.mark.parametrize(
@@ -19,6 +22,14 @@ KEY = ObjectKey("TrafficTarget", Namespace("shop"), "buy")
 )
 def test_a_problem_is_one_line(key: ObjectKey | None, field: str, value: str, said: str) -> None:
     """Code, place, object, field, value, and what would be right."""
-    problem = Problem("MW1", Severity.ERROR, Origin("a.yaml", 2, 7), key, field, value, "a list")
+    problem = Problem(
+        code="MW1",
+        severity=Severity.ERROR,
+        origin=InFile("a.yaml", 2, 7),
+        key=key,
+        field=field,
+        value=value,
+        expected="a list",
+    )
 
     assert str(problem) == f"MW1 a.yaml:7 (document 2): {said}"

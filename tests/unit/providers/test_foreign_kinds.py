@@ -2,6 +2,7 @@
 
 import pytest
 
+from mesh.kinds import TCP_ROUTE
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from providers.manifests import Manifests
@@ -11,7 +12,7 @@ OURS = (
     "apiVersion: specs.smi-spec.io/v1alpha4\nkind: TCPRoute\nmetadata: {name: db, namespace: shop}\n"
     "spec: {matches: {ports: [5432]}}\n"
 )
-KEY = ObjectKey("TCPRoute", Namespace("shop"), "db")
+KEY = ObjectKey(TCP_ROUTE, Namespace("shop"), "db")
 SERVICE = (
     "apiVersion: v1\nkind: Service\nmetadata: {name: db, namespace: shop}\n"
     "spec: {ports: [{name: tcp, port: 5432}]}\n"
@@ -99,9 +100,9 @@ def test_a_pod_template_that_is_repeated_is_a_warning() -> None:
     deployment = _other("apps/v1", "Deployment", rest="spec: {template: {spec: {serviceAccountName: db}}}")
     patch = _other("apps/v1", "Deployment", rest="spec: {replicas: 3}")
     state = Manifests().apply_all({"base.yaml": deployment, "overlay.yaml": deployment, "patch.yaml": patch})
-    assert [(each.severity.value, each.code, each.origin.source) for each in state.problems()] == [
-        ("warning", "MW1106", "overlay.yaml"),
-        ("info", "MW1020", "patch.yaml"),
+    assert [(each.severity.value, each.code, str(each.origin)) for each in state.problems()] == [
+        ("warning", "MW1106", "overlay.yaml:1 (document 1)"),
+        ("info", "MW1020", "patch.yaml:1 (document 1)"),
     ]
     assert [str(key) for key in state.objects()] == ["Deployment shop/db"]
     assert not state.inventory().workloads

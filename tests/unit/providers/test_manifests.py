@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName
-from mesh.objects import Origin, Sourced
+from mesh.objects import Sourced
+from mesh.origins import InFile
 from providers.directory.file_form import Unreadable
 from providers.manifests import Manifests
 from specs.codes import Code
@@ -30,9 +31,9 @@ def test_a_good_file_is_in_force() -> None:
     assert objects[account_key("a")] == Sourced(
         account_key("a"),
         ServiceIdentity(Namespace("shop"), ServiceAccountName("a")),
-        Origin("x.yaml", 1, 1),
+        InFile("x.yaml", 1, 1),
     )
-    assert objects[workload_key("w")].origin == Origin("x.yaml", 2, 5)
+    assert objects[workload_key("w")].origin == InFile("x.yaml", 2, 5)
     assert [str(found.key) for found in state.inventory().workloads.values()] == ["shop/w"]
     assert state.problems() == ()
 
@@ -94,13 +95,13 @@ def test_of_two_definitions_the_first_is_in_force() -> None:
     """Across files by name and within a file by document; the problem names both places."""
     text = workload("w", "10.0.0.1") + "---\n" + workload("w", "10.0.0.2")
     state = Manifests().apply("b.yaml", workload("w", "10.0.0.3")).apply("a.yaml", text)
-    assert state.objects()[workload_key("w")].origin == Origin("a.yaml", 1, 1)
+    assert state.objects()[workload_key("w")].origin == InFile("a.yaml", 1, 1)
     said = "must be defined once; Workload shop/w at a.yaml:1 (document 1) comes first and is in force"
     assert [(problem.code, problem.origin, problem.expected) for problem in state.problems()] == [
-        ("MW1106", Origin("a.yaml", 2, 6), said),
-        ("MW1106", Origin("b.yaml", 1, 1), said),
+        ("MW1106", InFile("a.yaml", 2, 6), said),
+        ("MW1106", InFile("b.yaml", 1, 1), said),
     ]
-    assert state.apply("a.yaml", None).objects()[workload_key("w")].origin == Origin("b.yaml", 1, 1)
+    assert state.apply("a.yaml", None).objects()[workload_key("w")].origin == InFile("b.yaml", 1, 1)
 
 
 def test_a_pod_and_a_workload_of_one_name_are_one() -> None:

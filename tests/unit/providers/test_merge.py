@@ -4,7 +4,9 @@ from dataclasses import replace
 
 from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice, Origin, Problem, Severity
+from mesh.objects import EndpointSlice
+from mesh.origins import FromSource
+from mesh.problems import Problem, Severity
 from providers.manifests import Manifests
 from providers.merge import Merged, merge
 from tests.meshes.texts import workload, workload_key
@@ -28,7 +30,9 @@ def test_the_earlier_source_wins() -> None:
     assert merged.inventory == Inventory.of([later, W], [SLICE])
     said = "is known differently by the source one, which comes first and is used"
     key = workload_key("w")
-    assert merged.problems == (Problem("MW1108", Severity.WARNING, Origin("two"), key, "", "", said),)
+    assert merged.problems == (
+        Problem(code="MW1108", severity=Severity.WARNING, origin=FromSource("two"), key=key, expected=said),
+    )
 
 
 def test_nothing_merges_to_nothing() -> None:

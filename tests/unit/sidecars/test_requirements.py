@@ -7,6 +7,7 @@ import pytest
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of, members
 from catalog.store.view import View
+from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
 from mesh.names import Namespace, ServiceName
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
@@ -36,11 +37,11 @@ def _said(of: View, installed: Installed = INSTALLED) -> list[tuple[str, str, st
 def test_what_is_needed_and_by_what() -> None:
     """Interception, routes by request, splits of both kinds, ports that are not HTTP."""
     assert _needs(view(POLICY, workload("one"))) == (
-        Requirement(Capability.EXPLICIT_INTERCEPTION, "Workload"),
-        Requirement(Capability.HTTP_ROUTES, "TrafficTarget", BY_PATH),
-        Requirement(Capability.TCP_ROUTES, "Service", STORE),
-        Requirement(Capability.TCP_SPLITS, "TrafficSplit", HALVES),
-        Requirement(Capability.TRAFFIC_SPLITS, "TrafficSplit", HALVES),
+        Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD),
+        Requirement(Capability.HTTP_ROUTES, TRAFFIC_TARGET, BY_PATH),
+        Requirement(Capability.TCP_ROUTES, SERVICE, STORE),
+        Requirement(Capability.TCP_SPLITS, TRAFFIC_SPLIT, HALVES),
+        Requirement(Capability.TRAFFIC_SPLITS, TRAFFIC_SPLIT, HALVES),
     )
 
 
@@ -49,10 +50,10 @@ def test_transparent_interception_and_egress() -> None:
     egress = mesh_config("logLevel: error").replace("{sidecar:", "{traffic: {enableEgress: true}, sidecar:")
     found = _needs(view(workload("one", explicit=False), egress))
     assert found[:2] == (
-        Requirement(Capability.EGRESS_PASSTHROUGH, "MeshConfig"),
-        Requirement(Capability.TRANSPARENT_INTERCEPTION, "Workload"),
+        Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG),
+        Requirement(Capability.TRANSPARENT_INTERCEPTION, WORKLOAD),
     )
-    assert Requirement(Capability.EGRESS_PASSTHROUGH, "MeshConfig") not in _needs(
+    assert Requirement(Capability.EGRESS_PASSTHROUGH, MESH_CONFIG) not in _needs(
         view(workload("one"), egress)
     )
 

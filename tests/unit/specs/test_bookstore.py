@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from mesh.identity import ServiceIdentity
+from mesh.kinds import DEPLOYMENT
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, NamespaceObject, Origin
+from mesh.objects import MeshObject, NamespaceObject
+from mesh.origins import InFile
 from mesh.policy import (
     Backend,
     HeaderMatch,
@@ -47,7 +49,7 @@ def _expected() -> list[MeshObject]:
             headless=True,
         ),
         PodTemplate(
-            "Deployment",
+            DEPLOYMENT,
             WorkloadKey(BOOKSTORE, "bookstore"),
             _identity("bookstore", "bookstore"),
             (("app", "bookstore"), ("version", "v1")),
@@ -84,7 +86,7 @@ def test_everything_in_the_bookstore_is_read() -> None:
     """Every object has exactly the expected value, and there is no problem."""
     text = Path(__file__).with_name(FILE).read_text()
     readings = [
-        read(document.value, Origin(FILE, document.number, document.line)) for document in documents(text)
+        read(document.value, InFile(FILE, document.number, document.line)) for document in documents(text)
     ]
     assert [value for reading in readings for _, value in reading.objects] == _expected()
     assert [problem for reading in readings for problem in reading.problems] == []

@@ -3,9 +3,11 @@
 import pytest
 
 from mesh.identity import ServiceIdentity
+from mesh.kinds import DEPLOYMENT, TCP_ROUTE, Kind
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.objects import ObjectKey
 from mesh.workload import PodTemplate, WorkloadKey, WorkloadPort
+from specs.kinds import kind_meant
 from tests.meshes.reading import ORIGIN, complaints, reading, value
 
 SHOP = Namespace("shop")
@@ -61,7 +63,10 @@ def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, 
         "kind",
         f'"{kind}"',
     )
-    assert (problem.key, problem.expected) == (ObjectKey(kind, SHOP, "a"), said)
+    assert (problem.key, problem.expected) == (
+        ObjectKey(Kind(kind, f"{group}.openservicemesh.io"), SHOP, "a"),
+        said,
+    )
     assert (found.objects, found.key, found.refused, found.unnamed) == ((), None, (), False)
 
 
@@ -131,7 +136,7 @@ POD = """
 """
 
 
-def _template(kind: str, ports: tuple[WorkloadPort, ...] = (), account: str = "default") -> PodTemplate:
+def _template(kind: Kind, ports: tuple[WorkloadPort, ...] = (), account: str = "default") -> PodTemplate:
     labels = (("app", "store"), ("version", "v1")) if ports else ()
     return PodTemplate(
         kind, WorkloadKey(SHOP, "a"), ServiceIdentity(SHOP, ServiceAccountName(account)), labels, ports
@@ -168,14 +173,15 @@ def test_what_makes_pods_says_who_they_will_be(api_version: str, kind: str) -> N
     head = f"apiVersion: {api_version}\nkind: {kind}\n"
     found = reading(head + text if kind == "Pod" else _named(api_version, kind, text))
     ports = (WorkloadPort(Port(8080), "web"), WorkloadPort(Port(9100)))
-    assert found.objects == ((ObjectKey(kind, SHOP, "a"), _template(kind, tuple(sorted(ports)), "keeper")),)
+    of = kind_meant(kind, api_version)
+    assert found.objects == ((ObjectKey(of, SHOP, "a"), _template(of, tuple(sorted(ports)), "keeper")),)
     assert [each.code for each in found.problems] == (["MW1022"] if kind == "Pod" else [])
 
 
 def test_a_controller_may_leave_out_what_kubernetes_knows_by_itself() -> None:
     """Without account it is `default`, without labels there are none."""
     template = "spec: {template: {spec: {containers: [{name: a, image: b}]}}}"
-    assert value(_named("apps/v1", "Deployment", template)) == _template("Deployment")
+    assert value(_named("apps/v1", "Deployment", template)) == _template(DEPLOYMENT)
 
 
 def test_replica_sets_that_their_deployment_has_left_are_not_used() -> None:
@@ -222,7 +228,7 @@ items:
 - {metadata: {name: a, namespace: shop}, spec: {matches: {ports: [80]}}}
 - {apiVersion: specs.smi-spec.io/v1alpha4, kind: TCPRoute, metadata: {name: b, namespace: shop}}
 """)
-    assert [key for key, _ in found.objects] == [ObjectKey("TCPRoute", SHOP, name) for name in ("a", "b")]
+    assert [key for key, _ in found.objects] == [ObjectKey(TCP_ROUTE, SHOP, name) for name in ("a", "b")]
     assert found.problems == ()
     others = "apiVersion: gateway.networking.k8s.io/v1\nkind: TCPRouteList\nitems: [{metadata: {name: a}}]"
     assert complaints(others) == [("info", "MW1031", "kind", '"TCPRouteList.gateway.networking.k8s.io"')]

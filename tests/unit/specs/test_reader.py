@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mesh.kinds import SERVICE
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey
 from specs.codes import Code
@@ -92,8 +93,8 @@ items:
 - {apiVersion: v1, kind: List, items: []}
 """)
     name = Namespace("a")
-    assert found.objects == ((ObjectKey("Namespace", Namespace(""), "a"), NamespaceObject(name)),)
-    assert found.refused == (ObjectKey("Service", Namespace("default"), "b"),)
+    assert found.objects == ((ObjectKey.of_namespace("a"), NamespaceObject(name)),)
+    assert found.refused == (ObjectKey(SERVICE, Namespace("default"), "b"),)
     assert found.unnamed
     assert [(problem.code, problem.field) for problem in found.problems] == [
         ("MW1010", "spec"),
@@ -130,7 +131,9 @@ def test_nothing_raises(document: object) -> None:
 
 
 @given(
-    st.sampled_from([(kind.name, version) for kind in READ.values() for version in kind.api_versions]),
+    st.sampled_from(
+        [(kind.name, version) for kind, reader in READ.items() for version in reader.api_versions]
+    ),
     st.dictionaries(_WORDS, _LIKELY, max_size=6),
     st.booleans(),
 )

@@ -11,8 +11,11 @@ from admin.pages.naming import NotShown
 from admin.pages.proxy import left_out, secrets
 from admin.pages.published import published, versions
 from mesh.identity import ProxyName
+from mesh.kinds import WORKLOAD
 from mesh.names import Namespace
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.origins import InFile
+from mesh.problems import Problem, Severity
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from xds.protocol.resource import CLUSTER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -69,13 +72,11 @@ def test_what_its_driver_cannot_do_is_said(reading: Any, view: Any) -> None:
     reading.the_view = view
     own, other = (
         Problem(
-            "MW3003",
-            Severity.ERROR,
-            Origin("f.yaml"),
-            ObjectKey("Workload", Namespace("shop"), name),
-            "",
-            "",
-            "",
+            code="MW3003",
+            severity=Severity.ERROR,
+            origin=InFile("f.yaml"),
+            key=ObjectKey(WORKLOAD, Namespace("shop"), name),
+            expected="",
         )
         for name in ("store-1", "buyer-1")
     )

@@ -12,6 +12,7 @@ from catalog.explain.in_force import Sidecar, Without
 from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from xds.protocol.resource import ROUTE, ResourceName
@@ -19,7 +20,7 @@ from xds.server.status import StreamStatus, SyncState
 
 NAME = ProxyName.parse("uuid-1.store.shop")
 StreamOf = Callable[..., StreamStatus]
-BUYERS = ObjectKey("TrafficTarget", Namespace("shop"), "buyers")
+BUYERS = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buyers")
 ROUTES = (ROUTE, ResourceName("rds-inbound.8080"))
 
 

@@ -28,8 +28,10 @@ from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Port
-from mesh.objects import ObjectKey, Origin
+from mesh.objects import ObjectKey
+from mesh.origins import InFile
 from mesh.policy import Rule, TrafficSplit
 from mesh.service import Protocol
 from mesh.workload import WorkloadPort
@@ -95,7 +97,7 @@ def test_what_is_missing_makes_it_a_yes() -> None:
                 continue
             assert answer is not Answer.ALLOWED
             state = read(*made.documents, *missing)
-            assert [each for each in state.problems() if each.origin.document > len(made.documents)] == []
+            assert [each for each in state.problems() if each.origin.order[1] > len(made.documents)] == []
             assert decide(seen(state), request).answer is Answer.ALLOWED, (seed, request)
             mended += 1
     assert mended > 75
@@ -175,8 +177,8 @@ def test_a_refusal_step_by_step() -> None:
         "    TCPRoute default/db: 3306",
         "refused: the server's sidecar answers 403",
     ]
-    key = ObjectKey("TrafficTarget", found.request.service.namespace, "a")
-    assert found.steps[2].objects == ((key, Origin("test", 1, 8)),)
+    key = ObjectKey(TRAFFIC_TARGET, found.request.service.namespace, "a")
+    assert found.steps[2].objects == ((key, InFile("test", 1, 8)),)
 
 
 def test_splits_and_shares_are_told() -> None:

@@ -9,6 +9,7 @@ from catalog.explain import explain, standing
 from catalog.explain.in_force import InForce, Sidecar, Standing, Without, concerned, headline, not_asked
 from catalog.oracle.decide import Answer, Request
 from mesh.config import MeshConfig
+from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
 from tests.meshes import values as a
@@ -26,9 +27,9 @@ MESH = (
     a.target("t", "buyer", "shop", a.http("routes")),
     a.target("u", "buyer", "v2", a.tcp("any")),
 )
-GROUP = ObjectKey("HTTPRouteGroup", Namespace("default"), "routes")
+GROUP = ObjectKey(HTTP_ROUTE_GROUP, Namespace("default"), "routes")
 BAD_BOOKS = Without(GROUP, BOOKS, "bad repetition operator")
-BAD_TARGET = Without(ObjectKey("TrafficTarget", Namespace("default"), "u"), None, "no such principal")
+BAD_TARGET = Without(ObjectKey(TRAFFIC_TARGET, Namespace("default"), "u"), None, "no such principal")
 IN_STEP = Sidecar()
 
 
@@ -85,7 +86,7 @@ def test_a_target_that_is_left_out_admits_nothing() -> None:
 
 def test_permissive_mode_that_is_left_out_admits_nobody() -> None:
     """Not even whom a target would admit."""
-    config = ObjectKey("MeshConfig", Namespace("osm-system"), "osm-mesh-config")
+    config = ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
     less = Sidecar("", (Without(config, None, "no"),))
     seen = found(ask("v2"), {"v2": less}, MeshConfig(permissive=True))
     assert (seen.in_force, seen.decision.answer) == (InForce.NO, Answer.REFUSED)
@@ -119,7 +120,7 @@ def test_without_a_sidecar_of_the_client_it_is_not_known() -> None:
 
 def test_a_split_that_the_client_lacks() -> None:
     """It is not said who answers instead."""
-    bad = Without(ObjectKey("TrafficSplit", Namespace("default"), "s"), None, "no")
+    bad = Without(ObjectKey(TRAFFIC_SPLIT, Namespace("default"), "s"), None, "no")
     canary = a.split("s", "shop", ("v2", 1))
     seen = found(ask(), {"buyer": Sidecar("", (bad,))}, canary)
     assert seen.in_force is InForce.UNKNOWN

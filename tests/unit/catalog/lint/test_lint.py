@@ -9,6 +9,7 @@ from catalog.lint.codes import Code
 from catalog.lint.matches import covers
 from catalog.lint.problems import problems
 from mesh.config import MeshConfig
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficTarget
@@ -336,7 +337,7 @@ def test_a_name_in_another_namespace_is_pointed_out() -> None:
     mesh = a.view(*SHOP, a.workload("cashier", "10.0.0.9", namespace="bank"), admits("t", "cashier"))
     found = {each.code: each.expected for each in problems(mesh)}
     assert found[Code.SOURCE_NAMESPACE] == "no workload has this identity; one has bank/cashier"
-    key = ObjectKey("TrafficTarget", Namespace("default"), "t")
+    key = ObjectKey(TRAFFIC_TARGET, Namespace("default"), "t")
     assert {each.key for each in problems(mesh)} == {key}
 
 

@@ -10,10 +10,14 @@ from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.endpoints import Inventory
+from mesh.kinds import MESH_CONFIG
 from mesh.names import Namespace, Port, ProxyUuid
-from mesh.objects import ObjectKey, Origin, Problem, Severity, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.policy import TrafficSplit, TrafficTarget
+from mesh.problems import Problem, Severity
 from mesh.workload import WorkloadPort
+from specs.kinds import kind_meant
 from tests.meshes import values as a
 
 SHOP = (a.service("shop"), a.workload("shop", "10.0.0.1"), a.route_group("all", a.match("all", ".*")))
@@ -178,7 +182,7 @@ def test_each_code(
     """The problem is said once of the object concerned, at its origin, with field and value."""
     mesh = a.view(*SHOP, *things)
     found = [each for each in problems(mesh) if each.code == code]
-    key = ObjectKey(kind, Namespace("default"), name)
+    key = ObjectKey(kind_meant(kind, None), Namespace("default"), name)
     assert [(each.key, each.field, each.value) for each in found] == [(key, field, value)]
     assert found[0].origin == mesh.sourced[key].origin
     assert found[0].expected
@@ -220,22 +224,22 @@ def test_a_misspelt_match_is_named_and_the_others_kept(
 
 def test_one_of_several_configs_counts() -> None:
     """`osm-mesh-config` counts, whatever else there is, and the others are told so."""
-    keys = [ObjectKey("MeshConfig", Namespace("a"), name) for name in ("aaa", "osm-mesh-config")]
+    keys = [ObjectKey(MESH_CONFIG, Namespace("a"), name) for name in ("aaa", "osm-mesh-config")]
     objects = {
-        key: Sourced(key, MeshConfig(permissive=key.name == "aaa"), Origin("test", 1, line))
+        key: Sourced(key, MeshConfig(permissive=key.name == "aaa"), InFile("test", 1, line))
         for line, key in enumerate(keys, 1)
     }
     mesh = View.build(objects, Inventory(), MeshSettings())
     assert not mesh.config.permissive
     assert problems(mesh) == (
         Problem(
-            "MW2040",
-            Severity.WARNING,
-            Origin("test", 1, 1),
-            keys[0],
-            "metadata.name",
-            "aaa",
-            "MeshConfig a/osm-mesh-config counts and this one does not; keep one of them",
+            code="MW2040",
+            severity=Severity.WARNING,
+            origin=InFile("test", 1, 1),
+            key=keys[0],
+            field="metadata.name",
+            value="aaa",
+            expected="MeshConfig a/osm-mesh-config counts and this one does not; keep one of them",
         ),
     )
 

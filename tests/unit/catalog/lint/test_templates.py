@@ -11,8 +11,10 @@ from catalog.store.inventory import by_identity
 from catalog.store.inventory import templates as templates_in
 from catalog.store.view import View
 from mesh.endpoints import Inventory
+from mesh.kinds import POD
 from mesh.names import Port
-from mesh.objects import ObjectKey, Origin, Sourced
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.policy import TrafficTarget
 from mesh.service import Protocol
 from mesh.workload import WorkloadPort
@@ -127,12 +129,12 @@ def test_what_is_said_follows_the_pods() -> None:
 
 def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
     """Under its one key the template becomes a workload, and neither is left of the other."""
-    key = ObjectKey("Pod", a.identity("shop").namespace, "shop")
+    key = ObjectKey(POD, a.identity("shop").namespace, "shop")
     template, pod = a.deployment("shop", WEB), a.workload("shop", "10.0.0.1", WEB)
     found = a.view()
     for value, templates in ((template, 1), (pod, 0), (template, 1)):
         running = Inventory.of([value] if value is pod else [])
-        objects = {key: Sourced(key, value, Origin("test"))}
+        objects = {key: Sourced(key, value, InFile("test"))}
         found.apply(found.edits_to(Known.of(objects, running)))
         assert (len(templates_in(found)), len(found.workloads)) == (templates, 1 - templates)
 

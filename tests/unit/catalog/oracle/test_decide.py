@@ -6,7 +6,9 @@ import pytest
 
 from catalog.oracle.decide import Answer, Request, Share, Verdict, decide, fits, judge
 from mesh.config import MeshConfig
+from mesh.kinds import TRAFFIC_SPLIT
 from mesh.names import Port
+from mesh.objects import ObjectKey
 from mesh.policy import TrafficTarget
 from mesh.workload import WorkloadPort
 from tests.meshes import values as a
@@ -128,7 +130,7 @@ def test_the_precedence_of_splits(
     """With matches that fit before without, then the oldest, then by name; without a time last."""
     made = [a.split(name, "root", ("shop", 1), matches=matches, created=at) for name, at, matches in splits]
     because = decide(a.view(*MESH, *TO_BOTH, *made), ask(path)).because
-    assert [key.name for kind, key in because if kind == "TrafficSplit"] == [winner]
+    assert [key.name for key in because if key.kind == TRAFFIC_SPLIT] == [winner]
 
 
 def test_what_splits_do() -> None:
@@ -169,7 +171,7 @@ def test_permissive_mode_admits_the_mesh_and_keeps_splits() -> None:
     mesh = a.view(*MESH, a.split("s", "root", ("shop", 1), ("v2", 1)), MeshConfig(permissive=True))
     found = decide(mesh, ask(client="stranger"))
     assert (found.answer, [share.service.name for share in found.shares]) == (Answer.ALLOWED, ["shop", "v2"])
-    assert found.because == (("TrafficSplit", a.policy_key("s")),)
+    assert found.because == (ObjectKey.of(TRAFFIC_SPLIT, a.policy_key("s")),)
     assert decide(mesh, replace(ask(), client=None)).answer is Answer.REFUSED
 
 

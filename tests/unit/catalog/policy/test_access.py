@@ -12,6 +12,7 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import View
 from mesh.config import MeshConfig
+from mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.names import Namespace, Port
 from mesh.policy import HTTPMatch, TrafficTarget
 from tests.meshes import values as a
@@ -175,12 +176,12 @@ def test_the_oracle_says_why_and_where() -> None:
         Share(a.service_key("shop"), 3, (a.identity("shop"),), ()),
         Share(a.service_key("shop-v2"), 1, (a.identity("shop-v2"),), ()),
     )
-    assert [(kind, key.name) for kind, key in found.because] == [
-        ("TrafficSplit", "canary"),
-        ("TrafficTarget", "buyer-books"),
-        ("TrafficTarget", "buyer-v2"),
+    assert [(key.kind, key.name) for key in found.because] == [
+        (TRAFFIC_SPLIT, "canary"),
+        (TRAFFIC_TARGET, "buyer-books"),
+        (TRAFFIC_TARGET, "buyer-v2"),
     ]
-    assert {key.namespace for _, key in found.because} == {default}
+    assert {key.namespace for key in found.because} == {default}
     post = Request(a.identity("buyer"), a.service_key("shop"), Port(80), "POST", "/books")
     assert decide(mesh, post).answer is Answer.DEPENDS
 

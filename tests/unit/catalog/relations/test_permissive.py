@@ -122,4 +122,4 @@ def test_an_annotation_concerns_its_own_namespace() -> None:
     mesh.apply(mesh.edits_to(a.view(*MESH, SAID[0], a.namespace("closed", permissive=True)).known()))
     assert [pin.node.stale for pin in pins] == [True, False, False]
     assert [pin.value() for pin in pins] == [EveryoneInTheMesh(), *before[1:]]
-    assert ObjectKey("Namespace", Namespace(""), "closed") in mesh.sourced
+    assert ObjectKey.of_namespace("closed") in mesh.sourced

@@ -17,8 +17,10 @@ from catalog.relations.identities import service_identities
 from catalog.store.edits import Edits
 from catalog.store.view import IN_VIEW, MeshSettings, UnreadError, kind, kind_in
 from mesh.config import MeshConfig
+from mesh.kinds import Kind
 from mesh.names import IpAddress, Port
-from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Origin, Sourced
+from mesh.objects import EndpointSlice, MeshObject, ObjectKey, Sourced
+from mesh.origins import InFile
 from mesh.service import Protocol
 from mesh.workload import Endpoint, WorkloadKey, WorkloadPort
 from tests.meshes import values as a
@@ -181,6 +183,9 @@ def test_order_of_input_never_matters() -> None:
     assert a.inventory(things).workloads
 
 
+EGRESS = Kind("Egress", "policy.openservicemesh.io")
+
+
 @dataclass(frozen=True)
 class Unread:
     """A value of a kind that nobody has declared a table for."""
@@ -191,9 +196,9 @@ class Unread:
 def test_a_value_that_nobody_reads_is_an_error_and_changes_nothing() -> None:
     """Silence would look like a policy in force."""
     mesh = a.view(a.service("shop"))
-    key = ObjectKey("Egress", a.DEFAULT, "new")
-    unread = Sourced(key, Unread(), Origin("mesh.yaml"))  # type: ignore[arg-type]
-    other = Sourced(a.object_key(a.service("bank")), a.service("bank"), Origin("mesh.yaml"))
+    key = ObjectKey(EGRESS, a.DEFAULT, "new")
+    unread = Sourced(key, Unread(), InFile("mesh.yaml"))  # type: ignore[arg-type]
+    other = Sourced(a.object_key(a.service("bank")), a.service("bank"), InFile("mesh.yaml"))
     with pytest.raises(UnreadError, match="Egress default/new: no table was declared for Unread"):
         mesh.apply(Edits({other.key: other, key: unread}))
     assert set(mesh.services) == {a.service_key("shop")}
@@ -209,11 +214,11 @@ def test_a_kind_is_declared_where_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
     """No central file is touched for it: the view takes in its objects, and lets them go."""
     monkeypatch.setattr(catalog.store.view, "_kinds", dict(catalog.store.view._kinds))
     monkeypatch.setattr(IN_VIEW, "_declared", list(IN_VIEW._declared))
-    unread = kind(Unread, "Egress", "Egresses of this test", lambda value: value.key)
+    unread = kind(Unread, EGRESS, "Egresses of this test", lambda value: value.key)
     mesh = a.view(a.service("shop"))
-    key = ObjectKey("Egress", a.DEFAULT, "new")
-    mesh.apply(Edits({key: Sourced(key, Unread(), Origin("mesh.yaml"))}))  # type: ignore[arg-type]
+    key = ObjectKey(EGRESS, a.DEFAULT, "new")
+    mesh.apply(Edits({key: Sourced(key, Unread(), InFile("mesh.yaml"))}))  # type: ignore[arg-type]
     assert unread(mesh) == {"new": Unread()}
-    assert kind_in("Egresses of this test") == "Egress"
+    assert kind_in("Egresses of this test") == EGRESS
     mesh.apply(Edits({key: None}))
     assert unread(mesh) == {}

@@ -10,6 +10,7 @@ from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
+from mesh.kinds import TRAFFIC_TARGET
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -43,7 +44,7 @@ class Mesh:
         snapshot = Snapshot.of(resources)
         self.cache.publish_changes({GROUP: snapshot}, members)
         self.waves += 1
-        causes = (Cause("TrafficTarget", "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
+        causes = (Cause(TRAFFIC_TARGET, "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
         wave = Wave(self.waves, causes, 0, since, DATE)
         self.history.published(wave, Step({GROUP: snapshot}, members))
         return wave

@@ -8,10 +8,14 @@ from delivery.quarantine.quarantine import Rejected
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
+from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD, Kind
 from mesh.names import Namespace
-from mesh.objects import ObjectKey, Origin, Problem, Severity
+from mesh.objects import ObjectKey
+from mesh.origins import FromSource, InFile
+from mesh.problems import Problem, Severity
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.driver import EnvoyDriver
+from specs.kinds import kind_meant
 from tests.meshes import values as a
 from tests.unit.delivery.histories import certificate
 from xds.cache import NodeKey
@@ -26,27 +30,29 @@ def _rejected(name: str = ROUTES, said: str = "bad\n regex", *, replaced: bool =
     return Rejected(NODE, ROUTE, ResourceName(name), Version("2"), said, replaced)
 
 
-def _made_from(kind: str, name: str, line: int) -> MadeFrom:
-    return MadeFrom(ObjectKey(kind, Namespace("default"), name), Origin("mesh.yaml", 1, line))
+def _made_from(kind: Kind, name: str, line: int) -> MadeFrom:
+    return MadeFrom(ObjectKey(kind, Namespace("default"), name), InFile("mesh.yaml", 1, line))
 
 
 def test_the_likeliest_object_is_blamed_and_it_alone() -> None:
     """A split rather than the service; the words stand in one line."""
-    behind = (_made_from("Service", "shop", 1), _made_from("TrafficSplit", "weights", 9))
+    behind = (_made_from(SERVICE, "shop", 1), _made_from(TRAFFIC_SPLIT, "weights", 9))
     assert problem(VIEW, _rejected(), behind) == Problem(
-        "resource-rejected",
-        Severity.ERROR,
-        Origin("mesh.yaml", 1, 9),
-        ObjectKey("TrafficSplit", Namespace("default"), "weights"),
-        "route rds-outbound.default/shop|80",
-        "rejected: bad regex",
-        f"{NODE} or others of its group reject it and are served its last good version until it changes",
+        code="resource-rejected",
+        severity=Severity.ERROR,
+        origin=InFile("mesh.yaml", 1, 9),
+        key=ObjectKey(TRAFFIC_SPLIT, Namespace("default"), "weights"),
+        field="route rds-outbound.default/shop|80",
+        value="rejected: bad regex",
+        expected=(
+            f"{NODE} or others of its group reject it and are served its last good version until it changes"
+        ),
     )
 
 
 def test_a_listener_is_held_against_the_workload_that_has_its_addresses() -> None:
     """Nearly all that an Envoy finds wrong with a listener is an address that it cannot bind."""
-    behind = (_made_from("HTTPRouteGroup", "all", 1), _made_from("Workload", "shop", 9))
+    behind = (_made_from(HTTP_ROUTE_GROUP, "all", 1), _made_from(WORKLOAD, "shop", 9))
     rejected = Rejected(NODE, LISTENER, ResourceName("inbound"), Version("2"), "cannot bind", replaced=True)
     assert problem(VIEW, rejected, behind).key == behind[1].key
     assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: a route is not"
@@ -62,7 +68,7 @@ def test_what_is_long_is_cut() -> None:
 def test_what_nothing_is_behind_is_said_all_the_same() -> None:
     """What was left of another time."""
     found = problem(VIEW, _rejected(replaced=False), ())
-    assert (found.origin, found.key) == (Origin("proxies"), None)
+    assert (found.origin, found.key) == (FromSource("proxies"), None)
     assert found.expected.endswith("are served its last good version where there is one until it changes")
 
 
@@ -91,12 +97,12 @@ def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
     serving = _serving(*THINGS)
     rejections = Rejections()
     (before,) = rejections.problems(serving, [_rejected()])
-    assert (str(before.key), before.origin) == ("HTTPRouteGroup default/all", Origin("test", 1, 5))
+    assert (str(before.key), before.origin) == ("HTTPRouteGroup default/all", InFile("test", 1, 5))
     moved = a.view(a.service("first"), *THINGS)
     serving.view.apply(serving.view.edits_to(moved.known()))
     serving.translate = lambda _: ()
     (after,) = rejections.problems(serving, [_rejected()])
-    assert after.origin == Origin("test", 1, 6)
+    assert after.origin == InFile("test", 1, 6)
     assert rejections.problems(serving, []) == ()
     (unknown,) = rejections.problems(serving, [_rejected()])
     assert unknown.key is None, "negative control: it was forgotten, and nothing is made any more"
@@ -122,11 +128,15 @@ MATCH = a.match("one", "/one")
 def _unit(said: str, *changed: str) -> str:
     """Return what is held against a match that was refused after these objects had changed."""
     serving = _serving(*THINGS[:-1], a.route_group("all", MATCH))
-    keys = frozenset(ObjectKey(kind, Namespace("default"), name) for kind, name in map(str.split, changed))
+    keys = frozenset(
+        ObjectKey(kind_meant(kind, None), Namespace("default"), name)
+        for kind, name in map(str.split, changed)
+    )
     rejected = replace(_rejected("rds-inbound.8080", said), unit=MATCH, changed=keys)
-    behind = (_made_from("HTTPRouteGroup", "all", 5), _made_from("TrafficTarget", "t", 4))
+    behind = (_made_from(HTTP_ROUTE_GROUP, "all", 5), _made_from(TRAFFIC_TARGET, "t", 4))
     found = problem(serving.view, rejected, behind)
-    assert (found.origin.source, found.value) == ("test", f"rejected: {said}")
+    assert isinstance(found.origin, InFile)
+    assert (found.origin.path, found.value) == ("test", f"rejected: {said}")
     return f"{found.key} {found.field}"
 
 
@@ -142,7 +152,7 @@ def test_a_match_is_held_against_its_group_or_whoever_began_to_use_it() -> None:
 
 def test_a_resource_is_held_against_what_had_changed() -> None:
     """The case that was seen: a split was edited, and an untouched route group was blamed."""
-    behind = (_made_from("HTTPRouteGroup", "all", 1), _made_from("TrafficSplit", "sp", 9))
+    behind = (_made_from(HTTP_ROUTE_GROUP, "all", 1), _made_from(TRAFFIC_SPLIT, "sp", 9))
     edited = replace(_rejected(), changed=frozenset({behind[1].key}))
     assert problem(VIEW, edited, behind).key == behind[1].key
     assert problem(VIEW, _rejected(), behind).key == behind[0].key, "negative control: by kinds alone"
@@ -151,7 +161,7 @@ def test_a_resource_is_held_against_what_had_changed() -> None:
 def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None:
     """Whatever had changed before."""
     serving = _serving(*THINGS)
-    behind = (_made_from("Service", "shop", 1),)
+    behind = (_made_from(SERVICE, "shop", 1),)
     rejected = Rejected(
         NODE,
         LISTENER,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from mesh.origins import InFile, Origin
 from providers.contract import EndpointProvider
 from providers.directory.files import DirectoryError
 from providers.directory.source import DirectorySource
@@ -58,6 +59,11 @@ def _source(path: Path, settle: int = 300, *, polling: bool = False) -> Director
     return DirectorySource(path, _clock, settle=settled, hold=hold, retry=retry, polling=polling)
 
 
+def _file(origin: Origin) -> str:
+    assert isinstance(origin, InFile)
+    return origin.path
+
+
 def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
     """Folders and symlinks to files are followed; hidden files, copies of editors and others are not."""
     (tmp_path / "sub").mkdir()
@@ -71,7 +77,7 @@ def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
     (tmp_path / ".git" / "x.yaml").write_text(account("no"))
     source = _source(tmp_path)
     source.load()
-    assert {key.name: found.origin.source for key, found in source.objects().items()} == {
+    assert {key.name: _file(found.origin) for key, found in source.objects().items()} == {
         "a": "sub/a.yml",
         "b": "b.yaml",
     }
@@ -100,7 +106,7 @@ def test_files_that_cannot_be_read_are_problems(tmp_path: Path) -> None:
     source = _source(tmp_path)
     with capture_logs() as logs:
         source.load()
-    assert [(problem.origin.source, problem.code) for problem in source.problems()] == [
+    assert [(_file(problem.origin), problem.code) for problem in source.problems()] == [
         ("binary.yaml", "MW1105"),
         ("large.yaml", "MW1103"),
         ("nowhere.yaml", "MW1104"),

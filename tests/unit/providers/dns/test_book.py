@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.problems import ordered
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns.book import DnsBook
@@ -172,10 +173,10 @@ def _differs(seed: int, book: DnsBook) -> bool:
             for key, each in wanted.items()
         }
         expected = Inventory.of(slices=(found for each in forced.values() for found in each.in_force))
-        said = sorted(p for key, each in wanted.items() for p in problems(each, book.known, forced[key]))
+        said = ordered(p for key, each in wanted.items() for p in problems(each, book.known, forced[key]))
         counted = [counts(each, book.known) for each in wanted.values()]
         good = sum(each.good for each in counted)
-        if (book.inventory, book.problems(), book.counts().good) != (expected, tuple(said), good):
+        if (book.inventory, book.problems(), book.counts().good) != (expected, said, good):
             return True
     return False
 

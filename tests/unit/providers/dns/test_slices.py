@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from mesh.kinds import SERVICE
 from mesh.names import IpAddress, Namespace, Port, ServiceName
-from mesh.objects import EndpointSlice, ObjectKey, Origin, Problem, Severity
+from mesh.objects import EndpointSlice, ObjectKey
+from mesh.origins import FromSource
+from mesh.problems import Problem, Severity
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns.records import Question, QuestionState, RecordType, Target
@@ -141,7 +144,7 @@ def test_what_is_wrong_is_said() -> None:
             Question("b.test", A): failing("10.0.0.1"),
         }
     )
-    key = ObjectKey("Service", KEY.namespace, KEY.name)
+    key = ObjectKey.of(SERVICE, KEY)
     never = "must be resolved; there is no answer to go by (a.test A: SERVFAIL)"
     stays = "the last good answer, of 2026-01-02T03:04:05Z, stays in force"
     old = f"must be resolved; {stays} (b.test A: SERVFAIL)"
@@ -150,9 +153,25 @@ def test_what_is_wrong_is_said() -> None:
         "in case that is a mistake"
     )
     assert problems(wanted, known, Guarded((), NOW)) == (
-        Problem("MW1110", Severity.WARNING, Origin("dns"), key, "", "", held),
-        Problem("MW1111", Severity.ERROR, Origin("dns"), key, "dns", "a.test", never),
-        Problem("MW1111", Severity.WARNING, Origin("dns"), key, "dns", "b.test", old),
+        Problem(code="MW1110", severity=Severity.WARNING, origin=FromSource("dns"), key=key, expected=held),
+        Problem(
+            code="MW1111",
+            severity=Severity.ERROR,
+            origin=FromSource("dns"),
+            key=key,
+            field="dns",
+            value="a.test",
+            expected=never,
+        ),
+        Problem(
+            code="MW1111",
+            severity=Severity.WARNING,
+            origin=FromSource("dns"),
+            key=key,
+            field="dns",
+            value="b.test",
+            expected=old,
+        ),
     )
     assert counts(wanted, known) == Counts(good=1, stale=1, refused=1)
     assert counts(wanted, {}) == Counts()

@@ -1,0 +1,75 @@
+"""Kinds: which there are, and which of them are read as one.
+
+A kind is a name and the API group it belongs to: others may call something of theirs a Service or a TCPRoute,
+and theirs is never ours.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+
+class Kind(NamedTuple):
+    """A kind of objects: its name, and its API group, which is empty for Kubernetes' core.
+
+    Sorted by name. As text it is the name alone, unless another kind is better known by that: then it is told
+    with its group, `TCPRoute.gateway.networking.k8s.io`, as kubectl has it.
+    """
+
+    name: str
+    group: str = ""
+
+    @property
+    def full(self) -> str:
+        """The name with the group, where there is one."""
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+    def __str__(self) -> str:
+        return self.name if _KNOWN.get(self.name, self) == self else self.full
+
+
+_KNOWN: Final[dict[str, Kind]] = {}
+"""The kind that is meant by a name alone: the first that is known by it."""
+
+
+def _known(name: str, group: str = "") -> Kind:
+    kind = Kind(name, group)
+    _KNOWN.setdefault(name, kind)
+    return kind
+
+
+NAMESPACE: Final = _known("Namespace")
+SERVICE_ACCOUNT: Final = _known("ServiceAccount")
+SERVICE: Final = _known("Service")
+POD: Final = _known("Pod")
+ENDPOINTS: Final = _known("Endpoints")
+POD_TEMPLATE: Final = _known("PodTemplate")
+REPLICATION_CONTROLLER: Final = _known("ReplicationController")
+DAEMON_SET: Final = _known("DaemonSet", "apps")
+DEPLOYMENT: Final = _known("Deployment", "apps")
+REPLICA_SET: Final = _known("ReplicaSet", "apps")
+STATEFUL_SET: Final = _known("StatefulSet", "apps")
+CRON_JOB: Final = _known("CronJob", "batch")
+JOB: Final = _known("Job", "batch")
+CONFIG_MAP: Final = _known("ConfigMap")
+ENDPOINT_SLICE: Final = _known("EndpointSlice", "discovery.k8s.io")
+
+TRAFFIC_TARGET: Final = _known("TrafficTarget", "access.smi-spec.io")
+HTTP_ROUTE_GROUP: Final = _known("HTTPRouteGroup", "specs.smi-spec.io")
+TCP_ROUTE: Final = _known("TCPRoute", "specs.smi-spec.io")
+UDP_ROUTE: Final = _known("UDPRoute", "specs.smi-spec.io")
+TRAFFIC_SPLIT: Final = _known("TrafficSplit", "split.smi-spec.io")
+MESH_CONFIG: Final = _known("MeshConfig", "config.openservicemesh.io")
+WORKLOAD: Final = _known("Workload", "meshwright.dev")
+
+ADMISSION: Final = Kind("admission")
+CERTIFICATE: Final = Kind("certificate")
+REJECTION: Final = Kind("rejection")
+SETTINGS: Final = Kind("settings")
+TRUST_BUNDLE: Final = Kind("trust bundle")
+"""No objects: what else a configuration is made from, and changes with."""
+
+READ_AS: Final[Mapping[Kind, Kind]] = {POD: WORKLOAD, ENDPOINTS: ENDPOINT_SLICE}
+"""Kinds that are read as another: a Pod is a workload, Endpoints are a slice."""
+
+FORMS: Final[Mapping[Kind, tuple[Kind, ...]]] = {main: (other, main) for other, main in READ_AS.items()}
+"""As which kinds the objects of these may be written."""
