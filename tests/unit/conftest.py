@@ -9,6 +9,8 @@ import pytest
 from catalog.store.view import MeshSettings, View
 from providers.directory.source import DirectorySource
 
+SECONDS = 10.0
+"""What a test here may take on a busy machine: alone it takes two at the most, nearly all much less."""
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SERVICE = """
 apiVersion: v1
@@ -26,6 +28,14 @@ kind: Workload
 metadata: {{name: w-{uuid}, namespace: shop, labels: {{app: store}}}}
 spec: {{address: 10.0.0.1, uuid: {uuid}, serviceAccount: {account}, ports: [{{port: 8080}}]}}
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Limit what each test may take; one that needs more has a limit of its own, and says why."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SECONDS))
 
 
 @pytest.fixture

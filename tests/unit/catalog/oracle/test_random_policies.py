@@ -26,6 +26,7 @@ from tests.differential.comparing import FLOORS, Counts
 from tests.differential.topology import TCP
 from tests.unit.catalog.explain.test_explain import TOPOLOGY, text
 
+pytestmark = pytest.mark.timeout(30)  # whichever is first asks the requests of all
 POLICIES = 80
 LEAST = {
     "several targets admit it": 60,
@@ -53,28 +54,27 @@ def seen(manifests: Manifests) -> View:
     return View.build(manifests.objects(), manifests.inventory(), MeshSettings())
 
 
-def differs(mesh: View, request: Request, other: Request) -> bool:
-    """Say whether another request is answered otherwise."""
-    return decide(mesh, request).answer is not decide(mesh, other).answer
-
-
-def by_http(mesh: View, request: Request) -> Iterator[str]:
+def by_http(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
     """Yield what decides an HTTP request, found by asking without it."""
-    if differs(mesh, request, replace(request, method="POST" if request.method == "GET" else "GET")):
+
+    def differs(other: Request) -> bool:
+        return decide(mesh, other).answer is not answer
+
+    if differs(replace(request, method="POST" if request.method == "GET" else "GET")):
         yield "the method decides"
-    if differs(mesh, request, replace(request, path="/elsewhere")):
+    if differs(replace(request, path="/elsewhere")):
         yield "the path decides"
     names = Counter(name.lower() for name, _ in request.headers)
     for index, (name, _) in enumerate(request.headers):
         fewer = replace(request, headers=request.headers[:index] + request.headers[index + 1 :])
-        if name != "Host" and differs(mesh, request, fewer):
+        if name != "Host" and differs(fewer):
             repeated = names[name.lower()] > 1
             yield "a repeated header decides" if repeated else "a header decides"
 
 
-def by_targets(mesh: View, request: Request) -> Iterator[str]:
+def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
     """Yield how targets, splits and openness have to do with a request."""
-    service, answer = mesh.services[request.service], decide(mesh, request).answer
+    service = mesh.services[request.service]
     port = service.port(request.port)
     assert port is not None
     split = split_for(mesh, request, port)
@@ -108,10 +108,11 @@ def found() -> Counter[str]:
         mesh = seen(TOPOLOGY.apply("b.yaml", policy))
         confused = seen(TOPOLOGY.apply("b.yaml", policy.replace("al.ce", "alice")))
         for request in made.requests:
+            answer = decide(mesh, request).answer
             if request.port != TCP:
-                counted.update(by_http(mesh, request))
-            counted.update(by_targets(mesh, request))
-            if decide(mesh, request).answer is not decide(confused, request).answer:
+                counted.update(by_http(mesh, request, answer))
+            counted.update(by_targets(mesh, request, answer))
+            if decide(confused, request).answer is not answer:
                 counted["an account with a metacharacter is nobody else"] += 1
         named = [name for each in targets(mesh).values() for rule in each.rules for name in rule.matches]
         odd = sum(not name.isalpha() for name in named)

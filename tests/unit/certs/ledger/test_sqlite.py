@@ -125,6 +125,13 @@ def locked(path: Path, how: str) -> Iterator[None]:
         other.close()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody wait for another process as long as who revokes or issues does: it is in vain here."""
+    monkeypatch.setattr("certs.ledger.sqlite.BUSY_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_what_cannot_be_written_counts_and_is_written_later(ledger: SqliteLedger, state: Path) -> None:
     """Claims and admissions, with the moments at which they were; whoever else reads sees them then."""
     later = START + timedelta(minutes=1)
@@ -153,6 +160,7 @@ def test_what_cannot_be_written_counts_and_is_written_later(ledger: SqliteLedger
         assert other.entries() == ledger.entries() == (expected, new_entry("2a", "u2"))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_revocation_that_cannot_be_written_is_in_force_and_said(ledger: SqliteLedger, state: Path) -> None:
     """A claim that comes late does not undo it, nor does a claim that was to be written with it."""
     ledger.record(new_entry("1a"))
