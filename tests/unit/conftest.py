@@ -31,11 +31,15 @@ spec: {{address: 10.0.0.1, uuid: {uuid}, serviceAccount: {account}, ports: [{{po
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limit what each test may take; one that needs more has a limit of its own, and says why."""
+    """Limit what each test may take; one that needs more has a limit of its own, and says why.
+
+    Of those that type commands the first waits for all that commands import.
+    """
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(SECONDS))
+            typed = "typed" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.timeout(3 * SECONDS if typed else SECONDS))
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -17,10 +15,9 @@ from typing import Any
 import pytest
 
 from tests.feature.serve.delta_sidecar import Sidecar
+from tests.typed import Commands, Process, Typed
 from xds.protocol.resource import CLUSTER, LISTENER
 
-COMMAND = (sys.executable, "-c", "from cli.main import main; main()")
-ROOT = Path(__file__).parents[3]
 MANIFESTS = """
 apiVersion: v1
 kind: Service
@@ -42,7 +39,7 @@ SECONDS = 60.0
 class Server:
     """A running `meshwright serve`, where it listens, and its log so far."""
 
-    process: subprocess.Popen[str]
+    process: Process
     log_path: Path
     bound: dict[str, Any] = field(default_factory=dict)
 
@@ -84,15 +81,12 @@ class Server:
 
 
 class Program:
-    """Runs the program against one state directory; `files` is where everything else is.
+    """Runs the program against one state directory; `files` is where everything else is."""
 
-    `enter` begins each command, where the state directory is to be seen from within another namespace.
-    """
-
-    def __init__(self, state: Path, files: Path, enter: tuple[str, ...] = ()) -> None:
+    def __init__(self, state: Path, files: Path, commands: Commands) -> None:
         self.state = state
         self.files = files
-        self.command = (*enter, *COMMAND)
+        self.commands = commands
         self.environment: dict[str, str] = {}
         self.serials: tuple[str, ...] = ()
         self.mesh = files / "mesh"
@@ -101,7 +95,7 @@ class Program:
             WORKLOAD.replace("NAME", each).replace("NUMBER", str(n)) for n, each in enumerate(PROXIES, 1)
         )
         (self.mesh / "mesh.yaml").write_text(MANIFESTS + "".join(workloads))
-        self._running: list[subprocess.Popen[str]] = []
+        self._running: list[Process] = []
 
     def serve(self, *flags: str) -> Server:
         """Start the server, and return once it serves."""
@@ -124,14 +118,7 @@ class Program:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return its status and what it printed and complained of."""
-        done = subprocess.run(
-            [*self.command, *arguments],
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        done = self.commands.run(self.files, arguments, self.environment, SECONDS)
         return done.returncode, done.stdout, done.stderr.removeprefix("meshwright: ").strip()
 
     def issue(self, uuid: str, out: Path | None = None) -> tuple[int, str, str]:
@@ -184,28 +171,14 @@ class Program:
         at = ("--mesh", str(self.mesh), "--state", str(self.state))
         addresses = [f"--{each}-address=127.0.0.1:0" for each in ("ads", "http", "debug")]
         log_path = self.files / f"serve-{len(self._running)}.log"
-        with log_path.open("w") as log:
-            process = subprocess.Popen(
-                [
-                    *self.command,
-                    "serve",
-                    *at,
-                    *addresses,
-                    "--log-format=json",
-                    "--set",
-                    "drain_seconds=0.2",
-                    *flags,
-                ],
-                env=self._environment(),
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                text=True,
-            )
+        arguments = (
+            *("serve", *at, *addresses),
+            *("--log-format=json", "--set", "drain_seconds=0.2", *flags),
+        )
+        with log_path.open("w") as log, Path(os.devnull).open("w") as nowhere:
+            process = self.commands.start(self.files, arguments, self.environment, nowhere, log)
         self._running.append(process)
         return Server(process, log_path)
-
-    def _environment(self) -> dict[str, str]:
-        return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)} | self.environment
 
 
 @dataclass(frozen=True)
@@ -217,10 +190,10 @@ class Used:
 
 
 @pytest.fixture(scope="session")
-def used_once(tmp_path_factory: pytest.TempPathFactory) -> Used:
+def used_once(tmp_path_factory: pytest.TempPathFactory, typed: Typed) -> Used:
     """Have a state directory used once, for all tests that begin with one."""
     files = tmp_path_factory.mktemp("used")
-    program = Program(files / "state", files)
+    program = Program(files / "state", files, typed)
     try:
         serials = program.issued(*PROXIES)
         program.serve().stop()
@@ -239,8 +212,8 @@ def used(program: Program, used_once: Used) -> Program:
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
+def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
     """Return the program with a state directory that is not there yet."""
-    made = Program(tmp_path / "state", tmp_path)
+    made = Program(tmp_path / "state", tmp_path, typed)
     yield made
     made.end()

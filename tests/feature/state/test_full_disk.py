@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import COMMAND, PROXIES, ROOT, Program, Server
+from tests.feature.state.conftest import PROXIES, Program, Server
+from tests.typed import ROOT, Executed
 from tests.volumes import Volume, volume
 
 FULL = "No space left on device"
@@ -26,7 +27,7 @@ def disk() -> Iterator[Volume]:
 @pytest.fixture
 def program(disk: Volume, tmp_path: Path) -> Iterator[Program]:
     """Return the program, its state on that file system and all else on another."""
-    made = Program(disk.inside / "state", tmp_path, disk.enter)
+    made = Program(disk.inside / "state", tmp_path, Executed(disk.enter))
     yield made
     made.end()
 
@@ -52,8 +53,9 @@ def listed(program: Program) -> dict[str, str]:
     path = program.state / "ledger.sqlite"
     rows = f"sqlite3.connect({str(path)!r}).execute({query!r}).fetchall()"
     script = f"import json, sqlite3; print(json.dumps({rows}))"
-    enter = program.command[: -len(COMMAND)]
-    read = subprocess.run([*enter, sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    read = subprocess.run(
+        [*program.commands.enter, sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     words = ("claimed", "admitted", "revoked")
     return {
         uuid: " ".join(word for word, at in zip(words, stamps, strict=True) if at)

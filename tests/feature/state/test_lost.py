@@ -109,7 +109,7 @@ def test_what_is_put_back_serves_as_before(used: Program) -> None:
 def test_the_ledger_of_another_mesh_is_refused(used: Program) -> None:
     """And so is the CA of another one, whole or file by file."""
     first, *_ = used.serials
-    other = Program(used.state.with_name("other"), used.files / "others")
+    other = Program(used.state.with_name("other"), used.files / "others", used.commands)
     (other_first,) = other.issued("one")
     state = used.state
     shutil.copytree(state, kept := state.with_name("kept"))
@@ -166,7 +166,7 @@ def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: 
     assert (status, out.splitlines()[0]) == (0, "one.store.shop")
     assert said == f"a new CA was made in {program.state}: it was no state directory before"
     assert program.issue("two")[2] == ""
-    mistaken = Program(program.files, program.files / "mistaken")
+    mistaken = Program(program.files, program.files / "mistaken", program.commands)
     status, out, said = mistaken.issue("one")
     assert (status, out) == (1, "")
     assert said.startswith(f"there is no CA in {program.files}, but other things (")

@@ -10,6 +10,7 @@ import pytest
 
 from tests.feature.state.conftest import PROXIES, Program
 from tests.feature.state.test_full_disk import REMEMBERED, TROUBLE, failing, listed
+from tests.typed import Executed
 from tests.volumes import Volume, volume
 
 
@@ -65,7 +66,7 @@ def test_who_was_here_is_let_in_while_others_lock_even_reading(used: Program) ->
 
 def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path) -> None:
     """The mesh goes on; who revokes is told that it holds until a restart, and that is refused."""
-    program = Program(device.inside / "state", tmp_path, device.enter)
+    program = Program(device.inside / "state", tmp_path, Executed(device.enter))
     try:
         one, *_ = program.issued(*PROXIES)
         server = program.serve()

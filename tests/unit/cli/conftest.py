@@ -1,25 +1,11 @@
 """One process that runs the commands of all tests here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.typed import Done, Typed
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the tests that type commands longer: the first of them waits for all that commands import."""
-    for item in items:
-        if "typed" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.timeout(30))
-
-
-@pytest.fixture(scope="session")
-def typed() -> Iterator[Typed]:
-    """Start it, and end it with the tests."""
-    with Typed() as started:
-        yield started
+from tests.typed import Done, Typed
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.typed import Done
+from tests.typed import Done
 
 Run = Callable[..., Done]
 NAME = ("--uuid", "u", "--service", "s", "--namespace", "n")

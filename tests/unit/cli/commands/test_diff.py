@@ -21,8 +21,8 @@ from cli.offline.mesh import read
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from tests.meshes.resources import resources
+from tests.typed import Done
 from tests.unit.cli.commands.test_explain import MESH, Run
-from tests.unit.cli.typed import Done
 from xds.protocol.snapshot import Snapshot
 
 POLICY = """

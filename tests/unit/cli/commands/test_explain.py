@@ -16,7 +16,7 @@ from admin.http.servers import SOCKET_NAME, serving, unix_socket
 from admin.pages.routes import add_pages, pages
 from catalog.store.view import View
 from cli.offline.mesh import read
-from tests.unit.cli.typed import ROOT, Done
+from tests.typed import ROOT, Done
 
 Run = Callable[..., Done]
 ASK = ("--from", "shop/buyer", "--to", "shop/store:80", "GET", "/books?x=1")

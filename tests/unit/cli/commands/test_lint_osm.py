@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.typed import Done
 from tests.unit.cli import osm_demo as osm
-from tests.unit.cli.typed import Done
 
 Run = Callable[..., Done]
 Lint = Callable[..., list[tuple[str, str, str, str]]]
