@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import PROXIES, Program, Server
+from tests.program import PROXIES, Program, Server
 from tests.typed import ROOT, Executed
 from tests.volumes import Volume, volume
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import Program
+from tests.program import Program
 
 ANEW = "then every proxy needs a new certificate"
 Damage = Callable[[Path], None]

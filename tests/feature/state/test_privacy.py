@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import Program
+from tests.program import Program
 
 MEANT = "or set shared_state (MESHWRIGHT_SHARED_STATE=true) if that is meant"
 SECRETS = [

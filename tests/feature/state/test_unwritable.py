@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.feature.state.conftest import PROXIES, Program
 from tests.feature.state.test_full_disk import REMEMBERED, TROUBLE, failing, listed
+from tests.program import PROXIES, Program
 from tests.typed import Executed
 from tests.volumes import Volume, volume
 
