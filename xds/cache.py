@@ -87,6 +87,8 @@ class SnapshotCache:
         for key, snapshot in settled.items():
             if snapshot is None and any(members.get(node, key) == key for node in self._nodes.get(key, ())):
                 raise KeyError(key)
+        # Nothing raises from here on, and whoever may be concerned is asked before anything moves: afterwards
+        # a node's group is another one.
         near = {node for key in settled for node in self._nodes.get(key, ())} | members.keys()
         before = {node: self.snapshot(node) for node in near if node in self._watches}
         for key, snapshot in settled.items():

@@ -102,6 +102,7 @@ class DeltaStream(Stream):
         channel.must = without(channel.must, missing)
         for name in missing:
             channel.held.pop(name, None)
+        # What is to be taken back is said when that has its turn: a name is never told twice (D18).
         channel.absent = joined(channel.absent, missing - channel.gone)
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:

@@ -73,6 +73,7 @@ class AdsStream(Stream):
             )
         if not (channel.retired or interims):
             return self._respond(channel, snapshot.version(channel.type_url), listed)
+        # This list is no snapshot's, and the snapshot's version would say that it is (W2).
         listed = tuple(interims.get(each.name, each) for each in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
         return self._respond(channel, version_of(listed), listed)

@@ -86,6 +86,8 @@ class Stream(abc.ABC):
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
         """Take what the client should have from now on; return what can be said at once (O8)."""
         old, self._snapshot = self._snapshot, snapshot
+        # Names are marked, and nothing is made of them: what is said is taken from the newest snapshot in its
+        # turn, so that any number of snapshots between two sends come to one response of a type.
         if old is None:
             for channel in self._channels.values():
                 self._begin(channel)
@@ -151,6 +153,7 @@ class Stream(abc.ABC):
         if self._snapshot is None or not self._is_pending():  # S12: never answer from nothing
             return []
         responses = self._make(self._snapshot)
+        # Each step asks anew: what the step before has sent a moment ago is unanswered, and closes the gate.
         if not self._is_closed((CLUSTER,)):
             responses += self._switch(self._snapshot)
             if self._is_pending() and not self._is_closed((CLUSTER, LISTENER, ROUTE)):
@@ -181,7 +184,7 @@ class Stream(abc.ABC):
         responses = []
         for channel in self._present(_SWITCH):
             if channel.type_url == LISTENER and self._awaits_interim():
-                continue
+                continue  # as it is, it would overtake its interim form, and nothing would be drained (O11)
             response = self._news(channel, snapshot)[0] if channel.has_news else None
             if response is None and channel.type_url == LISTENER and channel.has_removals:
                 response = self._removals(channel, snapshot)

@@ -105,7 +105,7 @@ class Channel:
             self.told_text -= text_bytes(response.removed)
         if not self.unanswered:
             self.unanswered.clear()  # a dictionary keeps the room that it had, unless told so
-        self.overtaken.clear()
+        self.overtaken.clear()  # answers come in the order of responses: none is left to come for these
         if rejection is not None:
             self._reject(response, rejection)
             return
@@ -143,6 +143,7 @@ class Channel:
             self.retry = True
             if hit.isdisjoint(resources):
                 self._retry()
+        # What is there again before its removal was said was never gone (O8, D18).
         there = {name for name in names if name in resources}
         wanted = {n for n in there if self.subscription.wants(n, on_demand=resources[n].on_demand)}
         self.dirty = joined(self.dirty, wanted)
@@ -159,6 +160,7 @@ class Channel:
         self.dirty = without(self.dirty, names)
         self.gone = joined(self.gone, lost)
         if old is not None:
+            # Until the removal's turn has come (O2), an answer that lists everything must list it too (W9).
             before = old.resources(self.type_url)
             self.retired = {**{n: before[n] for n in lost if n in before}, **self.retired}
 
@@ -185,6 +187,8 @@ class Channel:
         names, must = self.dirty | self.must, self.must
         changed = news = wanted = self._wanted(snapshot, names)
         if self.held or self.rejected:
+            # What was rejected is held in no version, and so differs from any: what the client refused would
+            # be sent again with each snapshot (W6, D12). Asked for by name it is sent all the same.
             held, rejected = self.held, self.rejected
             changed = news = [
                 each
@@ -193,6 +197,8 @@ class Channel:
                 and (not rejected or each.name in must or rejected.get(each.name) != each.version)
             ]
             if must:
+                # What is asked for anew is sent though it is held so (W8, D3), and is no change: nothing that
+                # the client does about a changed resource will follow, and so no endpoints need to (O3).
                 sent = {each.name for each in changed} | must
                 news = [each for each in wanted if each.name in sent]
         self._hold(snapshot, changed)
@@ -211,7 +217,7 @@ class Channel:
 
     def _hold(self, snapshot: Snapshot, resources: Sequence[Resource]) -> None:
         versions = snapshot.versions(self.type_url)
-        if len(resources) == len(versions):
+        if len(resources) == len(versions):  # all there is, as at first: a mapping made once for the group
             self.held.update(versions)
         else:
             self.held.update([(resource.name, resource.version) for resource in resources])
@@ -241,6 +247,7 @@ class Channel:
         """D12: the client may hold what it had, or what it was sent; of what it rejected it has neither."""
         self.rejection = rejection
         names, suspected = blamed(response, rejection)
+        # But not what the client has dropped since it was sent: nothing would ever end that rejection.
         self.rejected.update((name, names[name]) for name in names.keys() & self.held.keys())
         overtaken, unsure = False, set()
         for resource in response.resources:
