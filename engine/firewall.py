@@ -30,7 +30,7 @@ class Firewall(Generic[V]):
 
     def value(self) -> V:
         """Return the value, or raise its error."""
-        self._graph.record(self._source)
+        self._graph.record(self._source)  # not the value behind it: through that one, doubt would come in
         if self._node.stale:  # before the first change
             self.settle()
         if self._node.error is not None:

@@ -106,7 +106,7 @@ class Graph:
     def record(self, node: Node) -> None:
         """Note that whatever is being computed has read a node."""
         if self.computing:
-            self._frames[-1][node] = None
+            self._frames[-1][node] = None  # a dictionary for its order: see _reads_changed
 
     def changed(self, source: Source) -> None:
         """Note that a source has changed: mark all that depends on it."""
@@ -146,6 +146,7 @@ class Graph:
             try:
                 self.refresh(node)
             finally:
+                # A read even where it raised: who catches the error is to run again when it ends.
                 if self._frames:
                     self.record(node)
                 elif not node.readers:
@@ -165,7 +166,7 @@ class Graph:
         try:
             if node.verified_at and not self._reads_changed(node):
                 self.reused += 1
-                node.cycle = None
+                node.cycle = None  # its outcome stands, and so does whatever cycle is in it
                 node.level = max((read.level for read in node.reads), default=0)
                 node.verified_at = self.revision
             else:
@@ -182,6 +183,8 @@ class Graph:
             raise OrderError(f"{name}, stage {level}, cannot depend on stage {node.level}, as {node} does")
 
     def _mark(self, changed: Node) -> None:
+        # What is stale has stale readers only, for who comes up to date has its reads do so first. So the
+        # walk may end there, and a burst of changes costs one.
         waiting = [changed]
         while waiting:
             for reader in waiting.pop().readers:
@@ -193,11 +196,13 @@ class Graph:
 
     def _reads_changed(self, node: Derivation) -> bool:
         # In the order of reading: what was read later may have been read because of what was read before.
+        # When that is another one, the later read may be nobody's any more: it must neither cost nor raise.
         for read in node.reads:
             if isinstance(read, Derivation) and read.stale:
                 if read.running:
-                    return True
+                    return True  # round a cycle: whether it still is one is found out by computing alone
                 self.refresh(read)
+            # In one revision a value is read only when it is what it will be: equal numbers are no change.
             if read.changed_at > node.verified_at:
                 return True
         return False
@@ -217,11 +222,12 @@ class Graph:
             error = raised
         finally:
             self._frames.pop()
+        # Even if the function has caught the error: what it made of it hangs on where the cycle was entered.
         if node.cycle is not None:
             value, error, node.cycle = None, node.cycle, None
         self._link(node, reads)
         if node.verified_at and node.outcome_is(value, error):
-            self.stopped += 1
+            self.stopped += 1  # the earlier of two equal values stays: what was made of it goes on sharing it
         else:
             node.value, node.error = value, _bare(error)
             node.changed_at = self.revision
@@ -244,7 +250,7 @@ class Graph:
     def _forget(self, node: Node) -> None:
         """Forget a node, unless somebody reads or keeps it."""
         if node.readers or node.pinned or node.owner.get(node.key) is not node:
-            return
+            return  # read again since; or another one stands in its place, which it must not take along
         del node.owner[node.key]
         if isinstance(node, Derivation):
             for read in node.reads:

@@ -158,6 +158,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
 
     def settle(self) -> None:
         """Come up to date, and mark what read the entries that changed."""
+        # Those that went first: one that went and came again in the same change is among both.
         removed, self._removed = self._removed, []
         for key in removed:
             self._place(key, ())
