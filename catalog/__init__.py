@@ -2,5 +2,20 @@
 
     objects, workloads, settings -> View -> ProxyPolicy (mesh words, one per group of like proxies)
 
+What is made of what, from the objects in the view (in brackets) up to that policy; each word is a module:
+
+    [Service], [Workload], [EndpointSlice] -> backing
+    [Workload], [Namespace], backing -> groups -> scope
+    [Workload], backing, ports -> conflicts
+    [EndpointSlice], backing, ports -> endpoints
+    [Service] -> addresses
+    [Namespace], [MeshConfig] -> permissive
+    [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
+    [TrafficSplit], [HTTPRouteGroup] -> splits
+    groups, conflicts, access -> inbound
+    groups, scope, conflicts, addresses, endpoints, access, splits -> outbound
+    outbound, readiness -> destinations
+    inbound, outbound, destinations -> whole
+
 It will never read a manifest, keep a key, wait, read a clock, or know what kind of proxy obeys.
 """

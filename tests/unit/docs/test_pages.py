@@ -1,6 +1,8 @@
 """The pages for whoever opens the code: names on them are there, code on them runs, links lead somewhere."""
 
+import ast
 import importlib
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -91,6 +93,37 @@ def test_the_engines_example_runs() -> None:
         above = "\n" * page.count("\n", 0, found.start(2))  # so that a failure names the page's line
         exec(compile(above + found[2], DOCS / "engine.md", "exec"), space)  # noqa: S102 - our own page
     assert sum(found[2].count("assert ") for found in blocks) >= 10
+
+
+def test_the_catalogs_picture_shows_imports() -> None:
+    """Each arrow between two modules is an import of the left one by the right one."""
+    modules = {
+        each.stem: each for room in ("relations", "policy") for each in (ROOT / "catalog" / room).glob("*.py")
+    }
+    text = ast.get_docstring(ast.parse((ROOT / "catalog" / "__init__.py").read_text("utf-8"))) or ""
+    steps = [
+        line.strip().split(" -> ") for line in text.splitlines() if " -> " in line and "View" not in line
+    ]
+    arrows = [
+        (word, right)
+        for line in steps
+        for left, right in itertools.pairwise(line)
+        for word in left.split(", ")
+        if not word.startswith("[")
+    ]
+    assert len(arrows) > 15
+    assert [each for each in arrows if not _imports(modules[each[1]], modules[each[0]])] == []
+
+
+def _imports(module: Path, other: Path) -> bool:
+    room = f"catalog.{other.parent.name}"
+    tree = ast.walk(ast.parse(module.read_text("utf-8")))
+    found = [each for each in tree if isinstance(each, ast.ImportFrom)]
+    return any(
+        each.module == f"{room}.{other.stem}"
+        or (each.module == room and other.stem in {n.name for n in each.names})
+        for each in found
+    )
 
 
 @pytest.mark.parametrize("page", sorted(each.name for each in DOCS.glob("*.md")))
