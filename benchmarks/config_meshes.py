@@ -7,9 +7,8 @@ from typing import Final
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from catalog.store.view import MeshSettings, View
-from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
-from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, Kind
+from mesh.kinds import HTTP_ROUTE_GROUP, SERVICE, TCP_ROUTE, TRAFFIC_TARGET, WORKLOAD, Kind
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import MeshObject, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -49,7 +48,10 @@ def view(size: Size) -> View:
             objects[key] = Sourced(key, value, InFile("benchmark", 1, 1))
         count = size.endpoints if number < size.services else 1
         workloads += [_workload(name, number + 1, each) for each in range(count)]
-    return View.build(objects, Inventory.of(workloads), MeshSettings())
+    for each in workloads:
+        key = ObjectKey.of(WORKLOAD, each.key)
+        objects[key] = Sourced(key, each, InFile("benchmark", 1, 1))
+    return View.build(objects, MeshSettings())
 
 
 def _objects(size: Size, number: int, name: str) -> Iterator[tuple[Kind, MeshObject]]:

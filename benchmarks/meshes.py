@@ -6,7 +6,6 @@ from typing import Final
 
 from benchmarks.manifests import document, text
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
 from mesh.kinds import HTTP_ROUTE_GROUP, MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
@@ -34,15 +33,10 @@ _STEPS: Final = (1, 7, 31, 43, 68)
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """Objects and workloads by key; `size` is the number of services."""
+    """Objects by key, workloads among them; `size` is the number of services."""
 
     size: int
     objects: Mapping[ObjectKey, Sourced]
-    workloads: Mapping[WorkloadKey, Workload]
-
-    def inventory(self) -> Inventory:
-        """Return the workloads as a provider has them."""
-        return Inventory.of(self.workloads.values())
 
 
 def mesh(services: int, replicas: int = 2) -> Mesh:
@@ -51,15 +45,14 @@ def mesh(services: int, replicas: int = 2) -> Mesh:
     Every tenth service is the apex of a TrafficSplit between itself and another of its namespace.
     """
     objects: dict[ObjectKey, Sourced] = {}
-    workloads: dict[WorkloadKey, Workload] = {}
     _put(objects, CONFIG, config())
     for number in range(services):
         for key, value in service_objects(number, services):
             _put(objects, key, value)
         for replica in range(replicas):
             found = workload(number, replica)
-            workloads[found.key] = found
-    return Mesh(services, dict(sorted(objects.items())), dict(sorted(workloads.items())))
+            _put(objects, ObjectKey.of(WORKLOAD, found.key), found)
+    return Mesh(services, dict(sorted(objects.items())))
 
 
 def service_objects(number: int, services: int) -> list[tuple[ObjectKey, MeshObject]]:

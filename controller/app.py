@@ -35,7 +35,7 @@ from controller.process.tasks import TaskEnded, spawn
 from controller.settings import Address, Settings
 from controller.wiring import Parts, join
 from mesh.names import TrustDomain
-from providers.directory.files import DirectoryError
+from providers.contract import SourceError
 from sidecars.contract.errors import DriverError
 from sidecars.contract.events import CertificateRevoked
 from sidecars.registry import DriverRegistry
@@ -140,7 +140,7 @@ def explained() -> Iterator[None]:
     """Turn what may keep the server from starting into StartupError, in one sentence."""
     try:
         yield
-    except (CertificateError, DirectoryError, DriverError, ListenError, SocketError) as error:
+    except (CertificateError, SourceError, DriverError, ListenError, SocketError) as error:
         raise StartupError(" ".join(str(error).split())) from error
 
 
@@ -177,12 +177,8 @@ class _Server:
         """Read the mesh for the first time, and publish what it comes to."""
         with built_to_stay():
             with explained():
-                await asyncio.to_thread(self._parts.sources.directory.load)
+                await self._parts.sources.first()
             self._waiting.remove(_FIRST_READ)
-            await self._parts.loop.wave()
-        dns = self._parts.sources.dns
-        await dns.first(self._parts.settings.dns_timeout_seconds)
-        if dns.inventory().slices or dns.problems():
             await self._parts.loop.wave()
         self._waiting.remove(_FIRST_WAVE)
 
@@ -247,7 +243,7 @@ class _Server:
                     parts.loop.state,
                     parts.observer.streams,
                     parts.registry.counts(),
-                    parts.sources.providers,
+                    parts.sources.all,
                     len(parts.keeper.certificates),
                     parts.heartbeat.take_worst(),
                     parts.clock(),

@@ -8,7 +8,7 @@ from admin.metrics.gauges import Gauges
 from admin.pages.debug import counted
 from delivery.loop import MeshState
 from delivery.time_slices import Slices
-from providers.contract import Counts, EndpointProvider
+from providers.contract import Counts, Source
 from sidecars.type_words import short_type
 from xds.cache import GroupKey
 from xds.protocol.resource import ResourceName, TypeUrl, Version
@@ -77,7 +77,7 @@ class Gauging:
         state: MeshState,
         streams: Mapping[str, int],
         proxies: Mapping[str, int],
-        providers: Collection[EndpointProvider],
+        sources: Collection[Source],
         certificates: int,
         lateness: float,
         now: datetime,
@@ -88,7 +88,7 @@ class Gauging:
         ledger_unwritten: int = 0,
     ) -> Gauges:
         """Return what is measured now; `lateness` is the worst since the measurement before."""
-        fresh = {provider.name: provider.freshness() for provider in providers}
+        fresh = {each.name: each.freshness() for each in sources}
         return Gauges(
             streams=dict(streams),
             proxies=proxies,
@@ -99,7 +99,7 @@ class Gauging:
             source_event_age=_ages({name: each.last_event for name, each in fresh.items()}, now),
             source_failing={name: bool(each.error) for name, each in fresh.items()},
             source_held={name: len(each.held) for name, each in fresh.items()},
-            source_objects=_objects({provider.name: provider.counts() for provider in providers}),
+            source_objects=_objects({each.name: each.counts() for each in sources}),
             withheld=withheld or {},
             state_failing=state_failing,
             ledger_unwritten=ledger_unwritten,

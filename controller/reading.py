@@ -15,7 +15,6 @@ from certs.ledger.contract import Ledger, LedgerEntry
 from certs.material import ServiceCertificate
 from controller.settings import Settings
 from delivery.certificates import ServiceCertificates
-from delivery.events import Specification
 from delivery.history.history import PushHistory
 from delivery.history.push import Push
 from delivery.loop import Loop
@@ -29,7 +28,8 @@ from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
 from mesh.problems import Problem
-from providers.contract import Counts, EndpointProvider, Freshness
+from providers.contract import Counts, Freshness
+from providers.sources import Sources
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -42,8 +42,7 @@ class ServerReading:
 
     loop: Loop
     quarantine: Quarantine
-    specification: Specification
-    providers: tuple[EndpointProvider, ...]
+    sources: Sources
     keeper: ServiceCertificates
     issuer: Issuer
     book: Ledger
@@ -123,7 +122,7 @@ class ServerReading:
 
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return the objects in force."""
-        return self.specification.objects()
+        return self.sources.objects()
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong with the input."""
@@ -149,11 +148,11 @@ class ServerReading:
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Return how fresh each source is."""
-        return {provider.name: provider.freshness() for provider in self.providers}
+        return {each.name: each.freshness() for each in self.sources.all}
 
     def counts(self) -> Mapping[str, Counts]:
         """Return what each source holds."""
-        return {provider.name: provider.counts() for provider in self.providers}
+        return {each.name: each.counts() for each in self.sources.all}
 
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings."""

@@ -19,7 +19,7 @@ from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
 from controller.server_tls import ServerTls
 from controller.settings import Settings
-from controller.sources import Sources
+from controller.sources import sources_of
 from controller.verdicts import KeptVerdicts
 from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
@@ -37,6 +37,7 @@ from delivery.snapshots.translation import translation
 from delivery.verifying import Verification
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from providers.sources import Sources
 from sidecars.contract.events import Broker
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import Reference
@@ -78,8 +79,7 @@ class Parts:
         return ServerReading(
             loop=self.loop,
             quarantine=self.quarantine,
-            specification=self.sources.directory,
-            providers=self.sources.providers,
+            sources=self.sources,
             keeper=self.keeper,
             issuer=self.issuer,
             book=self.ledger,
@@ -108,7 +108,7 @@ class Parts:
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError."""
     issuer, ledger, metrics = found.authority, found.ledger, Metrics()
-    sources = Sources(settings, clock)
+    sources = sources_of(settings, clock)
     keeper = ServiceCertificates(issuer, settings.state, lambda count: metrics.issued("service", count))
     cache = SnapshotCache()
     history = PushHistory(cache)
@@ -119,9 +119,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     verdicts = KeptVerdicts(settings.state)
     quarantine = Quarantine(drivers.empty, drivers.reason, verdicts.read(), time.monotonic())
     gathering = Gathering(
-        sources.directory,
-        sources.providers,
-        mesh_settings(settings),
+        sources,
         paces(settings),
         metrics,
         readiness.admitted,
@@ -132,7 +130,6 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
 
     def on_state(state: MeshState) -> None:
         registry.follow(state.proxies)
-        sources.follow()
         answers.judged()
 
     loop = Loop(

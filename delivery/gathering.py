@@ -1,17 +1,19 @@
 """What sources bring, until a wave takes it up: counted as it comes, and gathered at its pace."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
-from catalog.store.view import MeshSettings
 from delivery.debounce import Debounce, Matter, Pace
-from delivery.events import Counts, Events, Specification, matter
-from delivery.inputs import Inputs, read_inputs
 from delivery.meters import WaveMeter
 from mesh.identity import ProxyName
+from mesh.kinds import ADMISSION, ENDPOINT_SLICE, READ_AS, WORKLOAD
 from mesh.picture import Picture
-from mesh.problems import Problem
-from providers.contract import EndpointProvider
+from providers.sources import Counts, Sources
+
+ADMISSIONS: Final = "admissions"
+ENDPOINT_KINDS: Final = frozenset({WORKLOAD, ENDPOINT_SLICE, *READ_AS, ADMISSION})
+"""Kinds of objects that say where something runs, not what it may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,49 +27,48 @@ class Paces:
 class Gathering:
     """The sources of a mesh, and what they brought since the last wave; used on the event loop.
 
-    `admitted` says which proxies' workloads get traffic.
+    `admissions` says which proxies' workloads get traffic, `admitted` which did when that was last asked.
     """
 
     def __init__(
         self,
-        specification: Specification,
-        providers: Iterable[EndpointProvider],
-        settings: MeshSettings,
+        sources: Sources,
         paces: Paces,
         meter: WaveMeter,
-        admitted: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
+        admissions: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
     ) -> None:
-        self._specification = specification
-        self._providers = tuple(providers)
-        self._settings = settings
-        self._admitted = admitted
+        self.sources = sources
+        self.admitted: Picture[ProxyName, ProxyName] = Picture()
+        self._admissions = admissions
         self._meter = meter
-        self._events = Events(specification, self._providers)
         self._changes = Debounce({Matter.POLICY: paces.policy, Matter.ENDPOINTS: paces.endpoints})
 
     def changed(self) -> None:
         """Note that some source changed, and when a wave is to begin for it."""
-        self._changes.note(matter(self.counted()))
+        self._changes.note(matter(self.look()))
 
-    def counted(self) -> Counts:
-        """Count what sources brought since the last time."""
-        events = self._events.take(self._admitted())
-        for (source, kind), count in events.items():
+    def look(self) -> Counts:
+        """Look at what there is now; return what has changed since the last time, which is counted."""
+        before, self.admitted = self.admitted, Picture.of(self._admissions())
+        found = dict(self.sources.take())
+        if come_or_gone := len(self.admitted.since(before)):
+            found[ADMISSIONS, ADMISSION] = come_or_gone
+        for (source, kind), count in found.items():
             self._meter.event(source, str(kind), count)
-        return events
+        return found
 
     async def due(self) -> None:
-        """Return when the next wave should begin."""
+        """Return when the next wave should begin, with what follows from its objects if that comes soon."""
         await self._changes.due()
+        await self.sources.settled()
 
     def take(self, now: float) -> float:
         """Begin a wave with all that came; return when the first of it did, `now` without any."""
         return self._changes.take(now)
 
-    def read(self) -> Inputs:
-        """Take the sources' present answers."""
-        return read_inputs(self._specification, self._providers, self._settings, self._admitted())
 
-    def logged(self) -> tuple[Problem, ...]:
-        """Return the problems that their source has logged."""
-        return self._specification.problems()
+def matter(events: Counts) -> Matter:
+    """Say what changes are about: endpoints alone, or anything else; so is what brought no event."""
+    if events and all(kind in ENDPOINT_KINDS for _, kind in events):
+        return Matter.ENDPOINTS
+    return Matter.POLICY

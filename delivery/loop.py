@@ -11,7 +11,6 @@ import structlog
 from catalog.store.view import View
 from delivery.certificates import ServiceCertificates
 from delivery.gathering import Gathering
-from delivery.inputs import Inputs
 from delivery.linting import Linting
 from delivery.meters import WaveMeter
 from delivery.model import Model
@@ -90,27 +89,31 @@ class Loop:
         """Make one wave now. Whatever fails is logged and shown, and leaves the mesh as it was."""
         began = time.monotonic()
         wave = Wave(0, (), 0, self._gathering.take(began), self._clock())
-        inputs = self._gathering.read()
         try:
-            self._gathering.counted()
-            touched = await self._wave(inputs, wave, Slices())
+            self._gathering.look()
+            touched = await self._wave(wave, Slices())
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
             _log.exception("wave failed; the mesh stays as it was")
             self.model = None  # what it knew may be half a wave: the next one begins from nothing
-            said, published = failed_wave(inputs.problems, error), self._publishing.published
+            said, published = (
+                failed_wave(self._gathering.sources.problems(), error),
+                self._publishing.published,
+            )
             self._take(replace(self.state, published=published, problems=said))
             return
         self.doing = ""
         self._meter.wave(time.monotonic() - began, published=touched is not None)
 
-    async def _wave(self, inputs: Inputs, wave: Wave, slices: Slices) -> int | None:
-        """Follow the inputs, publish, look for problems; return how many connected proxies are concerned."""
+    async def _wave(self, wave: Wave, slices: Slices) -> int | None:
+        """Follow the sources, publish, look for problems; return how many connected proxies are concerned."""
         if self.model is None:
             self.model = self._new_model()
         model = self.model
         work = model.work()
         self.doing = "following the sources"
-        merging = await slices.result(model.follow(inputs))
+        sources, admitted = self._gathering.sources, self._gathering.admitted
+        said_of_inputs = sources.problems()
+        await slices.result(model.follow(sources.merged, admitted))
         self.doing = "certificates"
         certifying = await self._certify(model, slices)
         self.doing = "computing"
@@ -124,8 +127,7 @@ class Loop:
         failing = (*map(failure_problem, published.failures), *model.unplaced())
         rejected = self._rejections.problems(model.serving, self._publishing.quarantine.rejected())
         said = self._problems.update(
-            inputs=inputs.problems,
-            merging=merging,
+            inputs=said_of_inputs,
             certifying=certifying,
             failing=failing,
             rejected=rejected,
@@ -154,6 +156,6 @@ class Loop:
             self._take(replace(self.state, problems=said))
 
     def _take(self, state: MeshState) -> None:
-        log_changes(state.problems, self.state.problems, self._gathering.logged())
+        log_changes(state.problems, self.state.problems, self._gathering.sources.logged())
         self.state = state
         self._on_state(state)

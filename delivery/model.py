@@ -9,19 +9,19 @@ from catalog.lint.problems import Problems, nothing
 from catalog.relations.conflicts import claimants
 from catalog.relations.groups import members
 from catalog.relations.identities import dns_names
-from catalog.store.edits import Known, difference
+from catalog.store.edits import Edits
 from catalog.store.inventory import sidecars, with_sidecar
 from catalog.store.objects import origin_of, workload_object
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from delivery.certificates import Update
-from delivery.inputs import Inputs
 from delivery.snapshots.serving import Serving, Translate
 from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
+from mesh.picture import Picture
 from mesh.problems import Problem, Severity
-from providers.merge import Merged, merge
+from providers.merge import Merged
 
 ATOMIC: Final = 64
 """How many edits are one change; more of them are several, one after the other."""
@@ -62,35 +62,28 @@ class Model:
         self.serving = Serving(self.view, translate)
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self._merged = Merged()
-        self._known = Known()
+        self._admitted: Picture[ProxyName, ProxyName] = Picture()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._trust_bundle = b""
         self.causes = Causes()
         with_sidecar(self.view).watch()
 
-    def follow(self, inputs: Inputs) -> Iterator[tuple[Problem, ...] | None]:
-        """Take over what the sources say now; yield in the end where they contradict each other.
+    def follow(self, merged: Merged, admitted: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:
+        """Take over what the sources say now, and who is admitted.
 
         More than ATOMIC edits are taken over in parts, with a pause after each. Who looks at the view then
         sees a mesh in which some objects are newer than others, each of them and all that follows from them
         whole: what sources that are not transactional might have said themselves.
         """
-        merged = merge(inputs.inventories, self._merged)
-        yield None
-        known = Known.of(inputs.objects, merged.inventory, inputs.admitted)
-        if edits := difference(self._known, known):
+        if edits := Edits(merged.since(self._merged), admitted.since(self._admitted)):
             yield None
             yield from self._forget()
-            before = self._merged
             for part in edits.parts(ATOMIC):
-                found = causes(
-                    self.view, part, edits.objects, lambda key: merged.source(key) or before.source(key)
-                )
-                self.causes.note(found)
+                self.causes.note(causes(self.view, part))
                 self.view.apply(part)
                 yield None
-        self._known, self._merged = known, merged
-        yield merged.problems
+        self._merged, self._admitted = merged, admitted
+        yield True
 
     def certificate_needs(self) -> Iterator[Mapping[ServiceIdentity, tuple[str, ...] | None] | None]:
         """Yield in the end the identities whose need changed: their DNS names, None for no need."""
@@ -168,7 +161,7 @@ class Model:
         graph = self.view.graph
         return Work(graph.computed, graph.reused, graph.stopped, self.serving.encoded)
 
-    def inputs(self) -> tuple[Known, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes]:
+    def inputs(self) -> tuple[Edits, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes]:
         """Return everything that is served from, for whoever computes it again."""
         certificates = dict(self.serving.certificates.held())
         return self.view.known(), self.view.settings, certificates, self._trust_bundle

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import structlog
 
-from catalog.store.edits import Known
+from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from delivery.meters import WaveMeter
@@ -40,7 +40,7 @@ class Verification:
 
 
 def verify(
-    inputs: tuple[Known, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes],
+    inputs: tuple[Edits, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes],
     translate: Translate,
     served: Published,
     refusals: Refusals,
@@ -55,7 +55,7 @@ def verify(
 
 
 def from_nothing(
-    known: Known,
+    known: Edits,
     settings: MeshSettings,
     certificates: Mapping[ServiceIdentity, ServiceCertificate],
     trust_bundle: bytes,
@@ -64,7 +64,7 @@ def from_nothing(
     """Compute everything that is to be served, from its inputs alone."""
     view = View(settings)
     serving = Serving(view, translate)
-    view.apply(view.edits_to(known))
+    view.apply(known)
     serving.certify(certificates, trust_bundle)
     steps = [step for step in serving.steps(Published(), serving.touched()) if step is not None]
     return steps[-1].after(Published())

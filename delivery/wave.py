@@ -2,7 +2,7 @@
 
 import enum
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -11,10 +11,9 @@ from catalog.store.edits import Edits
 from catalog.store.view import View
 from mesh import kinds
 from mesh.identity import ServiceIdentity
-from mesh.kinds import ENDPOINT_SLICE, WORKLOAD, Kind
+from mesh.kinds import Kind
 from mesh.names import Namespace
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.workload import WorkloadKey
+from mesh.objects import ObjectKey, Sourced
 
 NAMED: Final = 32
 """How many causes a wave names; of the others it says how many they are."""
@@ -23,7 +22,7 @@ ADMISSIONS: Final = "ledger"
 CERTIFICATES: Final = "certificates"
 SETTINGS: Final = "settings"
 PROXIES: Final = "proxies"
-"""The sources of what no provider holds."""
+"""The sources of what no source of objects holds."""
 
 
 class Change(enum.StrEnum):
@@ -40,7 +39,7 @@ class Cause:
 
     `kind` is the object's kind, or what it is that is no object (see mesh.kinds): a rejection is of a proxy.
     `name` is `namespace/name`, the name alone where there is no namespace. `origin` is where it
-    was read, `file:line (document n)`, or the name of its source.
+    was read, `file:line (document n)`, or the name of its source with how that came by it.
     """
 
     kind: Kind
@@ -95,17 +94,8 @@ class Causes:
         return named, more
 
 
-def causes(
-    view: View,
-    edits: Edits,
-    objects: Mapping[ObjectKey, Sourced | None],
-    source_of: Callable[[ObjectKey], str],
-) -> Iterator[Cause]:
-    """Yield what edits are about to change in a view; `source_of` names the provider of a workload or slice.
-
-    `objects` are those that change, these edits being a part: a workload or slice that was read from one of
-    them is one cause, not two.
-    """
+def causes(view: View, edits: Edits) -> Iterator[Cause]:
+    """Yield what edits are about to change in a view."""
     for proxy, admitted in edits.admitted.items():
         change = Change.ADDED if admitted is not None else Change.REMOVED
         yield Cause(kinds.ADMISSION, str(proxy), ADMISSIONS, change)
@@ -117,9 +107,6 @@ def causes(
         found = sourced or before
         if found is not None and not _equal(before, sourced):
             yield Cause(key.kind, key.path, str(found.origin), _change(before, sourced))
-    for key, change in _endpoints(view, edits):
-        if not any(form in objects for form in key.forms()):
-            yield Cause(key.kind, key.path, source_of(key), change)
 
 
 def certificate_causes(
@@ -142,19 +129,6 @@ def rejection_cause(proxy: str) -> Cause:
     return Cause(kinds.REJECTION, proxy, PROXIES, Change.CHANGED)
 
 
-def _endpoints(view: View, edits: Edits) -> Iterator[tuple[ObjectKey, Change]]:
-    workloads = view.workloads.held()
-    for key, workload in edits.workloads.items():
-        if workloads.get(key) != workload:
-            yield _workload_object(key), _change(workloads.get(key), workload)
-    slices: dict[ObjectKey, list[EndpointSlice | None]] = {}
-    for each, found in edits.slices.items():  # another form of a slice is one that goes and one that comes
-        forms = slices.setdefault(ObjectKey.of(ENDPOINT_SLICE, each), [None, None])
-        forms[0 if found is None else 1] = each
-    for named, (gone, here) in slices.items():
-        yield named, _change(gone, here)
-
-
 def _equal(before: Sourced | None, after: Sourced | None) -> bool:
     """Say whether only the place of an object is another one: nothing but messages depends on it."""
     return before is not None and after is not None and before.value == after.value
@@ -164,7 +138,3 @@ def _change(before: object | None, after: object | None) -> Change:
     if before is None:
         return Change.ADDED
     return Change.REMOVED if after is None else Change.CHANGED
-
-
-def _workload_object(key: WorkloadKey) -> ObjectKey:
-    return ObjectKey.of(WORKLOAD, key)

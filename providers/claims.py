@@ -1,10 +1,22 @@
-"""What is said of an object that is defined twice."""
+"""What stands under one claim, and what is said of an object that is there twice.
 
+A claim is the key under which a source knows an object: that of a Pod is a Workload's (see mesh.objects).
+"""
+
+from collections.abc import Mapping
+
+from mesh.kinds import FORMS
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import Origin
 from mesh.problems import Problem, Severity
 from mesh.workload import PodTemplate
 from specs.codes import Code
+
+
+def held(objects: Mapping[ObjectKey, Sourced], claim: ObjectKey) -> Sourced | None:
+    """Return what stands under a claim, as whichever kind it was written."""
+    found = (objects.get(form) for form in claim.forms())
+    return next((each for each in found if each is not None), None)
 
 
 def repeats(second: Sourced, first: Sourced) -> bool:
@@ -28,4 +40,20 @@ def duplicate(second: Sourced, key: ObjectKey, first: Origin) -> Problem:
         origin=second.origin,
         key=second.key,
         expected=expected,
+    )
+
+
+def disputed(second: Sourced, first: Sourced, winner: str) -> Problem:
+    """Say that a source knows an object otherwise than the one that comes first, and is not heard.
+
+    Of workloads and slices it is a warning: two sources may well see one of them a moment apart.
+    """
+    moves = second.key.claim.kind in FORMS
+    said = f"is known differently by the source {winner}, which comes first and is used ({first.origin})"
+    return Problem(
+        code=str(Code.DISPUTED),
+        severity=Severity.WARNING if moves else Severity.ERROR,
+        origin=second.origin,
+        key=second.key,
+        expected=said,
     )

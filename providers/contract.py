@@ -1,9 +1,9 @@
-"""What every endpoint provider promises.
+"""What every source promises: a directory of manifests, the DNS, a cluster.
 
-A provider answers with pictures (mesh.picture): immutable tables of what it knows at one moment. It makes
-each from the one before, with `Inventory.changed` if it knows what has changed and with `Inventory.becoming`
-if it has worked out everything anew, so that whoever holds an earlier one finds out what has changed at the
-cost of that. A picture made from nothing is right as well, and is compared with the one before in full.
+A source answers with pictures (mesh.picture): immutable tables of the objects that it knows at one moment.
+Workloads and EndpointSlices are objects like others. It makes each picture from the one before, so that
+whoever holds an earlier one finds out what has changed at the cost of that. A picture made from nothing is
+right as well, and is compared with the one before in full.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, Self
 
-from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Sourced
+from mesh.picture import Picture
 from mesh.problems import Problem, Severity
+
+
+class SourceError(Exception):
+    """A source cannot even begin; the message is one sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +51,23 @@ class Freshness:
     held: tuple[str, ...] = ()
 
 
-class EndpointProvider(Protocol):
-    """A source of workloads and endpoint slices."""
+class Source(Protocol):
+    """Where objects come from."""
 
     @property
     def name(self) -> str:
         """Return the name by which people know the source; unique in one program."""
         ...
 
-    def inventory(self) -> Inventory:
-        """Return the last good answer; an error never empties it, and no change is the very same answer."""
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Return the objects in force; an error never empties them, and no change is the very same picture.
+
+        Of the kinds that are one (see providers.claims) it holds at most one object of a name.
+        """
         ...
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return what is wrong in the source, sorted by place."""
+        """Return what is wrong in the source, sorted by place; it logs what comes and goes itself."""
         ...
 
     def freshness(self) -> Freshness:
@@ -71,9 +78,28 @@ class EndpointProvider(Protocol):
         """Count what the source holds; asked every few seconds, so it must not cost what there is."""
         ...
 
+    async def first(self) -> None:
+        """Return when the source has said all that it has at the start; to be awaited before `run`.
+
+        Raises SourceError where it cannot begin.
+        """
+        ...
+
     async def run(self, changed: Callable[[], None]) -> None:
         """Keep the answer current until cancelled, and call `changed` after each change of anything.
 
         `changed` is called from the event loop; it must be quick and must not raise.
         """
+        ...
+
+
+class Follower(Source, Protocol):
+    """A source whose objects follow from those of others: what the DNS is asked for stands in Services."""
+
+    def follow(self, objects: Mapping[ObjectKey, Sourced | None]) -> None:
+        """Take over which objects are in force now, None for those that are gone; on the event loop."""
+        ...
+
+    async def settled(self) -> None:
+        """Return when it has said what follows from what it was told last, or that takes its time."""
         ...

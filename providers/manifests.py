@@ -9,13 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mesh.endpoints import Inventory, slice_key
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile, Origin
 from mesh.picture import Picture
 from mesh.problems import Problem, Problems, ordered
-from mesh.workload import Workload, WorkloadKey
-from providers.claims import duplicate, repeats
+from providers.claims import duplicate, held, repeats
 from providers.directory.file_form import Content, FileForm, read_file
 from specs.codes import Code
 
@@ -32,7 +30,6 @@ class Manifests:
 
     files: Picture[str, FileForm] = field(default_factory=Picture)
     in_force: Picture[ObjectKey, Sourced] = field(default_factory=Picture, compare=False)
-    endpoints: Inventory = field(default_factory=Inventory, compare=False)
     contested: Mapping[ObjectKey, tuple[str, ...]] = field(default_factory=dict, compare=False)
     bad: frozenset[str] = field(default_factory=frozenset, compare=False)
     said: Problems = field(default=(), compare=False)
@@ -63,22 +60,18 @@ class Manifests:
         """Return everything that is wrong, sorted by where it stands."""
         return self.said
 
-    def inventory(self) -> Inventory:
-        """Return the workloads (Workloads and Pods) and endpoint slices in force."""
-        return self.endpoints
-
     def _with(self, forms: Mapping[str, FileForm | None]) -> "Manifests":
         """Return the state with other forms of some files."""
         files = self.files.changed(forms)
-        held = {file: form.by_claim() for file, form in forms.items() if form is not None}
+        claimed = {file: form.by_claim() for file, form in forms.items() if form is not None}
         now: dict[ObjectKey, list[str]] = {}
-        for file, found in held.items():
+        for file, found in claimed.items():
             for claim in found:
                 now.setdefault(claim, []).append(file)
         contested = dict(self.contested)
         edits: dict[ObjectKey, Sourced | None] = {}
         for claim in self._claims(forms):
-            first = self._first(claim)
+            first = held(self.in_force, claim)
             there = contested.pop(claim, () if first is None else (_file_of(first),))
             kept = [file for file in there if file not in forms]
             holders = tuple(sorted([*kept, *now.get(claim, ())]))
@@ -87,7 +80,7 @@ class Manifests:
             if first is not None:
                 edits[first.key] = None
             if holders:
-                found = held.get(holders[0]) or files[holders[0]].by_claim()
+                found = claimed.get(holders[0]) or files[holders[0]].by_claim()
                 edits[found[claim].key] = found[claim]
         bad = self.bad - forms.keys() | {file for file, form in forms.items() if form and form.problems}
         same = contested == self.contested and not (bad | self.bad) & forms.keys()
@@ -95,31 +88,12 @@ class Manifests:
         in_force = self.in_force.changed(edits)
         fresher = sum(_is_stale(self.in_force.get(key)) for key in edits)
         stale = self.stale - fresher + sum(map(_is_stale, edits.values()))
-        return Manifests(files, in_force, self._endpoints(edits), contested, bad, said, stale)
+        return Manifests(files, in_force, contested, bad, said, stale)
 
     def _claims(self, forms: Mapping[str, FileForm | None]) -> dict[ObjectKey, None]:
         """Return what the files hold now or will hold."""
         found = (form for file, after in forms.items() for form in (self.files.get(file), after))
         return {each.key.claim: None for form in found if form is not None for each in form.objects}
-
-    def _first(self, claim: ObjectKey) -> Sourced | None:
-        """Return what is in force under a claim."""
-        found = (self.in_force.get(form) for form in claim.forms())
-        return next((each for each in found if each is not None), None)
-
-    def _endpoints(self, edits: Mapping[ObjectKey, Sourced | None]) -> Inventory:
-        """Return the inventory after edits of the objects in force."""
-        before = [held.value for key in edits if (held := self.in_force.get(key)) is not None]
-        after = [held.value for held in edits.values() if held is not None]
-        workloads: dict[WorkloadKey, Workload | None] = {
-            each.key: None for each in before if isinstance(each, Workload)
-        }
-        slices: dict[ObjectKey, EndpointSlice | None] = {
-            slice_key(each): None for each in before if isinstance(each, EndpointSlice)
-        }
-        workloads.update((each.key, each) for each in after if isinstance(each, Workload))
-        slices.update((slice_key(each), each) for each in after if isinstance(each, EndpointSlice))
-        return self.endpoints.changed(workloads, slices)
 
 
 def _file_of(sourced: Sourced) -> str:
@@ -130,8 +104,8 @@ def _file_of(sourced: Sourced) -> str:
             raise TypeError(f"{sourced.key} is from {other}, which is no file")
 
 
-def _is_stale(held: Sourced | None) -> bool:
-    return held is not None and held.stale
+def _is_stale(found: Sourced | None) -> bool:
+    return found is not None and found.stale
 
 
 def _moved(contested: Mapping[ObjectKey, tuple[str, ...]], forms: Mapping[str, FileForm | None]) -> bool:

@@ -1,31 +1,25 @@
-"""Several providers' inventories as one, by declared precedence."""
+"""The objects of several sources as one, by declared precedence."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from mesh.endpoints import Inventory
-from mesh.kinds import WORKLOAD
-from mesh.objects import ObjectKey
-from mesh.origins import FromSource
+from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problem, Problems, Severity, ordered
-from mesh.workload import WorkloadKey
-from specs.codes import Code
+from mesh.problems import Problem, Problems, ordered
+from providers.claims import disputed, held
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-Named = tuple[str, Inventory]
-"""A source's name and what it knows."""
+Said = tuple[str, Picture[ObjectKey, Sourced]]
+"""A source's name and its objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Several inventories, the one they come to, and where they contradict each other, by object."""
+    """What several sources say at one moment, of an object that more than one has the first one's form.
 
-    of: tuple[Named, ...] = ()
-    inventory: Inventory = field(default_factory=Inventory)
+    It holds their own pictures and no table besides; `disputes` are the contradictions, by object.
+    """
+
+    of: tuple[Said, ...] = ()
     disputes: Mapping[ObjectKey, Problems] = field(default_factory=dict)
 
     @property
@@ -33,69 +27,58 @@ class Merged:
         """The contradictions, sorted."""
         return ordered(each for said in self.disputes.values() for each in said)
 
-    def source(self, key: ObjectKey) -> str:
-        """Return the source that a workload or slice is taken from; empty if none has it."""
-        return next((name for name, inventory in self.of if _has(inventory, key)), "")
+    def objects(self) -> dict[ObjectKey, Sourced]:
+        """Return everything that is in force, sorted by key; looks at all there is."""
+        return dict(sorted((key, each) for key, each in self.since(Merged()).items() if each is not None))
+
+    def since(self, before: "Merged") -> dict[ObjectKey, Sourced | None]:
+        """Return what is in force otherwise than before, None for what is gone; costs what has changed.
+
+        What goes comes before what takes its place under another key.
+        """
+        edits: dict[ObjectKey, Sourced | None] = {}
+        for claim in _changed(self.of, before.of):
+            was, now = before.in_force(claim), self.in_force(claim)
+            if was is now or was == now:
+                continue
+            if was is not None and (now is None or now.key != was.key):
+                edits[was.key] = None
+            if now is not None:
+                edits[now.key] = now
+        return edits
+
+    def in_force(self, claim: ObjectKey) -> Sourced | None:
+        """Return what stands under a claim, of whichever source."""
+        return next((found for _, objects in self.of if (found := held(objects, claim)) is not None), None)
 
 
-def merge(inventories: Sequence[Named], before: Merged | None = None) -> Merged:
-    """Merge inventories of named sources; on an equal key the earlier one wins.
+def merge(said: Sequence[Said], before: Merged | None = None) -> Merged:
+    """Merge the objects of named sources: what an earlier one has is in force, whatever later ones say.
 
-    A key that a later source knows differently is a problem (a warning), the same value is none. Given what
-    the same sources came to before, it looks at what has changed since.
+    What a later source says differently is a problem, the same value is none. Given what sources came to
+    before, it looks at what has changed since; if that is nothing, it returns the very same.
     """
-    of = tuple(inventories)
-    if before is None or [name for name, _ in before.of] != [name for name, _ in of]:
-        before = Merged(tuple((name, Inventory()) for name, _ in of))
-    if len(of) == 1:  # nobody to contradict it
-        return Merged(of, of[0][1])
-    old = before.of
-    workloads, said = _merged(
-        before.inventory.workloads,
-        [(name, now.workloads, then.workloads) for (name, now), (_, then) in zip(of, old, strict=True)],
-    )
-    slices, more = _merged(
-        before.inventory.slices,
-        [(name, now.slices, then.slices) for (name, now), (_, then) in zip(of, old, strict=True)],
-    )
-    found = {**{_workload_object(key): each for key, each in said.items()}, **more}
-    disputes = {**before.disputes, **found} if found else before.disputes
-    return Merged(of, Inventory(workloads, slices), {key: each for key, each in disputes.items() if each})
+    of, before = tuple(said), before or Merged()
+    if [(name, id(objects)) for name, objects in of] == [(name, id(objects)) for name, objects in before.of]:
+        return before
+    disputes = before.disputes
+    if len(of) > 1:
+        found = {claim: tuple(_disputed(claim, of)) for claim in _changed(of, before.of)}
+        disputes = {claim: each for claim, each in {**disputes, **found}.items() if each}
+    return Merged(of, disputes)
 
 
-def _merged(
-    before: Picture[K, V], sources: Sequence[tuple[str, Picture[K, V], Picture[K, V]]]
-) -> tuple[Picture[K, V], dict[K, Problems]]:
-    """Return the values of all sources, and what is said of each key that has changed in one of them."""
-    changed = dict.fromkeys(key for _, now, then in sources for key in now.since(then))
-    edits: dict[K, V | None] = {}
-    said: dict[K, Problems] = {}
-    for key in changed:
-        held = [(name, now[key]) for name, now, _ in sources if key in now]
-        edits[key] = held[0][1] if held else None
-        said[key] = tuple(_disputed(key, held))
-    return before.changed(edits), said
+def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
+    """Return what has changed in one of the sources, by the keys under which they know it."""
+    new, old = dict(of), dict(before)
+    nothing: Picture[ObjectKey, Sourced] = Picture()
+    steps = (new.get(name, nothing).since(old.get(name, nothing)) for name in {**new, **old})
+    return {key.claim: None for step in steps for key in step}
 
 
-def _disputed(key: object, held: Sequence[tuple[str, object]]) -> Iterator[Problem]:
-    for name, value in held[1:]:
-        winner, first = held[0]
-        if first != value:
-            named = _workload_object(key) if isinstance(key, WorkloadKey) else key
-            yield Problem(
-                code=str(Code.DUPLICATE_ENDPOINT),
-                severity=Severity.WARNING,
-                origin=FromSource(name),
-                key=named if isinstance(named, ObjectKey) else None,
-                expected=f"is known differently by the source {winner}, which comes first and is used",
-            )
-
-
-def _workload_object(key: WorkloadKey) -> ObjectKey:
-    return ObjectKey.of(WORKLOAD, key)
-
-
-def _has(inventory: Inventory, key: ObjectKey) -> bool:
-    if key.kind == WORKLOAD:
-        return WorkloadKey(key.namespace, key.name) in inventory.workloads
-    return key in inventory.slices
+def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:
+    holders = [(name, found) for name, objects in of if (found := held(objects, claim)) is not None]
+    for _, second in holders[1:]:
+        winner, first = holders[0]
+        if first.value != second.value:
+            yield disputed(second, first, winner)

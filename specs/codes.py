@@ -44,10 +44,7 @@ class Code(ProblemCode):
     NOT_TEXT = "MW1105", "The file is not UTF-8 text."
     DUPLICATE_OBJECT = "MW1106", "Two documents define the same object; the first one is in force."
     HELD = "MW1107", "The object is gone from its file, but the file has a document that nobody can name."
-    DUPLICATE_ENDPOINT = (
-        "MW1108",
-        "Two sources know the same workload or slice differently; the earlier wins.",
-    )
+    DISPUTED = "MW1108", "Two sources know the same object differently; the earlier one's is in force."
     DIRECTORY_UNREADABLE = (
         "MW1109",
         "The directory, or part of it, cannot be listed; what it held stays in force.",

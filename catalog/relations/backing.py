@@ -9,7 +9,7 @@ from catalog.store.inventory import (
     slices_by_address,
     slices_by_service,
 )
-from catalog.store.view import IN_VIEW, View, services
+from catalog.store.view import IN_VIEW, View, services, workloads
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace
@@ -46,8 +46,8 @@ def _primaries(key: WorkloadKey, workload: Workload) -> tuple[ServiceKey, ...]:
 
 
 services_by_label: Final = IN_VIEW.index("services by label", services, _telling)
-_by_label: Final = IN_VIEW.index("workloads by label", lambda view: view.workloads, _labels)
-_by_primary: Final = IN_VIEW.index("workloads by primary", lambda view: view.workloads, _primaries)
+_by_label: Final = IN_VIEW.index("workloads by label", workloads, _labels)
+_by_primary: Final = IN_VIEW.index("workloads by primary", workloads, _primaries)
 
 
 @derived
@@ -93,8 +93,8 @@ def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
 @derived
 def services_of_identity(view: View, identity: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that some workload of an identity stands behind, sorted."""
-    workloads = by_identity(view).get(identity, ())
-    return tuple(sorted({service for key in workloads for service in services_of(view, key)}))
+    keys = by_identity(view).get(identity, ())
+    return tuple(sorted({service for key in keys for service in services_of(view, key)}))
 
 
 def _chosen(workload: Workload, service: Service) -> bool:

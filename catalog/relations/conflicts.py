@@ -11,7 +11,7 @@ from typing import Final
 
 from catalog.relations.backing import services_of
 from catalog.relations.ports import served
-from catalog.store.view import IN_VIEW, View
+from catalog.store.view import IN_VIEW, View, workloads
 from engine.derived import derived
 from mesh.names import IpAddress, Port
 from mesh.service import Service
@@ -122,7 +122,7 @@ def _places(view: View, key: WorkloadKey) -> tuple[Place, ...]:
     return tuple(dict.fromkeys(place for claim in claims_of(view, key) for place in places(claim)))
 
 
-claimants: Final = IN_VIEW.derived_index("claims by place", lambda view: view.workloads, _places)
+claimants: Final = IN_VIEW.derived_index("claims by place", workloads, _places)
 """The workloads that claim something at a place."""
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from catalog.relations.backing import services_of
 from catalog.store.inventory import by_uuid
-from catalog.store.view import IN_VIEW, View
+from catalog.store.view import IN_VIEW, View, workloads
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid
 from mesh.objects import NamespaceObject, ObjectKey
@@ -74,7 +74,7 @@ def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:
     return (group_of(view, workload),)
 
 
-members: Final = IN_VIEW.derived_index("workloads by group", lambda view: view.workloads, groups_of)
+members: Final = IN_VIEW.derived_index("workloads by group", workloads, groups_of)
 """The workloads of each group."""
 
 

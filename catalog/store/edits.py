@@ -4,94 +4,66 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Self, TypeVar
+from typing import Final, TypeVar
 
 from catalog.store.settings import MeshSettings
-from mesh.endpoints import Inventory
 from mesh.identity import ProxyName
-from mesh.objects import EndpointSlice, ObjectKey, Sourced
-from mesh.picture import Picture
-from mesh.workload import Workload, WorkloadKey
+from mesh.kinds import ENDPOINT_SLICE, FORMS, WORKLOAD
+from mesh.objects import ObjectKey, Sourced
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_SLICES: Final = frozenset(FORMS[ENDPOINT_SLICE])
+_WORKLOADS: Final = frozenset(FORMS[WORKLOAD])
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
     """What is now known under each key, None for what is gone. What is not named stays as it was.
 
-    A slice is known by itself: another form of it is another slice.
+    Workloads and slices are objects like others. `admitted` are the proxies whose workloads may get traffic
+    (see `catalog.relations.readiness`). Edits of a view that knows nothing are all that it is to know.
     """
 
     objects: Mapping[ObjectKey, Sourced | None] = field(default_factory=lambda: MappingProxyType({}))
-    workloads: Mapping[WorkloadKey, Workload | None] = field(default_factory=lambda: MappingProxyType({}))
-    slices: Mapping[EndpointSlice, EndpointSlice | None] = field(default_factory=lambda: MappingProxyType({}))
     admitted: Mapping[ProxyName, ProxyName | None] = field(default_factory=lambda: MappingProxyType({}))
     settings: MeshSettings | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.objects or self.workloads or self.slices or self.admitted or self.settings)
+        return bool(self.objects or self.admitted or self.settings)
 
     def __len__(self) -> int:
-        keyed = len(self.objects) + len(self.workloads) + len(self.slices) + len(self.admitted)
-        return keyed + (self.settings is not None)
+        return len(self.objects) + len(self.admitted) + (self.settings is not None)
 
     def parts(self, size: int) -> Iterator["Edits"]:
         """Yield the edits in parts of at most `size`, the whole if it is no larger.
 
-        Settings and objects come first, then slices, admissions and workloads: what a workload is in is there
-        before it.
+        Settings and what workloads are in come first, then slices, admissions and workloads: what a workload
+        is in is there before it. Of each kind what goes comes first, for another may take its name.
         """
         if len(self) <= size:
             yield self
             return
         if self.settings is not None:
             yield Edits(settings=self.settings)
-        yield from (Edits(objects=part) for part in _parts(self.objects, size))
-        yield from (Edits(slices=part) for part in _parts(self.slices, size))
+        ordered = sorted(self.objects.items(), key=lambda each: (_rank(each[0]), each[1] is not None))
+        early = {key: each for key, each in ordered if key.kind not in _WORKLOADS}
+        workloads = {key: each for key, each in ordered if key.kind in _WORKLOADS}
+        yield from (Edits(objects=part) for part in _parts(early, size))
         yield from (Edits(admitted=part) for part in _parts(self.admitted, size))
-        yield from (Edits(workloads=part) for part in _parts(self.workloads, size))
+        yield from (Edits(objects=part) for part in _parts(workloads, size))
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Everything that a view knows, or is to know, by key.
-
-    `admitted` are the proxies whose workloads may get traffic (see `catalog.relations.readiness`).
-    """
-
-    objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
-    workloads: Picture[WorkloadKey, Workload] = field(default_factory=Picture)
-    slices: Picture[ObjectKey, EndpointSlice] = field(default_factory=Picture)
-    admitted: Picture[ProxyName, ProxyName] = field(default_factory=Picture)
-
-    @classmethod
-    def of(
-        cls,
-        objects: Mapping[ObjectKey, Sourced],
-        inventory: Inventory,
-        admitted: Mapping[ProxyName, ProxyName] | None = None,
-    ) -> Self:
-        """Take objects, an inventory and admitted proxies."""
-        known = Picture.of(admitted or {})
-        return cls(Picture.of(objects), inventory.workloads, inventory.slices, known)
+def _rank(key: ObjectKey) -> int:
+    """Return when an object's turn is among others of an edit."""
+    return 1 if key.kind in _SLICES else 0
 
 
-def difference(before: Known, after: Known) -> Edits:
-    """Return the edits that lead from one to the other; costs what `Picture.since` does."""
-    slices: dict[EndpointSlice, EndpointSlice | None] = {}
-    for key, found in after.slices.since(before.slices).items():
-        if (old := before.slices.get(key)) is not None:
-            slices[old] = None
-        if found is not None:
-            slices[found] = found
-    return Edits(
-        after.objects.since(before.objects),
-        after.workloads.since(before.workloads),
-        slices,
-        after.admitted.since(before.admitted),
-    )
+def difference(before: Mapping[K, V], after: Mapping[K, V]) -> dict[K, V | None]:
+    """Return what is other in a mapping than in one before, None for what is gone; looks at all."""
+    gone: dict[K, V | None] = {key: None for key in before if key not in after}
+    return {**gone, **{key: value for key, value in after.items() if before.get(key) != value}}
 
 
 def _parts(edits: Mapping[K, V], size: int) -> Iterator[dict[K, V]]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from catalog.store.view import IN_VIEW, View, kind, known
+from catalog.store.view import IN_VIEW, View, kind, slices, workloads
 from engine.declared import Declared
 from engine.table import Table
 from mesh.identity import ServiceIdentity
@@ -11,18 +11,8 @@ from mesh.objects import EndpointSlice, ObjectKey
 from mesh.service import ServiceKey
 from mesh.workload import PodTemplate, Workload, WorkloadKey
 
-known(Workload, EndpointSlice)  # in tables of their own: both come with the inventory of their source
-
 templates: Final[Declared[View, Table[ObjectKey, PodTemplate]]] = kind(PodTemplate, None, "pod templates")
 """Pods to come, by the object that they will be made from; they back nothing."""
-
-
-def _workloads(view: View) -> Table[WorkloadKey, Workload]:
-    return view.workloads
-
-
-def _slices(view: View) -> Table[EndpointSlice, EndpointSlice]:
-    return view.slices
 
 
 def _uuids(_: WorkloadKey, workload: Workload) -> tuple[ProxyUuid, ...]:
@@ -42,14 +32,14 @@ def _sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Nam
     return tuple(dict.fromkeys((found.namespace, IpAddress(each)) for each in found.addresses))
 
 
-by_uuid: Final = IN_VIEW.index("workloads by UUID", _workloads, _uuids)
-by_identity: Final = IN_VIEW.index("workloads by identity", _workloads, lambda _, found: (found.identity,))
-by_address: Final = IN_VIEW.index("workloads by address", _workloads, lambda _, found: (found.address,))
-with_sidecar: Final = IN_VIEW.index("sidecars by identity", _workloads, _with_sidecar)
+by_uuid: Final = IN_VIEW.index("workloads by UUID", workloads, _uuids)
+by_identity: Final = IN_VIEW.index("workloads by identity", workloads, lambda _, found: (found.identity,))
+by_address: Final = IN_VIEW.index("workloads by address", workloads, lambda _, found: (found.address,))
+with_sidecar: Final = IN_VIEW.index("sidecars by identity", workloads, _with_sidecar)
 """Workloads that have a sidecar, by the identity that it shows."""
 
-slices_by_service: Final = IN_VIEW.index("slices by service", _slices, sliced_services)
-slices_by_address: Final = IN_VIEW.index("slices by address", _slices, _sliced_addresses)
+slices_by_service: Final = IN_VIEW.index("slices by service", slices, sliced_services)
+slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_addresses)
 
 
 def sidecars(view: View) -> tuple[Workload, ...]:

@@ -9,20 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
-from catalog.store.edits import Edits, Known, difference
+from catalog.store.edits import Edits, difference
 from catalog.store.settings import DEFAULT_TRUST_DOMAIN, MeshSettings
 from engine.declared import Declarations, Declared
 from engine.derived import derived
 from engine.graph import Edit, Graph
 from engine.table import Table
 from mesh.config import MeshConfig
-from mesh.endpoints import Inventory, slice_key
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, SERVICE, WORKLOAD, Kind
 from mesh.objects import EndpointSlice, NamespaceObject, ObjectKey, Sourced
-from mesh.picture import Picture
 from mesh.service import Service
-from mesh.workload import Workload, WorkloadKey
+from mesh.workload import Workload
 
 __all__ = ["DEFAULT_TRUST_DOMAIN", "IN_VIEW", "MeshSettings", "UnreadError", "View", "kind"]
 
@@ -51,23 +49,18 @@ class View:
         self._settings: Table[str, MeshSettings] = Table(graph, "settings")
         self.sourced: Table[ObjectKey, Sourced] = Table(graph, "objects")
         self.admitted: Table[ProxyName, ProxyName] = Table(graph, "admitted proxies")
-        self.workloads: Table[WorkloadKey, Workload] = Table(graph, "workloads")
-        self.slices: Table[EndpointSlice, EndpointSlice] = Table(graph, "slices")
         IN_VIEW.make(self)
-        self.services = services(self)
         self.namespaces = namespaces(self)
+        self.services = services(self)
+        self.slices = slices(self)
+        self.workloads = workloads(self)
         graph.apply([self._settings.set(_HERE, settings)])
 
     @classmethod
-    def build(
-        cls, objects: Mapping[ObjectKey, Sourced], inventory: Inventory, settings: MeshSettings
-    ) -> Self:
-        """Make a view of objects (services, policies, configuration) and an inventory (workloads, slices).
-
-        The order in which either is given does not matter.
-        """
+    def build(cls, objects: Mapping[ObjectKey, Sourced], settings: MeshSettings) -> Self:
+        """Make a view of objects; the order in which they are given does not matter."""
         view = cls(settings)
-        view.apply(view.edits_to(Known.of(objects, inventory)))
+        view.apply(Edits(objects))
         return view
 
     @property
@@ -80,36 +73,29 @@ class View:
         """The MeshConfig in force; the defaults (everything closed) where there is none."""
         return _config_in_force(self).value()
 
-    def known(self) -> Known:
-        """Return what the view knows; looks at all of it, and nothing is recorded."""
-        slices = Picture({slice_key(each): each for each in self.slices.held()})
-        return Known(
-            Picture(self.sourced.held()),
-            Picture(self.workloads.held()),
-            slices,
-            Picture(self.admitted.held()),
-        )
+    def known(self) -> Edits:
+        """Return the edits by which a view that knows nothing comes to know this; nothing is recorded."""
+        return Edits(dict(self.sourced.held()), dict(self.admitted.held()))
 
-    def edits_to(self, known: Known) -> Edits:
-        """Return the edits by which the view comes to know exactly this."""
-        return difference(self.known(), known)
+    def edits_to(self, known: Edits) -> Edits:
+        """Return the edits by which the view comes to know exactly what these tell one that knows nothing."""
+        objects = difference(self.sourced.held(), known.objects)
+        return Edits(objects, difference(self.admitted.held(), known.admitted))
 
     def apply(self, edits: Edits) -> None:
         """Change the view, at once and as a whole; raise UnreadError, without a change, as it says."""
         self.graph.apply(list(self._edits(edits)))
 
     def _edits(self, edits: Edits) -> Iterator[Edit]:
+        here: list[Edit] = []  # after all that goes: a Pod may take the place of a Workload of its name
         for key, sourced in edits.objects.items():
             before, after = _placed(self.sourced.held().get(key)), _placed(sourced)
             yield _edit(self.sourced, key, sourced)
             if before is not None and before != after:
                 yield before.table(self).remove(before.key)
             if after is not None and sourced is not None:
-                yield after.table(self).set(after.key, sourced.value)
-        for name, workload in edits.workloads.items():
-            yield _edit(self.workloads, name, workload)
-        for each, found in edits.slices.items():
-            yield _edit(self.slices, each, found)
+                here.append(after.table(self).set(after.key, sourced.value))
+        yield from here
         for proxy, admitted in edits.admitted.items():
             yield _edit(self.admitted, proxy, admitted)
         if edits.settings is not None:
@@ -163,15 +149,14 @@ def known(*values: type) -> None:
 
 def kind_in(table: str) -> Kind | None:
     """Return the kind of the objects in a table, by its name; None for what holds no objects."""
-    if table in _GIVEN:
-        return _GIVEN[table]
     return next((each.kind for each in _kinds.values() if each and each.table.name == table), None)
 
 
-_GIVEN: Final = {"workloads": WORKLOAD, "slices": ENDPOINT_SLICE}
-
 services: Final = kind(Service, SERVICE, "services", lambda service: service.key)
 namespaces: Final = kind(NamespaceObject, NAMESPACE, "namespaces", lambda found: found.name)
+workloads: Final = kind(Workload, WORKLOAD, "workloads", lambda workload: workload.key)
+slices: Final = kind(EndpointSlice, ENDPOINT_SLICE, "slices", lambda found: found)
+"""Slices by themselves: another form of one is another slice."""
 known(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
 configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, MESH_CONFIG, "MeshConfigs")
 

@@ -36,7 +36,7 @@ def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
         raise OfflineError(str(error)) from error
     manifests = Manifests().apply_all({name: read_content(directory, name) for name in listing.files})
     try:
-        view = View.build(manifests.objects(), manifests.inventory(), settings or MeshSettings())
+        view = View.build(manifests.objects(), settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
     found = {*map(_unlisted, listing.unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}

@@ -1,15 +1,14 @@
 """What a directory of manifests says at one moment, and how two moments differ: values, and their log."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
 import structlog
 
-from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
+from mesh.picture import Picture
 from mesh.problems import Problem, Severity, log_new
 from providers.contract import Counts, Freshness
 from providers.directory.files import Listing
@@ -31,9 +30,8 @@ class Answer:
     belief: Belief = field(default_factory=Belief)
     listing: Listing | None = None
     freshness: Freshness = field(default_factory=Freshness)
-    objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
+    objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
     problems: tuple[Problem, ...] = ()
-    inventory: Inventory = field(default_factory=Inventory)
     counts: Counts = field(default_factory=Counts)
     read: Moment | None = None
     held_since: Moment | None = None
@@ -56,9 +54,7 @@ class Answer:
         problems = (*missing, *state.problems())
         objects = state.objects()
         counts = Counts.of(objects, state.stale, problems)
-        return Answer(
-            belief, listing, freshness, objects, problems, state.inventory(), counts, read, held_since
-        )
+        return Answer(belief, listing, freshness, objects, problems, counts, read, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":
         """Return what the source says when the directory itself cannot be read: the same, and that."""

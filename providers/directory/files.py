@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from providers.contract import SourceError
 from providers.directory.file_form import Content, Unreadable
 from providers.text.documents import MAX_BYTES
 from specs.codes import Code
@@ -23,7 +24,7 @@ SINGLY: Final = 256
 """How many files are looked at one by one; where events name more, some may have been lost."""
 
 
-class DirectoryError(Exception):
+class DirectoryError(SourceError):
     """The directory itself cannot be read; the message is one sentence for people."""
 
 

@@ -1,12 +1,11 @@
-"""A directory of manifests, watched: the mesh specification and an endpoint provider at once."""
+"""A directory of manifests as a source, watched."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from mesh.endpoints import Inventory
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
 from mesh.problems import Problem
@@ -78,17 +77,13 @@ class DirectorySource:
         belief = Belief(Manifests().apply_all(contents))
         self._publish(Answer().after(belief, listing, freshness, self._monotonic()))
 
-    def objects(self) -> Mapping[ObjectKey, Sourced]:
-        """Return the objects in force, sorted by key; the last good form where the newest is bad."""
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Return the objects in force; the last good form where the newest is bad."""
         return self._answer.objects
 
     def problems(self) -> tuple[Problem, ...]:
         """Return what is wrong in the directory, sorted by place."""
         return self._answer.problems
-
-    def inventory(self) -> Inventory:
-        """Return the workloads and slices in force."""
-        return self._answer.inventory
 
     def freshness(self) -> Freshness:
         """Say how old the answer is, and since when the directory cannot be read."""
@@ -97,6 +92,10 @@ class DirectorySource:
     def counts(self) -> Counts:
         """Count the objects."""
         return self._answer.counts
+
+    async def first(self) -> None:
+        """Read everything for the first time; raise DirectoryError if that cannot be."""
+        await asyncio.to_thread(self.load)
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Watch until cancelled; `changed` is called after each change of objects, problems or error."""

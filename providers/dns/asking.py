@@ -67,7 +67,7 @@ class Resolver:
             answer = await resolver.resolve(
                 f"{question.name}.", question.record.value, raise_on_no_answer=False, search=False
             )
-            return _found(question, answer.chaining_result)
+            return _found(question, answer.chaining_result, _named(answer))
         except dns.resolver.NXDOMAIN as error:
             return Found(_negative_ttl(error))
         except dns.resolver.LifetimeTimeout:
@@ -87,15 +87,22 @@ class Resolver:
         return made
 
 
-def _found(question: Question, chain: dns.message.ChainingResult) -> Found:
+def _named(answer: dns.resolver.Answer) -> str:
+    """Return the nameserver that answered; empty where the library does not say."""
+    address = parse_address(answer.nameserver or "")
+    return "" if address is None else str(Nameserver(address, answer.port or DNS_PORT))
+
+
+def _found(question: Question, chain: dns.message.ChainingResult, nameserver: str) -> Found:
     """Return what an answer says; an address that is none of one machine is left out."""
     records = tuple(chain.answer or ())
     ttl = float(chain.minimum_ttl)
     if question.record is RecordType.SRV:
         targets = (_target(each) for each in records if isinstance(each, dns.rdtypes.IN.SRV.SRV))
-        return Found(ttl, targets=tuple(sorted({each for each in targets if each is not None})))
+        kept = tuple(sorted({each for each in targets if each is not None}))
+        return Found(ttl, targets=kept, nameserver=nameserver)
     addresses = (parse_address(each.to_text()) for each in records)
-    return Found(ttl, tuple(sorted({each for each in addresses if each is not None})))
+    return Found(ttl, tuple(sorted({each for each in addresses if each is not None})), nameserver=nameserver)
 
 
 def _target(record: dns.rdtypes.IN.SRV.SRV) -> Target | None:

@@ -5,11 +5,13 @@ An answer costs what it touches: the services whose names asked for it.
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from mesh.endpoints import Inventory, slice_key
-from mesh.objects import EndpointSlice, ObjectKey
+from mesh.kinds import SERVICE
+from mesh.names import ServiceName
+from mesh.objects import ObjectKey, Sourced
+from mesh.picture import Picture
 from mesh.problems import Problems, ordered
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts
@@ -24,7 +26,7 @@ from providers.moments import Moment
 class DnsBook:
     """Which questions there are and when each is due; what was answered; what is in force by it.
 
-    What is wanted and heard counts once `settle` was called; `behind` says that its last call has left
+    What is followed and heard counts once `settle` was called; `behind` says that its last call has left
     something for the next. It begins with what was `kept` by the one before, as far as that is wanted when
     everything has been looked at for the first time; all of it is asked for anew.
     """
@@ -44,15 +46,25 @@ class DnsBook:
         self._counts: dict[ServiceKey, Counts] = {}
         self._restored = kept is not None
         self.known: dict[Question, QuestionState] = dict(kept.states) if kept else {}
-        self.inventory = Inventory()
+        self.objects: Picture[ObjectKey, Sourced] = Picture()
         self.behind = False
 
-    def want(self, services: Iterable[Service]) -> bool:
-        """Take over which services are to be resolved; say whether that is anything new."""
-        wanted = {each.key: each for each in services if each.dns_names}
-        both = {**self._wanted, **wanted}
-        self._touch(key for key in both if self._wanted.get(key) != wanted.get(key))
-        self._wanted = wanted
+    def follow(self, objects: Mapping[ObjectKey, Sourced | None]) -> bool:
+        """Take over how objects have changed, None for those gone; say whether there is a name to look at.
+
+        The Services among them that have names in the DNS are resolved from now on.
+        """
+        for key, sourced in objects.items():
+            if key.kind != SERVICE:
+                continue
+            named, found = ServiceKey(key.namespace, ServiceName(key.name)), sourced and sourced.value
+            wanted = found if isinstance(found, Service) and found.dns_names else None
+            if wanted != self._wanted.get(named):
+                self._touch((named,))
+            if wanted is not None:
+                self._wanted[named] = wanted
+            else:
+                self._wanted.pop(named, None)
         return bool(self._touched)
 
     def heard(self, question: Question, answer: Found | Failed, now: Moment, date: datetime) -> None:
@@ -71,20 +83,20 @@ class DnsBook:
         for key in touched:
             del self._touched[key]
         self.behind = bool(self._touched)
-        edits: dict[ObjectKey, EndpointSlice | None] = {}
+        edits: dict[ObjectKey, Sourced | None] = {}
         for key in touched:
             self._take_needs(key)
             before = self._forced.get(key, Guarded(()))
-            edits.update(dict.fromkeys(map(slice_key, before.in_force)))
+            edits.update((each.key, None) for each in before.in_force)
             service = self._wanted.get(key)
             if service is None:
                 self._forget(key)
                 continue
             after = settled(service, self.known, before, now, self._hold)
-            edits.update((slice_key(each), each) for each in after.in_force)
+            edits.update((each.key, each.sourced()) for each in after.in_force)
             self._remember(service, after)
         if edits:
-            self.inventory = self.inventory.changed({}, edits)
+            self.objects = self.objects.changed(edits)
         if self._restored and not self.behind:
             self._forget_unwanted()
 

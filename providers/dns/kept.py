@@ -15,7 +15,7 @@ from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice
 from mesh.service import ServiceKey
 from providers.dns.records import Question, QuestionState, RecordType, Target
-from providers.dns.slices import Slices
+from providers.dns.slices import FoundSlice, Slices
 from providers.guard import Guarded
 from specs.references import parse_address
 
@@ -66,6 +66,7 @@ class _Answer:
     answered: AwareDatetime
     addresses: tuple[Address, ...] = ()
     targets: tuple[_Target, ...] = ()
+    nameserver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class _Slice:
     name: Annotated[str, Field(min_length=1)]
     addresses: Annotated[tuple[Address, ...], Field(min_length=1)]
     ports: tuple[tuple[str, PortNumber], ...]
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def written(kept: Kept) -> bytes:
             state.answered,
             state.addresses,
             tuple(_Target(each.priority, each.weight, each.port, each.name) for each in state.targets),
+            state.nameserver,
         )
         for question, state in sorted(kept.states.items(), key=lambda each: each[0])
         if state.answered is not None
@@ -114,14 +117,14 @@ def written(kept: Kept) -> bytes:
         _InForce(
             key.namespace,
             key.name,
-            tuple(_Slice(each.name, each.addresses, each.ports) for each in guarded.in_force),
+            tuple(map(_slice, guarded.in_force)),
         )
         for key, guarded in sorted(kept.in_force.items(), key=lambda each: each[0])
         if guarded.in_force
     )
     # One by one: whoever shares the interpreter has a turn between them, and a line is an entry.
     first = b",\n".join(_ANSWER.dump_json(each, exclude_defaults=True) for each in answers)
-    second = b",\n".join(_IN_FORCE.dump_json(each) for each in in_force)
+    second = b",\n".join(_IN_FORCE.dump_json(each, exclude_defaults=True) for each in in_force)
     return b'{"version": 1, "answers": [\n%b\n], "in_force": [\n%b\n]}\n' % (first, second)
 
 
@@ -145,11 +148,17 @@ def read(content: bytes) -> Kept:
 def _state(answer: _Answer) -> QuestionState:
     addresses = tuple(sorted(map(IpAddress, answer.addresses)))
     targets = (Target(each.priority, each.weight, Port(each.port), each.name) for each in answer.targets)
-    return QuestionState(LONG_DUE, answer.answered, addresses, tuple(sorted(targets)))
+    known = tuple(sorted(targets))
+    return QuestionState(LONG_DUE, answer.answered, addresses, known, nameserver=answer.nameserver)
+
+
+def _slice(found: FoundSlice) -> _Slice:
+    return _Slice(found.value.name, found.value.addresses, found.value.ports, found.said)
 
 
 def _slices(found: _InForce) -> Slices:
+    service, namespace = found.service, Namespace(found.namespace)
     return tuple(
-        EndpointSlice(found.service, Namespace(found.namespace), each.name, each.addresses, each.ports)
+        FoundSlice(EndpointSlice(service, namespace, each.name, each.addresses, each.ports), each.said)
         for each in found.slices
     )

@@ -42,12 +42,13 @@ class Found:
     """A good answer, sorted; `ttl` is in seconds, the shortest of its CNAME chain.
 
     Without records, there is no such name, or nothing of that type; `ttl` is then the negative one
-    (RFC 2308).
+    (RFC 2308). `nameserver` is who said so.
     """
 
     ttl: float
     addresses: tuple[IpAddress, ...] = ()
     targets: tuple[Target, ...] = ()
+    nameserver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class QuestionState:
     `due` is for the schedule, `answered` and `error_since` are dates to be shown.
 
     `answered` is None as long as there was no good answer. `missing` counts the answers without records
-    since there were some; 0 where there never were any.
+    since there were some; 0 where there never were any. `nameserver` said these records first: that another
+    one repeats them is no news.
     """
 
     due: Moment
@@ -75,3 +77,4 @@ class QuestionState:
     failures: int = 0
     error: str = ""
     error_since: datetime | None = None
+    nameserver: str = ""

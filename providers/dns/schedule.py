@@ -71,9 +71,12 @@ def heard(
                 error=reason,
                 error_since=known.error_since or date,
             )
-        case Found(ttl, addresses, targets):
+        case Found(ttl, addresses, targets, nameserver):
             if addresses or targets:
-                return QuestionState(now + pacing.after(ttl), date, addresses, targets)
+                same = before is not None and (before.addresses, before.targets) == (addresses, targets)
+                first = before.nameserver if before is not None and same else nameserver
+                due = now + pacing.after(ttl)
+                return QuestionState(due, date, addresses, targets, nameserver=first)
             missing = _missing(before)
             return QuestionState(now + pacing.empty(ttl, missing), date, missing=missing)
 

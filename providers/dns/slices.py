@@ -1,11 +1,13 @@
 """From answers to endpoint slices: functions of services, what is known of their names, and the time."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, timedelta
+from typing import Final
 
-from mesh.kinds import SERVICE
+from mesh.kinds import ENDPOINT_SLICE, SERVICE
 from mesh.names import IpAddress
-from mesh.objects import EndpointSlice, ObjectKey
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.origins import FromSource
 from mesh.problems import Problem, Severity
 from mesh.service import DnsName, Service, ServiceKey
@@ -16,9 +18,31 @@ from providers.guard import Guarded, guard
 from providers.moments import Moment
 from specs.codes import Code
 
+NAME: Final = "dns"
+"""The name of the source."""
+
 Known = Mapping[Question, QuestionState]
 Ports = tuple[tuple[str, int], ...]
-Slices = tuple[EndpointSlice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSlice:
+    """A slice, and under which names it was found and by whom: `db.test at 10.0.0.2`."""
+
+    value: EndpointSlice
+    said: str
+
+    @property
+    def key(self) -> ObjectKey:
+        """The key of the slice as an object."""
+        return ObjectKey.of(ENDPOINT_SLICE, self.value)
+
+    def sourced(self) -> Sourced:
+        """Return the slice as an object in force."""
+        return Sourced(self.key, self.value, FromSource(NAME, self.said))
+
+
+Slices = tuple[FoundSlice, ...]
 
 
 def slices(service: Service, known: Known) -> Slices:
@@ -28,18 +52,32 @@ def slices(service: Service, known: Known) -> Slices:
     `<service>-dns-<port>`.
     """
     own = tuple((port.name, port.target_port) for port in service.ports if isinstance(port.target_port, int))
-    found: dict[str, tuple[Ports, set[IpAddress]]] = {}
+    found: dict[str, tuple[Ports, set[IpAddress], set[str]]] = {}
     for name in service.dns_names:
         for port, addresses in _reached(name, known):
             suffix = "-dns" if port is None else f"-dns-{port}"
             ports: Ports = own if port is None else tuple((each.name, port) for each in service.ports[:1])
-            found.setdefault(suffix, (ports, set()))[1].update(addresses)
+            _, there, said = found.setdefault(suffix, (ports, set(), set()))
+            there.update(addresses)
+            if addresses:
+                said.add(_said(name, known))
     key = service.key
     return tuple(
-        EndpointSlice(key.name, key.namespace, f"{key.name}{suffix}", tuple(sorted(addresses)), ports)
-        for suffix, (ports, addresses) in sorted(found.items())
+        FoundSlice(
+            EndpointSlice(key.name, key.namespace, f"{key.name}{suffix}", tuple(sorted(addresses)), ports),
+            ", ".join(sorted(said)),
+        )
+        for suffix, (ports, addresses, said) in sorted(found.items())
         if addresses
     )
+
+
+def _said(name: DnsName, known: Known) -> str:
+    """Say who knows a name: `db.test at 10.0.0.2`; the name alone where nobody remembers."""
+    records = (RecordType.SRV,) if name.srv else (RecordType.A, RecordType.AAAA)
+    states = (known.get(Question(name.name, record)) for record in records)
+    servers = dict.fromkeys(each.nameserver for each in states if each is not None and each.nameserver)
+    return f"{name.name} at {' and '.join(servers)}" if servers else name.name
 
 
 def _reached(name: DnsName, known: Known) -> list[tuple[int | None, set[IpAddress]]]:
@@ -133,7 +171,7 @@ def _problem(
     return Problem(
         code=str(code),
         severity=severity,
-        origin=FromSource("dns"),
+        origin=FromSource(NAME),
         key=service,
         field=field,
         value=value,

@@ -1,24 +1,28 @@
-"""The DNS as an endpoint provider: services whose endpoints are found under names, resolved continuously."""
+"""The DNS as a source that follows others: endpoints found under the names in Services, kept current."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
-from mesh.endpoints import Inventory
-from mesh.problems import Problem
-from mesh.service import Service
+from mesh.objects import ObjectKey, Sourced
+from mesh.picture import Picture
+from mesh.problems import Problem, log_new
 from providers.contract import Counts, Freshness
 from providers.dns.asking import Resolver
 from providers.dns.book import DnsBook
 from providers.dns.kept import Kept
 from providers.dns.records import Question
 from providers.dns.schedule import PACING, Pacing
+from providers.dns.slices import NAME
 from providers.guard import HOLD
 from providers.moments import Moment, monotonic
+
+PATIENCE: Final = timedelta(seconds=5)
+"""How long the first answers are waited for if nothing else is said."""
 
 AT_ONCE: Final = 32
 """How many questions are under way at a time."""
@@ -27,7 +31,10 @@ SERVICES_AT_ONCE: Final = 64
 """How many services are brought up to date before others have a turn on the event loop."""
 
 GATHER_SECONDS: Final = 0.02
-"""Answers that come within so long of each other are taken over together."""
+"""Answers that come within so long of each other are taken over together, where others are awaited."""
+
+SETTLE_SECONDS: Final = 0.1
+"""How long a name that has just come is waited for, so that its Service is not published without it."""
 
 KEEP_SECONDS: Final = 60.0
 """How old what is kept may be where nothing but the age of answers has changed."""
@@ -39,17 +46,17 @@ _log = structlog.get_logger(__name__)
 
 
 class DnsSource:
-    """Endpoints from the DNS, for the services that `want` was told last.
+    """EndpointSlices from the DNS, for the Services that `follow` was told of.
 
     `clock` gives the time with its zone; `hold` is how long an answer without any address is held back from
-    a service that has some. Nothing is asked until `run`.
+    a service that has some; `patience` how long `first` waits. Nothing is asked until `first` or `run`.
 
     It begins with what was `kept` by the one before. `keep` is given what the next one may begin with: soon
     after slices have changed, else once a minute, and in the end. It is called in a thread (in the end by the
     event loop itself), never twice at a time, and must not raise.
     """
 
-    name = "dns"
+    name = NAME
 
     def __init__(
         self,
@@ -58,6 +65,7 @@ class DnsSource:
         *,
         pacing: Pacing = PACING,
         hold: timedelta = HOLD,
+        patience: timedelta = PATIENCE,
         monotonic: Callable[[], Moment] = monotonic,
         kept: Kept | None = None,
         keep: Callable[[Kept], None] = lambda _: None,
@@ -65,26 +73,32 @@ class DnsSource:
         self._resolver = resolver
         self._clock = clock
         self._monotonic = monotonic
+        self._patience = patience
         self._book = DnsBook(pacing, hold, kept)
         self._keep = keep
         self._unkept = False
         self._begun = kept is None
         self._moved = asyncio.Event()
-        self._inventory = self._book.inventory
+        self._objects = self._book.objects
         self._problems: tuple[Problem, ...] = ()
         self._last_event: datetime | None = None
         self._asking: set[Question] = set()
         self._wake = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._settle_until = self._monotonic()
 
-    def want(self, services: Iterable[Service]) -> None:
-        """Resolve these services' names from now on, and no others; to be called on the event loop."""
-        if self._book.want(services):
+    def follow(self, objects: Mapping[ObjectKey, Sourced | None]) -> None:
+        """Resolve the names in these Services from now on, and no longer those in Services that are gone."""
+        if self._book.follow(objects):
             self._unkept = True
+            self._settle_until = self._monotonic() + timedelta(seconds=SETTLE_SECONDS)
+            self._settled.clear()
             self._wake.set()
 
-    def inventory(self) -> Inventory:
+    def objects(self) -> Picture[ObjectKey, Sourced]:
         """Return the slices in force, by the last good answers."""
-        return self._inventory
+        return self._objects
 
     def problems(self) -> tuple[Problem, ...]:
         """Return the names that cannot be resolved, and the services whose emptiness is held back."""
@@ -108,14 +122,23 @@ class DnsSource:
         """Count the names: answered, answered from memory, never answered and failing."""
         return self._book.counts()
 
-    async def first(self, seconds: float) -> None:
-        """Ask everything that is wanted, and of which nothing was kept, once, for so long at the most.
+    async def first(self) -> None:
+        """Ask every name of which nothing was kept once, for the time of `patience` at the most.
 
         What is published before it would take the endpoints from proxies that had them from a server before.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(self._patience.total_seconds()):
                 await self._resolve(lambda: None, self._book.complete)
+
+    async def settled(self) -> None:
+        """Return when something is known of every name, or one that has just come takes its time."""
+        left = self._settle_until - self._monotonic()
+        if self._settled.is_set() or left <= timedelta(0):
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left.total_seconds()):
+                await self._settled.wait()
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Resolve until cancelled; `changed` is called after each change of slices or problems."""
@@ -136,14 +159,17 @@ class DnsSource:
     def _take_over(self, changed: Callable[[], None], now: Moment) -> None:
         """Publish what the answers that have come so far come to."""
         self._book.settle(now, SERVICES_AT_ONCE)
-        inventory, said = self._book.inventory, self._book.problems()
-        moved, known = inventory is not self._inventory, said == self._problems
-        self._inventory, self._problems = inventory, said
+        objects, said = self._book.objects, self._book.problems()
+        moved, known = objects is not self._objects, said == self._problems
+        log_new(_log, "problem", said, self._problems)
+        self._objects, self._problems = objects, said
+        if self._book.complete():
+            self._settled.set()
         if moved and self._begun:  # what was kept is no news
             self._unkept = True
             self._moved.set()
             self._last_event = self._clock()
-            _log.info("dns_endpoints_changed", slices=len(inventory.slices))
+            _log.info("dns_endpoints_changed", slices=len(objects))
         self._begun = True
         if moved or not known:
             changed()
@@ -175,7 +201,8 @@ class DnsSource:
         with contextlib.suppress(TimeoutError):  # it is due
             async with asyncio.timeout(wait):
                 await self._wake.wait()
-            await asyncio.sleep(GATHER_SECONDS)
+            if self._asking:  # others may answer as well
+                await asyncio.sleep(GATHER_SECONDS)
         self._wake.clear()
 
     async def _keeping(self) -> None:

@@ -71,7 +71,7 @@ def view_of(documents: list[Document], counts: Counts, *, as_json: bool = False)
     read = Manifests().apply_all(written(documents, as_json=as_json))
     counts.written.update(each["kind"] for each in documents)
     counts.accepted.update(key.kind.name for key in read.objects())
-    return View.build(read.objects(), read.inventory(), settings())
+    return View.build(read.objects(), settings())
 
 
 async def try_case(mesh_: LiveMesh, seed: int, counts: Counts) -> None:

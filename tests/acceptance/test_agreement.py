@@ -271,7 +271,7 @@ async def envoy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveM
 def _base(mesh: LiveMesh) -> Snapshot:
     read = Manifests().apply("mesh.yaml", MESH)
     assert read.problems() == ()
-    view = View.build(read.objects(), read.inventory(), settings())
+    view = View.build(read.objects(), settings())
     (key,) = groups(view)
     policy = proxy_policy(view, key)
     return Snapshot.of((*resources(policy), *certified(mesh, view, key)))

@@ -11,7 +11,7 @@ import yaml
 from catalog.oracle.decide import Request
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
-from catalog.store.edits import Known
+from catalog.store.edits import Edits
 from catalog.store.view import View
 from engine.derived import Pin
 from mesh.identity import ServiceIdentity
@@ -64,7 +64,7 @@ class DifferentialMesh:
         """Put a policy in force everywhere, and return the view it makes."""
         text = "\n---\n".join(map(json.dumps, policy))  # which is YAML, and quickly written
         manifests = self._base.apply("policy.yaml", text)
-        self.view.apply(self.view.edits_to(Known.of(manifests.objects(), manifests.inventory())))
+        self.view.apply(self.view.edits_to(Edits(manifests.objects())))
         self._live.publish(self.view)
         await self._live.in_force()
         return self.view

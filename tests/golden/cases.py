@@ -69,7 +69,7 @@ def view(case: str) -> View:
     text = (HERE / case / "mesh.yaml").read_text()
     manifests = Manifests().apply("mesh.yaml", text)
     assert manifests.problems() == (), "the manifests of a golden case are read without a complaint"
-    return View.build(manifests.objects(), manifests.inventory(), MeshSettings())
+    return View.build(manifests.objects(), MeshSettings())
 
 
 @cache

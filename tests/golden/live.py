@@ -267,7 +267,7 @@ def view_of(manifests: str, said: tuple[str, ...] = ()) -> View:
     """Read manifests into a view; their reader must say these codes, by default nothing."""
     read = Manifests().apply("mesh.yaml", manifests)
     assert tuple(str(each.code) for each in read.problems()) == said, read.problems()
-    return View.build(read.objects(), read.inventory(), MeshSettings(trust_domain=TRUST_DOMAIN))
+    return View.build(read.objects(), MeshSettings(trust_domain=TRUST_DOMAIN))
 
 
 async def _close(server: asyncio.Server) -> None:

@@ -1,12 +1,9 @@
 """Short makers of mesh values for the catalog's tests; everything is in namespace `default` unless said."""
 
-from collections.abc import Iterable
-
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
-from mesh.endpoints import Inventory
 from mesh.identity import ServiceIdentity
-from mesh.kinds import DEPLOYMENT, MESH_CONFIG, SERVICE, WORKLOAD
+from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -110,6 +107,12 @@ def workload(
     )
 
 
+def pod(name: str, address: str) -> Sourced:
+    """Make a workload that was read from a Pod."""
+    key = ObjectKey(POD, DEFAULT, name)
+    return Sourced(key, workload(name, address), InFile("test"))
+
+
 def deployment(name: str, *ports: WorkloadPort, account: str = "", app: str = "") -> PodTemplate:
     """Make what a Deployment makes its pods of: label `app`, ServiceAccount, by default its name."""
     labels = (("app", app or name),)
@@ -182,22 +185,17 @@ def split(
 
 
 def view(*things: object, settings: MeshSettings | None = None) -> View:
-    """Make a view of objects, workloads and slices; the origin of the n-th object is `test:n`."""
-    objects: dict[ObjectKey, Sourced] = {}
-    for number, thing in enumerate(things, 1):
-        if not isinstance(thing, EndpointSlice):
-            key = object_key(thing)
-            objects[key] = Sourced(key, _value(thing), InFile("test", 1, number))
-    return View.build(objects, inventory(things), settings or MeshSettings())
+    """Make a view of objects; the origin of the n-th is `test:n`."""
+    return View.build(objects(*things), settings or MeshSettings())
 
 
-def inventory(things: Iterable[object]) -> Inventory:
-    """Take the workloads and slices out."""
-    found = list(things)
-    return Inventory.of(
-        (each for each in found if isinstance(each, Workload)),
-        (each for each in found if isinstance(each, EndpointSlice)),
+def objects(*things: object) -> dict[ObjectKey, Sourced]:
+    """Make objects in force, as a source has them; the origin of the n-th is `test:n`."""
+    found = (
+        Sourced(object_key(each), _value(each), InFile("test", 1, number))
+        for number, each in enumerate(things, 1)
     )
+    return {each.key: each for each in found}
 
 
 def object_key(thing: object) -> ObjectKey:
@@ -211,6 +209,8 @@ def object_key(thing: object) -> ObjectKey:
             return ObjectKey.of(SERVICE, key)
         case Workload(key=at):
             return ObjectKey.of(WORKLOAD, at)
+        case EndpointSlice(namespace=at_namespace, name=named):
+            return ObjectKey(ENDPOINT_SLICE, at_namespace, named)
         case PodTemplate(kind=kind, key=at):
             return ObjectKey.of(kind, at)
         case HTTPRouteGroup(key=name) | TCPRoute(key=name) | TrafficSplit(key=name) | TrafficTarget(key=name):
@@ -222,7 +222,8 @@ def object_key(thing: object) -> ObjectKey:
 def _value(thing: object) -> MeshObject:
     assert isinstance(
         thing,
-        MeshConfig
+        EndpointSlice
+        | MeshConfig
         | NamespaceObject
         | PodTemplate
         | Service

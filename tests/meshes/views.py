@@ -80,4 +80,4 @@ def view(*documents: str) -> View:
     """Return the view of these manifests."""
     manifests = Manifests().apply_all({"mesh.yaml": "\n---\n".join(documents)})
     assert not [each for each in manifests.problems() if each.severity == "error"], manifests.problems()
-    return View.build(manifests.objects(), manifests.inventory(), MeshSettings())
+    return View.build(manifests.objects(), MeshSettings())

@@ -70,6 +70,6 @@ def view_of(source_of: Callable[..., DirectorySource]) -> Callable[..., View]:
 
     def made(*workloads: tuple[str, str]) -> View:
         source = source_of(*workloads)
-        return View.build(source.objects(), source.inventory(), MeshSettings())
+        return View.build(source.objects(), MeshSettings())
 
     return made

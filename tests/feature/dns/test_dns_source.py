@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from providers.dns.records import Failed, Found, Question, RecordType
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
+from tests.meshes.sources import instead, slices
 from tests.unit.providers.directory import watched
 
 pytestmark = needs_dnsmasq
@@ -42,7 +44,7 @@ class Watched(watched.WatchedSource[DnsSource]):
 
     def slices(self) -> dict[str, tuple[tuple[str, ...], tuple[int, ...]]]:
         """Return addresses and ports by slice."""
-        found = self.source.inventory().slices.values()
+        found = slices(self.source.objects())
         return {each.name: (each.addresses, tuple(number for _, number in each.ports)) for each in found}
 
     async def until_addresses(self, *addresses: str) -> None:
@@ -62,13 +64,13 @@ async def _watching(
 ) -> AsyncIterator[Watched]:
     resolver = Resolver((Nameserver.parse(server.nameserver),), patience)
     source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, hold=hold, keep=keep)
-    source.want(services)
+    source.follow(instead(services))
     async with watched.running(Watched(source)) as found:
         yield found
 
 
-def _found(ttl: float, *addresses: str) -> Found:
-    return Found(ttl, tuple(map(IpAddress, addresses)))
+def _found_at(server: Dnsmasq, ttl: float, *addresses: str) -> Found:
+    return Found(ttl, tuple(map(IpAddress, addresses)), nameserver=server.nameserver)
 
 
 async def _ask(server: Dnsmasq, name: str, record: RecordType) -> Found | Failed:
@@ -88,10 +90,11 @@ async def test_what_the_resolver_makes_of_answers(tmp_path: Path) -> None:
     server.start()
     try:
         a, aaaa, srv = RecordType.A, RecordType.AAAA, RecordType.SRV
-        assert await _ask(server, "db.mesh.test", a) == _found(7, "10.0.0.1", "10.0.0.2")
-        assert await _ask(server, "db.mesh.test", aaaa) == _found(7, "fd00::1")
-        assert await _ask(server, "alias.mesh.test", a) == _found(7, "10.0.0.1", "10.0.0.2")
-        assert await _ask(server, "slow.mesh.test", a) == _found(60, "10.0.0.9")
+        found_here = functools.partial(_found_at, server)
+        assert await _ask(server, "db.mesh.test", a) == found_here(7, "10.0.0.1", "10.0.0.2")
+        assert await _ask(server, "db.mesh.test", aaaa) == found_here(7, "fd00::1")
+        assert await _ask(server, "alias.mesh.test", a) == found_here(7, "10.0.0.1", "10.0.0.2")
+        assert await _ask(server, "slow.mesh.test", a) == found_here(60, "10.0.0.9")
         (target,) = (await _ask(server, "_db._tcp.mesh.test", srv)).targets  # type: ignore[union-attr]  # Found
         assert (target.name, target.port, target.priority, target.weight) == ("db.mesh.test", 5432, 10, 5)
         for name, record in (("slow.mesh.test", aaaa), ("none.mesh.test", a), ("_gone._tcp.mesh.test", srv)):
@@ -129,10 +132,11 @@ async def test_a_zone_that_changes_changes_the_slices(server: Dnsmasq) -> None:
         assert watched.slices() == {"db-dns": (both, (8080,)), "db-dns-5": (("10.0.0.7",), (5,))}
         server.zone(db=["10.0.0.2", "fd00::2"], other=["10.0.0.7"])
         await watched.until_addresses("10.0.0.2", "10.0.0.7", "fd00::2")
-        watched.source.want([_service(DnsName("other.mesh.test"), name="more")])
+        second = _service(DnsName("other.mesh.test"), name="more")
+        watched.source.follow(instead([second], [first]))
         await watched.until(lambda: watched.slices() == {"more-dns": (("10.0.0.7",), (8080,))})
         assert watched.source.counts() == Counts(good=1)
-        watched.source.want([])
+        watched.source.follow(instead([], [second]))
         await watched.until_addresses()
         assert watched.source.freshness().last_full_read is None
 
@@ -212,9 +216,9 @@ async def test_what_is_known_is_kept_soon_after_a_change_and_in_the_end(server: 
             await asyncio.sleep(0.01)
         (first,) = kept
     (_, last) = kept
-    assert [each.in_force for each in first.in_force.values()] == [
-        tuple(watched.source.inventory().slices.values())
-    ]
+    assert [found.value for each in first.in_force.values() for found in each.in_force] == slices(
+        watched.source.objects()
+    )
     before, after = first.states[question].answered, last.states[question].answered
     assert before is not None
     assert after is not None
@@ -253,13 +257,18 @@ async def test_the_first_answers_are_waited_for_and_not_for_ever(server: Dnsmasq
     server.zone(one=["10.0.0.1"])
     server.start()
     resolver = Resolver((Nameserver.parse(server.nameserver),))
-    source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON)
-    await source.first(DEADLINE)
-    assert len(source.inventory().slices) == 0
-    source.want([_service(DnsName("_db._tcp.mesh.test", srv=True))])
-    await source.first(DEADLINE)
-    assert [each.addresses for each in source.inventory().slices.values()] == [("10.0.0.1",)]
+    source = DnsSource(resolver, lambda: datetime.now(UTC), pacing=SOON, patience=timedelta(seconds=DEADLINE))
+    await source.first()
+    assert len(source.objects()) == 0
+    found, other = _service(DnsName("_db._tcp.mesh.test", srv=True)), _service(DnsName("other.mesh.test"))
+    source.follow(instead([found]))
+    await source.first()
+    (sliced,) = source.objects().values()
+    assert [each.addresses for each in slices(source.objects())] == [("10.0.0.1",)]
+    where = f"_db._tcp.mesh.test at 127.0.0.1:{server.port}"
+    assert where in str(sliced.origin)
     server.stop()
-    source.want([_service(DnsName("other.mesh.test"))])
-    await source.first(0.05)
-    assert len(source.inventory().slices) == 1
+    hasty = DnsSource(resolver, lambda: datetime.now(UTC), patience=timedelta(seconds=0.05))
+    hasty.follow(instead([other]))
+    await hasty.first()
+    assert len(hasty.objects()) == 0

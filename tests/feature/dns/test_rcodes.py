@@ -67,4 +67,6 @@ async def test_that_there_is_no_such_name_is_an_answer() -> None:
 async def test_the_next_nameserver_is_asked_where_one_fails() -> None:
     """In the order of the setting."""
     async with _answering(dns.rcode.SERVFAIL) as bad, _answering(dns.rcode.NOERROR) as good:
-        assert await Resolver((bad, good)).ask(NAME) == Found(60, (IpAddress("10.0.0.1"),))
+        assert await Resolver((bad, good)).ask(NAME) == Found(
+            60, (IpAddress("10.0.0.1"),), nameserver=str(good)
+        )

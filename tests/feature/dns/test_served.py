@@ -130,10 +130,10 @@ async def test_what_the_directory_says_of_a_slice_holds(serve: Serve, tmp_path: 
             await _until_addresses(client, "10.0.0.2")
         policies = await server.ask("GET", "/debug/policies")
         (said,) = (each for each in policies["problems"] if each["code"] == "MW1108")
-        assert (said["object"], said["expected"]) == (
-            "EndpointSlice shop/db-dns",
-            "is known differently by the source directory, which comes first and is used",
-        )
+        expected = "is known differently by the source directory, which comes first and is used"
+        assert said["object"] == "EndpointSlice shop/db-dns"
+        assert said["expected"] == f"{expected} (mesh.yaml:23 (document 4))"
+        assert said["origin"].startswith("dns (db.mesh.test at ")
 
 
 def _said(policies: Any, code: str) -> list[str]:

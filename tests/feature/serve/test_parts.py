@@ -29,7 +29,7 @@ async def test_a_part_that_ends_by_itself_ends_the_server(
         del self, changed
 
     monkeypatch.setattr(DirectorySource, "run", ends)
-    with pytest.raises(TaskEnded, match="the task 'mesh source' ended, and should not have"):
+    with pytest.raises(TaskEnded, match="the task 'directory source' ended, and should not have"):
         await run(_settings(tmp_path), asyncio.Event())
     assert not (tmp_path / "state" / "meshwright.sock").exists()
 

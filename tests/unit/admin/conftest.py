@@ -252,7 +252,7 @@ def source(tmp_path: Path) -> DirectorySource:
 @pytest.fixture
 def view(source: DirectorySource) -> View:
     """Return the small mesh."""
-    return View.build(source.objects(), source.inventory(), MeshSettings())
+    return View.build(source.objects(), MeshSettings())
 
 
 @pytest.fixture

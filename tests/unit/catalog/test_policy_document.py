@@ -45,7 +45,7 @@ def test_calls_are_decided_as_it_says(section: str, command: str, answer: str) -
         f"{name}.yaml": "---\n".join(text for _, text in blocks(name, "yaml")) for name in {BASE, section}
     }
     state = Manifests().apply_all(contents)
-    mesh = View.build(state.objects(), state.inventory(), MeshSettings())
+    mesh = View.build(state.objects(), MeshSettings())
     assert shown(decide(mesh, request_of(command)), answer) == answer
 
 

@@ -7,7 +7,6 @@ from admin.metrics.gauges import Gauges
 from controller.gauges import Gauging, ResourceCounts, withheld_counts
 from delivery.loop import MeshState
 from delivery.snapshots.published import Published
-from mesh.endpoints import Inventory
 from mesh.kinds import SERVICE
 from mesh.names import Namespace, ServiceName
 from mesh.objects import ObjectKey, Sourced
@@ -15,37 +14,10 @@ from mesh.origins import InFile
 from mesh.problems import Problem, Severity
 from mesh.service import Service, ServiceKey
 from providers.contract import Counts, Freshness
+from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
-
-
-class _Provider:
-    """A source that was read, and cannot be read now."""
-
-    name = "directory"
-
-    def __init__(self, freshness: Freshness) -> None:
-        self._freshness = freshness
-
-    def inventory(self) -> Inventory:
-        """Answer nothing."""
-        return Inventory()
-
-    def problems(self) -> tuple[Problem, ...]:
-        """Answer none."""
-        return ()
-
-    def counts(self) -> Counts:
-        """Answer some."""
-        return Counts(2, 1, 0)
-
-    def freshness(self) -> Freshness:
-        """Answer as told."""
-        return self._freshness
-
-    async def run(self, changed: object) -> None:
-        """Do nothing."""
 
 
 def _resource(type_url: TypeUrl, name: str, version: str) -> Resource:
@@ -88,14 +60,14 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
     )
     problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
     read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
-    provider = _Provider(
-        Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
-    )
+    fresh = Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
+    source = MemorySource("directory", freshness=fresh)
+    source.held = Counts(2, 1, 0)
     made = Gauging().gauges(
         MeshState(None, published, (problem,)),
         {"delta": 2},
         {"connected": 1},
-        [provider],
+        [source],
         4,
         0.5,
         now,

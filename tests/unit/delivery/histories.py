@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
 from catalog.lint.problems import Problems, problems
-from catalog.store.edits import Known
+from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
@@ -19,7 +19,6 @@ from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from delivery.verifying import verify
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.endpoints import Inventory
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.kinds import (
     DEPLOYMENT,
@@ -59,6 +58,7 @@ from mesh.workload import (
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
 from specs.annotations import PERMISSIVE
+from tests.meshes import values as a
 from xds.cache import SnapshotCache
 from xds.protocol.wire import Nonce, Rejection, Response
 
@@ -81,9 +81,10 @@ class Mesh:
     roots: bytes = ROOTS[0]
     settings: MeshSettings = field(default_factory=MeshSettings)
 
-    def known(self) -> Known:
+    def known(self) -> Edits:
         """Return what a view is to know."""
-        return Known.of(self.objects, Inventory.of(self.workloads.values(), self.slices), self.admitted)
+        endpoints = a.objects(*self.workloads.values(), *self.slices)
+        return Edits({**self.objects, **endpoints}, self.admitted)
 
 
 class Replica:
@@ -148,7 +149,7 @@ class Replica:
         served, refusals = self.quarantine.served(self.published), self.quarantine.refusals()
         found = verify(inputs, self.translate, served, refusals)
         anew = View(mesh.settings)
-        anew.apply(anew.edits_to(mesh.known()))
+        anew.apply(mesh.known())
         for _ in self.problems.steps():
             pass
         if problems(anew) != self.problems.said():

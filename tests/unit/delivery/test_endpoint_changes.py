@@ -132,7 +132,7 @@ def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
     server = _server(callers)
     before, encoded = server.published, server.serving.encoded
     computed.clear()
-    step = server.wave(Edits(workloads={MOVED.key: MOVED}))
+    step = server.wave(Edits(a.objects(MOVED)))
     assert server.translated == []
     assert _derived(computed) == dict.fromkeys(ONCE, 1) | dict.fromkeys(PER_CALLER, callers)
     assert server.serving.encoded - encoded == 1
@@ -142,9 +142,9 @@ def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
 def test_an_endpoint_that_comes_or_goes_translates_nothing() -> None:
     """As long as another of its identity is there; the proxy of one that comes is in its group at once."""
     server = _server()
-    gone = server.wave(Edits(workloads={MOVED.key: None}))
+    gone = server.wave(Edits({a.object_key(MOVED): None}))
     assert (server.translated, sorted(map(str, gone.members))) == ([], ["shop-1-uuid.shop.default"])
-    came = server.wave(Edits(workloads={MOVED.key: MOVED}))
+    came = server.wave(Edits(a.objects(MOVED)))
     assert (server.translated, sorted(map(str, came.members))) == ([], ["shop-1-uuid.shop.default"])
 
 
@@ -169,7 +169,7 @@ def test_an_identity_that_comes_to_answer_translates_the_callers() -> None:
     """Negative control: who may answer stands in clusters."""
     server = _server()
     other = replace(MOVED, identity=a.identity("own-0"))
-    server.wave(Edits(workloads={MOVED.key: other}))
+    server.wave(Edits(a.objects(other)))
     assert {"client-0", "own-0"} <= set(server.translated) <= {*_clients(), "own-0", "shop"}
 
 
@@ -177,7 +177,7 @@ def test_a_translation_that_reads_endpoints_is_found(monkeypatch: pytest.MonkeyP
     """Negative control: it is asked again for every caller."""
     monkeypatch.setattr(serving, "outline", proxy_policy)
     server = _server()
-    server.wave(Edits(workloads={MOVED.key: MOVED}))
+    server.wave(Edits(a.objects(MOVED)))
     assert sorted(server.translated) == _clients()
 
 
@@ -185,7 +185,7 @@ def test_a_piece_gets_the_endpoints_of_the_destinations_that_it_names() -> None:
     """A driver with one piece for everything: the document follows a move, without another translation."""
     server = Server(1, lambda need: DocumentDriver().pieces(need.policy), EndpointAdmission.OFF)
     before = server.published
-    step = server.wave(Edits(workloads={MOVED.key: MOVED}))
+    step = server.wave(Edits(a.objects(MOVED)))
     assert server.translated == []
     assert _changes(step, before) == {"client-0": {DOCUMENT}}
     (after,) = [each for each in step.snapshots.values() if each is not None]
@@ -201,7 +201,7 @@ def test_an_endpoint_that_moves_is_looked_at_for_problems_by_those_that_name_it(
     for _ in problems.steps():
         pass
     computed.clear()
-    view.apply(Edits(workloads={MOVED.key: MOVED}))
+    view.apply(Edits(a.objects(MOVED)))
     for _ in problems.steps():
         pass
     asked = {name: count for name, count in _derived(computed).items() if ".problems." in name}

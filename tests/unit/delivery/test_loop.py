@@ -28,7 +28,9 @@ from delivery.snapshots.translation import translation
 from delivery.verifying import Verification
 from engine.graph import Graph
 from mesh.names import TrustDomain
+from mesh.picture import Picture
 from providers.directory.source import DirectorySource
+from providers.sources import Sources
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from xds.cache import NodeKey, SnapshotCache
@@ -37,7 +39,7 @@ from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NODE = NodeKey("a.store.shop")
-Sources = Callable[..., DirectorySource]
+SourceOf = Callable[..., DirectorySource]
 
 
 def _translate(need: GroupInput) -> Iterable[Piece]:
@@ -78,7 +80,7 @@ class Plane:
 
         pace = Pace(0.001, 0.01)
         given = settings or MeshSettings()
-        self.gathering = Gathering(self.source, (self.source,), given, Paces(pace, pace), self.metrics)
+        self.gathering = Gathering(Sources((self.source,)), Paces(pace, pace), self.metrics)
         self.publishing = Publishing(self.cache, Quarantine(lambda _: None), self.metrics)
         self.answers = Answers(self.publishing, self.gathering.changed, lambda: self.now)
         return Loop(
@@ -94,7 +96,7 @@ class Plane:
 
 
 @pytest.fixture
-def plane(tmp_path: Path, source_of: Sources, now: datetime) -> Plane:
+def plane(tmp_path: Path, source_of: SourceOf, now: datetime) -> Plane:
     """Return a plane with one workload."""
     return Plane(tmp_path / "state", source_of(("a", "store")), now)
 
@@ -131,7 +133,7 @@ async def test_a_group_that_fails_is_a_problem(plane: Plane) -> None:
     assert b"meshwright_group_failures_total 1.0" in plane.metrics.text()
 
 
-async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_of: Sources) -> None:
+async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_of: SourceOf) -> None:
     """Here a source gives what is no object; when it is mended, the next wave begins from nothing."""
     loop = plane.loop()
     await loop.wave()
@@ -139,7 +141,7 @@ async def test_a_wave_that_fails_leaves_the_mesh_as_it_was(plane: Plane, source_
     source_of(("a", "store"), ("b", "other"))
     plane.source.load()
     objects = plane.source.objects
-    plane.source.objects = lambda: {**objects(), "no key": "no object"}  # type: ignore[method-assign, dict-item]
+    plane.source.objects = lambda: Picture({**objects(), "no key": "no object"})  # type: ignore[method-assign]
     with structlog.testing.capture_logs() as said:
         await loop.wave()
     assert [each["event"] for each in said] == ["wave failed; the mesh stays as it was", "problem"]
@@ -163,7 +165,7 @@ async def test_without_virtual_addresses_who_needs_none_goes_on(plane: Plane) ->
 
 @pytest.mark.differs
 async def test_a_server_can_verify_itself(
-    plane: Plane, source_of: Sources, monkeypatch: pytest.MonkeyPatch
+    plane: Plane, source_of: SourceOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each wave everything is computed from nothing; a difference is logged and counted.
 
@@ -184,7 +186,7 @@ async def test_a_server_can_verify_itself(
     assert b"meshwright_verification_differences_total 0.0" not in plane.metrics.text()
 
 
-async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: Sources) -> None:
+async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: SourceOf) -> None:
     """A workload that appears is served by the running loop."""
     loop = plane.loop()
     task = asyncio.create_task(loop.run())
@@ -202,7 +204,7 @@ async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: Sou
     await asyncio.wait([task])
 
 
-async def test_a_proxy_whose_workload_vanished_is_not_woken(plane: Plane, source_of: Sources) -> None:
+async def test_a_proxy_whose_workload_vanished_is_not_woken(plane: Plane, source_of: SourceOf) -> None:
     """Its stream keeps what it has: it is told nothing, least of all an empty configuration."""
     loop = plane.loop()
     await loop.wave()
@@ -214,7 +216,7 @@ async def test_a_proxy_whose_workload_vanished_is_not_woken(plane: Plane, source
     assert woken == []
 
 
-async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sources) -> None:
+async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: SourceOf) -> None:
     """While somebody runs that, a wave does not wait for it; its findings become the state's."""
     loop = plane.loop()
     await loop.wave()
@@ -237,7 +239,7 @@ async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sour
 
 
 async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
-    plane: Plane, source_of: Sources
+    plane: Plane, source_of: SourceOf
 ) -> None:
     """The next certificate is another version: it is served, and the problem is gone."""
 

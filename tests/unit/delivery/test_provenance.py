@@ -7,7 +7,7 @@ import pytest
 from catalog.policy.provenance import ISSUER, MadeFrom
 from catalog.relations import groups
 from catalog.relations.groups import members
-from catalog.store.view import MeshSettings, View, kind_in
+from catalog.store.view import View, kind_in
 from certs.material import ServiceCertificate
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import GroupInput, Serving, resources
@@ -151,15 +151,14 @@ def test_places_are_said_and_what_no_manifest_holds_comes_from_a_provider() -> N
         MadeFrom(ObjectKey(CERTIFICATE, Namespace("default"), ServiceAccountName("bank")), ISSUER),
     )
     service, workload = a.service("bank"), a.workload("bank", "10.0.0.4")
-    objects = a.view(service).sourced.held()
-    view = View.build(objects, a.inventory((workload,)), MeshSettings())
+    view = a.view(service, workload)
     serving = _serving(view)
     secret = serving.objects_behind(
         _group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank")
     )
     assert [str(each) for each in secret] == [
         "Service default/bank (test:1 (document 1))",
-        "Workload default/bank (endpoint provider)",
+        "Workload default/bank (test:2 (document 1))",
         "certificate default/bank (certificates)",
     ]
 

@@ -3,15 +3,14 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from catalog.store.edits import Edits, difference
+from catalog.store.edits import Edits
 from catalog.store.view import View
 from delivery.wave import NAMED, Cause, Causes, Change, causes
-from mesh.endpoints import Inventory
 from mesh.kinds import SERVICE
 from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice
 from mesh.origins import InFile
-from providers.merge import merge
+from providers.dns.slices import FoundSlice
 from tests.meshes import values as a
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,9 +18,8 @@ STORE = a.service("store")
 W = a.workload("w", "10.0.0.1")
 
 
-def _causes(before: View, after: View, source: str = "dns") -> list[str]:
-    edits = difference(before.known(), after.known())
-    return [str(each) for each in causes(before, edits, edits.objects, lambda _: source)]
+def _causes(before: View, after: View) -> list[str]:
+    return [str(each) for each in causes(before, before.edits_to(after.known()))]
 
 
 def test_each_kind_of_change_is_named() -> None:
@@ -42,14 +40,12 @@ def test_an_object_that_only_moved_in_its_file_is_no_cause() -> None:
     ]
 
 
-def test_a_workload_read_from_an_object_is_one_cause() -> None:
-    """It is in the inventory as well; one of another source is named by that source."""
-    assert _causes(a.view(), a.view(W)) == ["Workload default/w added (test:1 (document 1))"]
-    known = a.view().known()
-    elsewhere = replace(known, workloads=Inventory.of([W]).workloads)
-    edits = difference(known, elsewhere)
-    assert [str(each) for each in causes(a.view(), edits, {}, lambda _: "dns")] == [
-        "Workload default/w added (dns)"
+def test_what_a_source_knows_without_a_file_is_named_with_what_it_says() -> None:
+    """A slice found in the DNS: the name it was found under, and the nameserver."""
+    value = EndpointSlice("db", Namespace("default"), "db-dns", ("10.0.0.1",), ())
+    found = FoundSlice(value, "db.test at 10.9.0.1").sourced()
+    assert [str(each) for each in causes(a.view(), Edits({found.key: found}))] == [
+        f"EndpointSlice default/db-dns added ({found.origin})"
     ]
 
 
@@ -59,14 +55,7 @@ def test_another_form_of_a_slice_is_one_change() -> None:
         a.view(EndpointSlice("store", Namespace("default"), "s", (each,), ()))
         for each in ("10.0.0.1", "10.0.0.2")
     )
-    assert _causes(before, after) == ["EndpointSlice default/s changed (dns)"]
-
-
-def test_a_source_is_found_for_what_it_wins() -> None:
-    """And nobody for what nobody has."""
-    merged = merge([("one", Inventory()), ("two", Inventory.of([W]))])
-    key = a.object_key(W)
-    assert (merged.source(key), merged.source(replace(key, name="v"))) == ("two", "")
+    assert _causes(before, after) == ["EndpointSlice default/s changed (test:1 (document 1))"]
 
 
 def test_more_causes_than_are_named_are_counted() -> None:
@@ -80,8 +69,8 @@ def test_more_causes_than_are_named_are_counted() -> None:
 def test_large_edits_come_in_parts_that_are_the_whole() -> None:
     """Objects before workloads; few edits are one part."""
     moved = replace(W, address=IpAddress("10.0.0.2"))
-    edits = difference(a.view(W).known(), a.view(STORE, a.service("cart"), moved).known())
+    edits = a.view(W).edits_to(a.view(STORE, a.service("cart"), moved).known())
     assert list(edits.parts(10)) == [edits]
     parts = list(edits.parts(1))
     assert [len(each) for each in parts] == [1] * len(edits)
-    assert parts[-1] == Edits(workloads=edits.workloads)
+    assert [*parts[-1].objects] == [a.object_key(W)]

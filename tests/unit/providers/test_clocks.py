@@ -16,6 +16,7 @@ from providers.dns.records import Found, Question
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from providers.moments import Moment, monotonic
+from tests.meshes import values as a
 from tests.meshes.texts import account
 from tests.unit.providers.directory.watched import WatchedSource, running
 
@@ -58,7 +59,7 @@ async def _asked_often(monotonic: Callable[[], Moment], seconds: float) -> None:
     resolver = Asked()
     pacing = Pacing(timedelta(milliseconds=1), timedelta(milliseconds=1))
     source = DnsSource(resolver, set_back(), pacing=pacing, monotonic=monotonic)
-    source.want([SERVICE])
+    source.follow(a.objects(SERVICE))
     async with running(WatchedSource(source)), asyncio.timeout(seconds):
         await resolver.often.wait()
 

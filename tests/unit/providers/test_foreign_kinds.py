@@ -105,4 +105,3 @@ def test_a_pod_template_that_is_repeated_is_a_warning() -> None:
         ("info", "MW1020", "patch.yaml:1 (document 1)"),
     ]
     assert [str(key) for key in state.objects()] == ["Deployment shop/db"]
-    assert not state.inventory().workloads

@@ -1,40 +1,61 @@
-"""Several providers' inventories as one."""
+"""The objects of several sources as one."""
 
 from dataclasses import replace
 
-from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace
-from mesh.objects import EndpointSlice
-from mesh.origins import FromSource
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.origins import InFile
+from mesh.picture import Picture
 from mesh.problems import Problem, Severity
-from providers.manifests import Manifests
 from providers.merge import Merged, merge
-from tests.meshes.texts import workload, workload_key
+from tests.meshes import values as a
 
-INVENTORY = Manifests().apply("x.yaml", workload("w", "10.0.0.1")).inventory()
-(W,) = INVENTORY.workloads.values()
-SLICE = EndpointSlice("s", Namespace("shop"), "s-1", ("10.0.0.1",), (("", 80),))
+W = a.workload("w", "10.0.0.1")
+SLICE = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), (("", 80),))
+TARGET = a.target("t", "a", "b", a.http("all"))
+
+
+def _said(*things: object, at: str = "test") -> Picture[ObjectKey, Sourced]:
+    found = a.objects(*things)
+    return Picture({key: replace(each, origin=InFile(at)) for key, each in found.items()})
 
 
 def test_the_earlier_source_wins() -> None:
-    """A key known differently is a warning that names both sources; known alike it is none."""
-    other = replace(W, address=IpAddress("10.0.0.2"))
-    later = replace(W, key=replace(W.key, name="v"))
-    merged = merge(
-        [
-            ("one", Inventory.of([W])),
-            ("two", Inventory.of([later, other], [SLICE])),
-            ("three", Inventory.of([W])),
-        ]
-    )
-    assert merged.inventory == Inventory.of([later, W], [SLICE])
-    said = "is known differently by the source one, which comes first and is used"
-    key = workload_key("w")
+    """An object known differently is a problem that names both places; known alike it is none."""
+    moved, later = replace(W, address=IpAddress("10.0.0.2")), a.workload("v", "10.0.0.3")
+    wider = replace(TARGET, sources=(a.identity("a"), a.identity("c")))
+    one, two = _said(W, TARGET, at="one.yaml"), _said(moved, later, SLICE, wider, at="two.yaml")
+    merged = merge([("one", one), ("two", two), ("three", _said(W, TARGET, at="three.yaml"))])
+    assert merged.objects() == dict(sorted({**two, **one}.items()))
+    said = "is known differently by the source one, which comes first and is used (one.yaml:1 (document 1))"
+    workload, target = a.object_key(W), a.object_key(TARGET)
     assert merged.problems == (
-        Problem(code="MW1108", severity=Severity.WARNING, origin=FromSource("two"), key=key, expected=said),
+        Problem(code="MW1108", severity=Severity.ERROR, origin=InFile("two.yaml"), key=target, expected=said),
+        Problem(
+            code="MW1108", severity=Severity.WARNING, origin=InFile("two.yaml"), key=workload, expected=said
+        ),
     )
 
 
-def test_nothing_merges_to_nothing() -> None:
+def test_what_is_one_object_under_two_kinds_is_one() -> None:
+    """A Pod of one source and a Workload of another: the first is in force, and takes the other's place."""
+    pod, workloads = a.pod("w", "10.0.0.9"), _said(W)
+    before = merge([("cluster", Picture()), ("directory", workloads)])
+    after = merge([("cluster", Picture({pod.key: pod})), ("directory", workloads)], before)
+    assert list(after.since(before).items()) == [(a.object_key(W), None), (pod.key, pod)]
+    assert after.objects() == {pod.key: pod}
+    assert [each.key for each in after.problems] == [a.object_key(W)]
+    assert merge([("cluster", Picture()), ("directory", workloads)], after).since(before) == {}
+
+
+def test_nothing_merges_to_nothing_and_no_news_is_the_same() -> None:
     """No source, no answer, no problem."""
     assert merge([]) == Merged()
+    merged = merge([("one", _said(W))])
+    assert merge(merged.of, merged) is merged
+
+
+def test_a_source_that_is_no_more_takes_its_objects_with_it() -> None:
+    """What it alone had is gone."""
+    both = merge([("one", _said(W)), ("two", _said(SLICE))])
+    assert merge(both.of[:1], both).since(both) == {a.object_key(SLICE): None}

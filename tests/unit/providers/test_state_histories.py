@@ -1,11 +1,14 @@
 """The states of manifests and of several sources come out the same, step by step and from nothing."""
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesh.endpoints import Inventory
+from mesh.objects import ObjectKey, Sourced
+from mesh.picture import Picture
 from providers.manifests import Manifests
-from providers.merge import merge
+from providers.merge import Merged, merge
 from tests.meshes.texts import account, workload
 
 POD = """
@@ -44,26 +47,46 @@ def test_manifests_come_to_what_their_files_hold(steps: list[dict[str, str | Non
     at_once = Manifests()._with(dict(state.files))
     for each in (anew, at_once):
         assert dict(each.objects()) == dict(state.objects())
-        assert each.inventory() == state.inventory()
         assert each.problems() == state.problems()
         assert each.contested == state.contested
         assert each.stale == sum(found.stale for found in each.objects().values())
     assert state.stale == at_once.stale
 
 
-INVENTORIES = [
-    Manifests().apply("x.yaml", text).inventory()
-    for text in ("", workload("w", "10.0.0.1"), workload("w", "10.0.0.2"), workload("v", "10.0.0.3"), POD)
-]
+NAMES = ("one", "two", "three")
 
 
-@given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.sampled_from(INVENTORIES)), max_size=8))
-def test_sources_merge_to_what_they_say(steps: list[tuple[str, Inventory]]) -> None:
-    """Whatever they said before."""
-    said = {"one": Inventory(), "two": Inventory()}
-    merged = merge(tuple(said.items()))
-    for name, found in steps:
-        said[name] = found
-        merged = merge(tuple(said.items()), merged)
-        anew = merge(tuple(said.items()))
-        assert (merged.inventory, merged.disputes) == (anew.inventory, anew.disputes)
+@given(st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(TEXTS)), max_size=12))
+def test_sources_merge_to_what_they_say(steps: list[tuple[str, str | None]]) -> None:
+    """Whatever they said before: with objects alike and not, one gone bad or stale, one not yet there.
+
+    A view that has followed every step knows what one from nothing knows, and so does who follows rarely.
+    """
+    states = {name: Manifests() for name in NAMES}
+    merged = seldom = merge([(name, state.objects()) for name, state in states.items()])
+    follower, lazy = dict(merged.objects()), dict(merged.objects())
+    for number, (name, text) in enumerate(steps):
+        states[name] = states[name].apply(f"{name}.yaml", text)
+        said = [(name, state.objects()) for name, state in states.items()]
+        before, merged = merged, merge(said, merged)
+        _follow(follower, merged.since(before))
+        if number % 3 == 2:
+            seldom = _caught_up(lazy, merged, seldom)
+        anew = merge([(name, Picture(dict(objects))) for name, objects in reversed(said)][::-1])
+        assert (merged.objects(), merged.problems) == (anew.objects(), anew.problems)
+        assert dict(sorted(follower.items())) == merged.objects()
+    _caught_up(lazy, merged, seldom)
+    assert dict(sorted(lazy.items())) == merged.objects()
+
+
+def _caught_up(held: dict[ObjectKey, Sourced], merged: Merged, before: Merged) -> Merged:
+    _follow(held, merged.since(before))
+    return merged
+
+
+def _follow(held: dict[ObjectKey, Sourced], edits: Mapping[ObjectKey, Sourced | None]) -> None:
+    for key, sourced in edits.items():
+        if sourced is None:
+            del held[key]
+        else:
+            held[key] = sourced

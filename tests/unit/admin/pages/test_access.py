@@ -64,7 +64,7 @@ def test_the_page_agrees_with_the_oracle(
     (source._path / "more.yaml").write_text(more)
     source.load()
     assert not [problem for problem in source.problems() if problem.severity == "error"]
-    view = View.build(source.objects(), source.inventory(), MeshSettings())
+    view = View.build(source.objects(), MeshSettings())
     pairs: Any = access_pairs(view)
     assert {
         (each["source"], each["destination_service"], each["port"]) for each in pairs if each["allowed"]
@@ -76,6 +76,6 @@ def test_what_a_permissive_mesh_allows_is_said_to_be_by_its_configuration(source
     """Not by a TrafficTarget that does not count then."""
     (source._path / "more.yaml").write_text(PERMISSIVE)
     source.load()
-    pairs: Any = access_pairs(View.build(source.objects(), source.inventory(), MeshSettings()))
+    pairs: Any = access_pairs(View.build(source.objects(), MeshSettings()))
     assert {tuple(each["by"]) for each in pairs} == {("MeshConfig (permissive)",)}
     assert {tuple(each["requests"] or ()) for each in pairs} == {("* *",), ()}

@@ -64,7 +64,7 @@ def test_a_list_says_why_for_the_first_rejections(reading: Any, now: Any) -> Non
 def test_a_proxy_that_has_not_been_ready_says_so(reading: Any, source: Any, now: Any) -> None:
     """Connected, in step, and no caller is told of it before it has acknowledged its listeners."""
     settings = MeshSettings(endpoint_admission=EndpointAdmission.READY)
-    reading.the_view = View.build(source.objects(), source.inventory(), settings)
+    reading.the_view = View.build(source.objects(), settings)
     (shown,) = proxies(reading, reading.ledger(), now)
     waits = "not admitted yet: its sidecar has not acknowledged its first listeners"
     assert (shown["admitted"], shown["why"]) == (False, waits)

@@ -56,7 +56,7 @@ def read(*policy: Document) -> Manifests:
 
 def seen(state: Manifests) -> View:
     """Return the mesh that manifests describe."""
-    return View.build(state.objects(), state.inventory(), MeshSettings())
+    return View.build(state.objects(), MeshSettings())
 
 
 def anybody(mesh: View, request: Request) -> bool:

@@ -9,7 +9,6 @@ from catalog.lint.codes import Code
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
-from mesh.endpoints import Inventory
 from mesh.kinds import MESH_CONFIG
 from mesh.names import Namespace, Port, ProxyUuid
 from mesh.objects import ObjectKey, Sourced
@@ -229,7 +228,7 @@ def test_one_of_several_configs_counts() -> None:
         key: Sourced(key, MeshConfig(permissive=key.name == "aaa"), InFile("test", 1, line))
         for line, key in enumerate(keys, 1)
     }
-    mesh = View.build(objects, Inventory(), MeshSettings())
+    mesh = View.build(objects, MeshSettings())
     assert not mesh.config.permissive
     assert problems(mesh) == (
         Problem(

@@ -6,11 +6,10 @@ from catalog.lint.problems import Problems, problems
 from catalog.policy.access import may_call
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
-from catalog.store.edits import Known
+from catalog.store.edits import Edits
 from catalog.store.inventory import by_identity
 from catalog.store.inventory import templates as templates_in
 from catalog.store.view import View
-from mesh.endpoints import Inventory
 from mesh.kinds import POD
 from mesh.names import Port
 from mesh.objects import ObjectKey, Sourced
@@ -108,10 +107,10 @@ def test_what_is_said_follows_the_pods() -> None:
 
     def said(*things: object) -> list[tuple[str, str]]:
         objects = {a.object_key(each): _sourced(each) for each in things}
-        found.apply(found.edits_to(Known.of(objects, a.inventory(things))))
+        found.apply(found.edits_to(Edits(objects)))
         for _ in kept.steps():
             pass
-        assert kept.said() == problems(View.build(objects, a.inventory(things), found.settings))
+        assert kept.said() == problems(View.build(objects, found.settings))
         return [(each.code, str(each.key)) for each in kept.said()]
 
     assert said(*MESH) == [("MW2025", "Service default/shop")]
@@ -133,9 +132,8 @@ def test_a_pod_that_gets_its_address_is_no_longer_one_to_come() -> None:
     template, pod = a.deployment("shop", WEB), a.workload("shop", "10.0.0.1", WEB)
     found = a.view()
     for value, templates in ((template, 1), (pod, 0), (template, 1)):
-        running = Inventory.of([value] if value is pod else [])
         objects = {key: Sourced(key, value, InFile("test"))}
-        found.apply(found.edits_to(Known.of(objects, running)))
+        found.apply(found.edits_to(Edits(objects)))
         assert (len(templates_in(found)), len(found.workloads)) == (templates, 1 - templates)
 
 

@@ -51,7 +51,7 @@ LEAST = {
 
 def seen(manifests: Manifests) -> View:
     """Return the mesh that manifests describe."""
-    return View.build(manifests.objects(), manifests.inventory(), MeshSettings())
+    return View.build(manifests.objects(), MeshSettings())
 
 
 def by_http(mesh: View, request: Request, answer: Answer) -> Iterator[str]:

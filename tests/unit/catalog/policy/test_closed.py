@@ -4,7 +4,7 @@ from catalog.policy.proxy import SocketAddress
 from catalog.policy.whole import proxy_policy
 from catalog.relations.addresses import virtual_address
 from catalog.relations.groups import group_of
-from catalog.store.edits import Known
+from catalog.store.edits import Edits
 from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.names import IpAddress, Port
@@ -87,12 +87,7 @@ def test_it_follows_what_changes() -> None:
         (ALL, a.target("t", "buyer", "bank", a.http("all"))),
         (a.workload("plain", "10.0.0.3", app="bank", sidecar=False),),
     ):
-        mesh.apply(mesh.edits_to(known(bank, shop, BUYER, EGRESS, *more)))
+        mesh.apply(mesh.edits_to(Edits(a.objects(bank, shop, BUYER, EGRESS, *more))))
         assert closed(mesh) == ()
-        mesh.apply(mesh.edits_to(known(bank, shop, BUYER, EGRESS)))
+        mesh.apply(mesh.edits_to(Edits(a.objects(bank, shop, BUYER, EGRESS))))
         assert closed(mesh) == (at("10.96.0.2"),)
-
-
-def known(*things: object) -> Known:
-    """Return what a view of these things knows."""
-    return a.view(*things).known()

@@ -1,29 +1,52 @@
-"""How two states of a mesh differ."""
+"""How two states of a mesh differ, and the order in which many edits come."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog.store.edits import Known, difference
-from mesh.endpoints import Inventory
-from mesh.names import Namespace
+from catalog.store.edits import Edits, difference
+from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice
+from tests.meshes import values as a
 
-ONE = [EndpointSlice("s", Namespace("n"), name, (), ()) for name in "abcdefg"]
-
-
-def _known(chosen: list[EndpointSlice]) -> Known:
-    return Known.of({}, Inventory.of(slices=chosen))
+KEYS = st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 2))
 
 
-@given(st.lists(st.sampled_from(ONE), unique=True), st.lists(st.sampled_from(ONE), unique=True))
-def test_edits_lead_from_one_to_the_other(before: list[EndpointSlice], after: list[EndpointSlice]) -> None:
+@given(KEYS, KEYS)
+def test_differences_lead_from_one_to_the_other(before: dict[str, int], after: dict[str, int]) -> None:
     """In whatever order either is, and nothing is named that did not change."""
-    edits = difference(_known(before), _known(after)).slices
-    assert {key for key, value in edits.items() if value is None} == set(before) - set(after)
-    assert {key for key, value in edits.items() if value is not None} == set(after) - set(before)
+    found = difference(before, after)
+    assert {**before, **found} == {**dict.fromkeys(before.keys() - after.keys()), **after}
+    assert all(before.get(key) != value for key, value in found.items())
 
 
-def test_the_same_is_no_edit() -> None:
-    """Nor are equal values in another order."""
-    assert not difference(_known(ONE), _known(list(reversed(ONE))))
-    assert difference(_known(ONE), _known(ONE[1:]))
+def test_what_workloads_are_in_comes_before_them_and_what_goes_before_what_comes() -> None:
+    """Another object may take the name of one that goes."""
+    found = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), ())
+    comes = a.objects(a.workload("w", "10.0.0.1"), found, a.service("s"))
+    goes = dict.fromkeys(a.objects(a.workload("v", "10.0.0.2"), a.service("t")))
+    name = a.workload("w", "10.0.0.1").proxy_name
+    assert name is not None
+    edits = Edits({**comes, **goes}, {name: name})
+    parts = [[*map(str, each.objects)] or "admission" for each in edits.parts(1)]
+    assert parts == [
+        ["Service default/t"],
+        ["Service default/s"],
+        ["EndpointSlice default/s-1"],
+        "admission",
+        ["Workload default/v"],
+        ["Workload default/w"],
+    ]
+    assert [*edits.parts(6)] == [edits]
+
+
+def test_a_pod_takes_the_place_of_a_workload_of_its_name() -> None:
+    """In whatever order the two are named, and back."""
+    view = a.view(a.workload("w", "10.0.0.1"))
+    (workload,) = view.sourced.held().values()
+    pod = a.pod("w", "10.0.0.2")
+    for steps in ((workload.key, None), (pod.key, pod)), ((pod.key, None), (workload.key, workload)):
+        for edits in (dict(steps), dict(reversed(steps))):
+            view.apply(Edits(edits))
+            assert [each.address for each in view.workloads.values()] == [
+                IpAddress("10.0.0.2" if edits.get(pod.key) else "10.0.0.1")
+            ]

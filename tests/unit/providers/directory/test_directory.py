@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from mesh.kinds import WORKLOAD
 from mesh.origins import InFile, Origin
-from providers.contract import EndpointProvider
+from providers.contract import Source
 from providers.directory.files import DirectoryError
 from providers.directory.source import DirectorySource
 from tests.meshes.texts import account, account_key, workload, workload_key
@@ -59,11 +60,6 @@ def _source(path: Path, settle: int = 300, *, polling: bool = False) -> Director
     return DirectorySource(path, _clock, settle=settled, hold=hold, retry=retry, polling=polling)
 
 
-def _file(origin: Origin) -> str:
-    assert isinstance(origin, InFile)
-    return origin.path
-
-
 def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
     """Folders and symlinks to files are followed; hidden files, copies of editors and others are not."""
     (tmp_path / "sub").mkdir()
@@ -82,7 +78,7 @@ def test_load_reads_what_is_a_manifest(tmp_path: Path) -> None:
         "b": "b.yaml",
     }
     assert source.problems() == ()
-    provider: EndpointProvider = source
+    provider: Source = source
     assert provider.name == "directory"
     assert provider.freshness().last_full_read is not None
 
@@ -131,8 +127,13 @@ async def test_changes_take_effect(tmp_path: Path, polling: bool) -> None:
         await watched.until_names("b", "c", "w")
         (tmp_path / "y.yaml").unlink()
         await watched.until_names("b", "c")
-        assert watched.source.inventory().workloads == {}
+        assert not [key for key in watched.source.objects() if key.kind == WORKLOAD]
         assert watched.source.freshness().last_event is not None
+
+
+def _file(origin: Origin) -> str:
+    assert isinstance(origin, InFile)
+    return origin.path
 
 
 async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
-from providers.contract import EndpointProvider
+from providers.contract import Source
 
-SourceT = TypeVar("SourceT", bound=EndpointProvider)
+SourceT = TypeVar("SourceT", bound=Source)
 DEADLINE = 60.0
 
 

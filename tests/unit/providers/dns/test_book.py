@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace, Port, ServiceName
+from mesh.picture import Picture
 from mesh.problems import ordered
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
@@ -20,6 +20,7 @@ from providers.dns.schedule import Pacing
 from providers.dns.slices import Slices, counts, problems, settled
 from providers.guard import Guarded
 from providers.moments import Moment
+from tests.meshes.sources import instead, slices
 
 NOW = timedelta(hours=3)
 DATE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -43,7 +44,7 @@ def after(seconds: float) -> Moment:
 
 def _book(*services: Service) -> DnsBook:
     book = DnsBook(PACING, HOLD)
-    book.want(services)
+    book.follow(instead(services))
     book.settle(NOW)
     return book
 
@@ -63,7 +64,7 @@ def test_new_questions_are_due_at_once_and_answered_ones_in_their_time() -> None
 def test_many_services_are_taken_over_bit_by_bit() -> None:
     """Not everything has been asked before all have been looked at."""
     book = DnsBook(PACING, HOLD)
-    book.want([service(f"s{number}", DnsName(f"s{number}.test")) for number in range(3)])
+    book.follow(instead(service(f"s{number}", DnsName(f"s{number}.test")) for number in range(3)))
     seen = []
     for _ in range(2):
         book.settle(NOW, 2)
@@ -93,14 +94,14 @@ def test_what_nobody_needs_any_more_is_forgotten() -> None:
     taken = book.due(NOW, 9)
     book.heard(A, FOUND, NOW, DATE)
     book.settle(NOW)
-    assert [each.addresses for each in book.inventory.slices.values()] == [("10.0.0.1",)]
-    book.want([])
+    assert [each.addresses for each in slices(book.objects)] == [("10.0.0.1",)]
+    book.follow(instead((), [service("db", DnsName("db.test"))]))
     book.settle(NOW)
     for question in taken:
         book.heard(question, FOUND, NOW, DATE)
         book.give_back(question)
     book.settle(NOW)
-    assert (book.inventory, book.problems(), book.counts()) == (Inventory(), (), Counts())
+    assert (book.objects, book.problems(), book.counts()) == (Picture(), (), Counts())
     assert (book.known, book.due(after(999), 9), book.next_due(NOW, room=True)) == ({}, [], None)
 
 
@@ -113,9 +114,9 @@ def test_an_emptiness_that_is_held_back_is_due() -> None:
         book.settle(NOW)
     assert [str(each) for each in book.held()] == ["shop/db"]
     assert book.next_due(NOW, room=False) == after(30)
-    assert len(book.inventory.slices) == 1
+    assert len(book.objects) == 1
     book.settle(after(30))
-    assert (book.held(), book.inventory, book.next_due(NOW, room=False)) == ((), Inventory(), None)
+    assert (book.held(), book.objects, book.next_due(NOW, room=False)) == ((), Picture(), None)
 
 
 class _Deaf(DnsBook):
@@ -151,9 +152,9 @@ def _history(seed: int, book: DnsBook) -> Iterator[tuple[Moment, dict[ServiceKey
     for _ in range(40):
         now += timedelta(seconds=random_.choice((0, 1, 20)))
         if random_.random() < 0.2:
-            wanted = {each.key: each for each in (service(name, *_names(random_)) for name in "xyz")}
-            wanted = {key: each for key, each in wanted.items() if each.dns_names}
-            book.want(wanted.values())
+            services = [service(name, *_names(random_)) for name in "xyz"]
+            book.follow(instead(services))
+            wanted = {each.key: each for each in services if each.dns_names}
         else:
             for question in book.due(now, random_.randrange(1, 3)):
                 book.heard(question, _answer(random_, question), now, DATE)
@@ -172,11 +173,13 @@ def _differs(seed: int, book: DnsBook) -> bool:
             key: settled(each, book.known, forced.get(key, Guarded(())), now, HOLD)
             for key, each in wanted.items()
         }
-        expected = Inventory.of(slices=(found for each in forced.values() for found in each.in_force))
+        expected = Picture(
+            {found.key: found.sourced() for each in forced.values() for found in each.in_force}
+        )
         said = ordered(p for key, each in wanted.items() for p in problems(each, book.known, forced[key]))
         counted = [counts(each, book.known) for each in wanted.values()]
         good = sum(each.good for each in counted)
-        if (book.inventory, book.problems(), book.counts().good) != (expected, said, good):
+        if (book.objects, book.problems(), book.counts().good) != (expected, said, good):
             return True
     return False
 
@@ -194,13 +197,13 @@ def test_a_restart_takes_nothing_away(seed: int) -> None:
     """At any moment: what is in force stays, and goes on to do so where nobody answers afterwards."""
     for now, wanted in _history(seed, before := DnsBook(PACING, HOLD)):
         after = DnsBook(PACING, HOLD, read(written(before.kept())))
-        after.want(wanted.values())
+        after.follow(instead(wanted.values()))
         after.settle(now)
-        assert after.inventory == before.inventory
+        assert after.objects == before.objects
         for question in after.due(now, 99):
             after.heard(question, Failed("SERVFAIL"), now, DATE)
         after.settle(now + HOLD)
-        assert after.inventory == before.inventory
+        assert after.objects == before.objects
 
 
 def test_leaving_out_one_asker_is_noticed() -> None:

@@ -4,16 +4,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mesh.endpoints import Inventory
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.objects import EndpointSlice
+from mesh.picture import Picture
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns.book import DnsBook
 from providers.dns.kept import LONG_DUE, Kept, KeptError, read, written
 from providers.dns.records import Failed, Found, Question, QuestionState, RecordType, Target
 from providers.dns.schedule import Pacing
+from providers.dns.slices import FoundSlice
 from providers.guard import Guarded
+from tests.meshes.sources import instead, slices
 
 NOW = timedelta(hours=3)
 DATE, LATER = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 1, 2, 4, 4, 5, tzinfo=UTC)
@@ -24,11 +26,12 @@ A, AAAA = Question("db.test", RecordType.A), Question("db.test", RecordType.AAAA
 SRV = Question("_db.test", RecordType.SRV)
 HOST = Question("one.test", RecordType.A)
 ADDRESS, OTHER = IpAddress("10.0.0.1"), IpAddress("fd00::1")
-SLICES = (EndpointSlice("db", Namespace("shop"), "db-dns", (ADDRESS, OTHER), (("http", 8080),)),)
+VALUE = EndpointSlice("db", Namespace("shop"), "db-dns", (ADDRESS, OTHER), (("http", 8080),))
+SLICES = (FoundSlice(VALUE, "db.test at 10.0.0.53"),)
 KEPT = Kept(
     {
         SRV: QuestionState(LONG_DUE, DATE, targets=(Target(1, 2, Port(5), "one.test"),)),
-        A: QuestionState(LONG_DUE, DATE, (ADDRESS, OTHER)),
+        A: QuestionState(LONG_DUE, DATE, (ADDRESS, OTHER), nameserver="10.0.0.53"),
         AAAA: QuestionState(LONG_DUE, LATER),
     },
     {DB: Guarded(SLICES)},
@@ -42,7 +45,7 @@ def _service(*names: str, srv: bool = False) -> Service:
 
 def _book(kept: Kept | None, *services: Service) -> DnsBook:
     book = DnsBook(PACING, HOLD, kept)
-    book.want(services)
+    book.follow(instead(services))
     book.settle(NOW)
     return book
 
@@ -99,13 +102,13 @@ def test_a_book_begins_with_what_the_one_before_knew() -> None:
     before = _book(None, _service("db.test"))
     _answered(before, db="10.0.0.1")
     book = _book(read(written(before.kept())), _service("db.test"))
-    assert (book.inventory, book.complete(), book.counts()) == (before.inventory, True, Counts(good=1))
+    assert (book.objects, book.complete(), book.counts()) == (before.objects, True, Counts(good=1))
     assert book.known[A].answered == DATE
     assert book.due(NOW, 9) == [A, AAAA]
     for question in (A, AAAA):
         book.heard(question, Failed("SERVFAIL"), NOW, LATER)
     book.settle(NOW)
-    assert (book.inventory, book.counts()) == (before.inventory, Counts(stale=1))
+    assert (book.objects, book.counts()) == (before.objects, Counts(stale=1))
     (problem,) = book.problems()
     assert "the last good answer, of 2026-01-02T03:04:05Z, stays in force" in problem.expected
     assert (book.known[A].answered, book.known[A].error_since) == (DATE, LATER)
@@ -114,11 +117,11 @@ def test_a_book_begins_with_what_the_one_before_knew() -> None:
 def test_without_it_a_book_knows_nothing() -> None:
     """The negative control of the test above."""
     book = _book(Kept(), _service("db.test"))
-    assert (book.inventory, book.complete()) == (Inventory(), False)
+    assert (book.objects, book.complete()) == (Picture(), False)
     for question in book.due(NOW, 9):
         book.heard(question, Failed("SERVFAIL"), NOW, LATER)
     book.settle(NOW)
-    assert (book.inventory, book.counts()) == (Inventory(), Counts(refused=1))
+    assert (book.objects, book.counts()) == (Picture(), Counts(refused=1))
 
 
 def test_the_hosts_of_srv_records_are_kept_as_well() -> None:
@@ -128,9 +131,9 @@ def test_the_hosts_of_srv_records_are_kept_as_well() -> None:
     before.heard(SRV, Found(60, targets=(Target(0, 0, Port(5), "one.test"),)), NOW, DATE)
     before.settle(NOW)
     _answered(before, one="10.0.0.7")
-    assert [each.name for each in before.inventory.slices.values()] == ["db-dns-5"]
+    assert [each.name for each in slices(before.objects)] == ["db-dns-5"]
     book = _book(read(written(before.kept())), _service("_db.test", srv=True))
-    assert (book.inventory, book.complete()) == (before.inventory, True)
+    assert (book.objects, book.complete()) == (before.objects, True)
 
 
 def test_emptiness_that_was_held_back_is_held_back_again() -> None:
@@ -141,9 +144,9 @@ def test_emptiness_that_was_held_back_is_held_back_again() -> None:
         before.heard(question, Found(60), NOW, DATE)
     before.settle(NOW)
     book = _book(read(written(before.kept())), _service("db.test"))
-    assert (book.inventory, book.held()) == (before.inventory, (DB,))
+    assert (book.objects, book.held()) == (before.objects, (DB,))
     book.settle(NOW + HOLD)
-    assert (book.inventory, book.held()) == (Inventory(), ())
+    assert (book.objects, book.held()) == (Picture(), ())
     assert read(written(book.kept())).in_force == {}
 
 
@@ -152,9 +155,9 @@ def test_what_nobody_wants_any_more_is_dropped() -> None:
     other = _service("other.test")
     book = _book(KEPT, other)
     assert book.known == {}
-    assert [each.name for each in book.inventory.slices.values()] == ["db-dns"]  # until there is an answer
+    assert [each.name for each in slices(book.objects)] == ["db-dns"]  # until there is an answer
     book = _book(KEPT)
-    assert (book.known, book.inventory, book.kept()) == ({}, Inventory(), Kept())
-    book.want([_service("db.test")])
+    assert (book.known, book.objects, book.kept()) == ({}, Picture(), Kept())
+    book.follow(instead([_service("db.test")]))
     book.settle(NOW)
-    assert book.inventory == Inventory()
+    assert book.objects == Picture()

@@ -1,6 +1,7 @@
 """From answers to slices, and what is said of names that do not resolve."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from mesh.kinds import SERVICE
@@ -11,7 +12,7 @@ from mesh.problems import Problem, Severity
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
 from providers.dns.records import Question, QuestionState, RecordType, Target
-from providers.dns.slices import counts, problems, settled, slices
+from providers.dns.slices import FoundSlice, Slices, counts, problems, settled, slices
 from providers.guard import Guarded
 from providers.moments import Moment
 
@@ -45,12 +46,9 @@ def both(name: str, *addresses: str) -> dict[Question, QuestionState]:
     return {Question(name, A): answered(*addresses), Question(name, RecordType.AAAA): answered()}
 
 
-Slices = tuple[EndpointSlice, ...]
-
-
-def cut(suffix: str, ports: tuple[tuple[str, int], ...], *addresses: str) -> EndpointSlice:
-    """Make a slice of the service."""
-    return EndpointSlice("db", Namespace("shop"), f"db{suffix}", addresses, ports)
+def cut(suffix: str, ports: tuple[tuple[str, int], ...], *addresses: str, said: str = "a.test") -> FoundSlice:
+    """Make a slice of the service, as it was found under names."""
+    return FoundSlice(EndpointSlice("db", Namespace("shop"), f"db{suffix}", addresses, ports), said)
 
 
 def test_names_without_port_share_a_slice_with_the_services_target_ports() -> None:
@@ -63,7 +61,8 @@ def test_names_without_port_share_a_slice_with_the_services_target_ports() -> No
             Question("b.test", A): answered("10.0.0.1", "10.0.0.3"),
         },
     )
-    assert found == (cut("-dns", (("http", 8080),), "10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"),)
+    addresses = ("10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1")
+    assert found == (cut("-dns", (("http", 8080),), *addresses, said="a.test, b.test"),)
 
 
 def test_a_name_with_a_port_has_a_slice_of_its_own() -> None:
@@ -72,11 +71,11 @@ def test_a_name_with_a_port_has_a_slice_of_its_own() -> None:
     known = both("a.test", "10.0.0.1") | both("b.test", "10.0.0.2")
     assert slices(service(*names), known) == (
         cut("-dns", (("http", 8080),), "10.0.0.1"),
-        cut("-dns-5", (("http", 5),), "10.0.0.2"),
+        cut("-dns-5", (("http", 5),), "10.0.0.2", said="b.test"),
     )
 
 
-def _served(**addresses: str) -> tuple[EndpointSlice, ...]:
+def _served(**addresses: str) -> Slices:
     """Resolve SRV records to main (priority 1, twice) and spare (priority 2), where they have addresses."""
     targets = (
         Target(1, 10, Port(5), "main.test"),
@@ -93,12 +92,26 @@ def _served(**addresses: str) -> tuple[EndpointSlice, ...]:
 
 def test_srv_records_say_hosts_and_ports() -> None:
     """Those of the best priority that has an address; weights are not carried."""
-    main, more = cut("-dns-5", (("http", 5),), "10.0.0.1"), cut("-dns-6", (("http", 6),), "10.0.0.2")
-    spare = cut("-dns-7", (("http", 7),), "10.0.0.3")
+    name = "_db._tcp.test"
+    main = cut("-dns-5", (("http", 5),), "10.0.0.1", said=name)
+    more = cut("-dns-6", (("http", 6),), "10.0.0.2", said=name)
+    spare = cut("-dns-7", (("http", 7),), "10.0.0.3", said=name)
     assert _served(main="10.0.0.1", more="10.0.0.2", spare="10.0.0.3") == (main, more)
     assert _served(more="10.0.0.2", spare="10.0.0.3") == (more,)
     assert _served(spare="10.0.0.3") == (spare,)
     assert _served() == ()
+
+
+def test_a_slice_says_under_which_names_and_by_whom_it_was_found() -> None:
+    """Those that have addresses; a nameserver is said once, and not at all where nobody remembers it."""
+    known = {
+        Question("a.test", A): replace(answered("10.0.0.1"), nameserver="10.9.0.1"),
+        Question("a.test", RecordType.AAAA): replace(answered("fd00::1"), nameserver="10.9.0.2:5353"),
+        Question("b.test", A): answered("10.0.0.2"),
+        Question("c.test", A): replace(answered(), nameserver="10.9.0.1"),
+    }
+    (found,) = slices(service(*map(DnsName, ("c.test", "b.test", "a.test"))), known)
+    assert found.said == "a.test at 10.9.0.1 and 10.9.0.2:5353, b.test"
 
 
 def test_the_order_of_what_is_known_does_not_matter() -> None:

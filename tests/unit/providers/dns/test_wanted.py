@@ -1,37 +1,38 @@
-"""Which services are to be resolved."""
+"""Which names are asked for: what follows from objects alone."""
 
-from mesh.identity import ServiceIdentity
-from mesh.kinds import SERVICE, SERVICE_ACCOUNT, Kind
-from mesh.names import Namespace, ServiceAccountName, ServiceName
-from mesh.objects import MeshObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.picture import Picture
+from datetime import timedelta
+
+from mesh.names import Namespace, ServiceName
+from mesh.objects import ObjectKey, Sourced
 from mesh.service import DnsName, Service, ServiceKey
-from providers.dns.wanted import DnsWanted
+from providers.dns.book import DnsBook
+from providers.dns.schedule import PACING
+from tests.meshes import values as a
+from tests.meshes.sources import instead
 
-NS = Namespace("shop")
-
-
-def _sourced(name: str, value: MeshObject, kind: Kind = SERVICE) -> tuple[ObjectKey, Sourced]:
-    key = ObjectKey(kind, NS, name)
-    return key, Sourced(key, value, InFile("f"))
+NOW = timedelta(hours=3)
 
 
 def _service(name: str, *names: str) -> Service:
-    return Service(ServiceKey(NS, ServiceName(name)), (), dns_names=tuple(map(DnsName, names)))
+    return Service(ServiceKey(Namespace("shop"), ServiceName(name)), (), dns_names=tuple(map(DnsName, names)))
 
 
-def test_services_with_names_are_wanted_as_long_as_they_have_some() -> None:
+def test_services_with_names_are_asked_for_as_long_as_they_have_some() -> None:
     """They come, change, lose their names and go; other objects do not count."""
-    wanted = DnsWanted()
-    named, plain = _service("a", "a.test"), _service("b")
-    account = _sourced("c", ServiceIdentity(NS, ServiceAccountName("c")), SERVICE_ACCOUNT)
-    first = Picture(dict([_sourced("a", named), _sourced("b", plain), account]))
-    assert list(wanted.follow(first)) == [named]
-    other = _service("b", "b.test")
-    second = first.changed(dict([_sourced("b", other)]))
-    assert list(wanted.follow(second)) == [named, other]
-    third = second.changed(dict([_sourced("a", _service("a"))]))
-    assert list(wanted.follow(third)) == [other]
-    assert list(wanted.follow(third.changed({ObjectKey(SERVICE, NS, "b"): None}))) == []
-    assert list(wanted.follow(dict(first))) == [named]
+    book = DnsBook(PACING, timedelta(0))
+    named, plain, other = _service("a", "a.test"), _service("b"), _service("b", "b.test")
+    nameless = _service("a")
+
+    def asked(edits: dict[ObjectKey, Sourced | None]) -> tuple[bool, list[str]]:
+        news = book.follow(edits)
+        book.settle(NOW)
+        for question in book.due(NOW, 9):
+            book.give_back(question)
+        return news, sorted({question.name for question in book._askers})
+
+    assert asked(instead([named, plain, a.workload("c", "10.0.0.1")])) == (True, ["a.test"])
+    assert asked(instead([other], [plain])) == (True, ["a.test", "b.test"])
+    assert asked(instead([other], [other])) == (False, ["a.test", "b.test"])
+    assert asked(instead([nameless], [named])) == (True, ["b.test"])
+    assert asked(instead([], [other])) == (True, [])
+    assert asked(instead([], [nameless])) == (False, [])

@@ -4,37 +4,33 @@ from collections.abc import Callable
 
 import pytest
 
-from delivery.debounce import Matter
-from delivery.events import Counts, Events, matter
-from mesh.endpoints import Inventory
+from admin.metrics.registry import Metrics
+from delivery.debounce import Matter, Pace
+from delivery.gathering import Gathering, Paces, matter
 from mesh.identity import ProxyName
 from mesh.kinds import ADMISSION, ENDPOINT_SLICE, SERVICE, TRAFFIC_TARGET, WORKLOAD
 from mesh.names import Namespace
 from mesh.objects import EndpointSlice
 from providers.directory.source import DirectorySource
-
-
-class _Dns:
-    name = "dns"
-
-    def __init__(self) -> None:
-        self.slices: list[EndpointSlice] = []
-
-    def inventory(self) -> Inventory:
-        return Inventory.of(slices=self.slices)
+from providers.sources import Counts, Sources
+from tests.meshes import values as a
+from tests.meshes.sources import MemorySource
 
 
 def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource]) -> None:
-    """By source and kind; what a directory says of objects is not counted again as its inventory."""
-    source, dns = source_of(("a", "store")), _Dns()
-    events = Events(source, (source, dns))  # type: ignore[arg-type]  # no more of a provider is needed
-    assert events.take({}) == {("directory", SERVICE): 1, ("directory", WORKLOAD): 1}
-    assert events.take({}) == {}
+    """By source and kind, whatever the source is."""
+    source, dns = source_of(("a", "store")), MemorySource("dns")
+    admitted: dict[ProxyName, ProxyName] = {}
+    pace = Pace()
+    gathering = Gathering(Sources((source, dns)), Paces(pace, pace), Metrics(), lambda: dict(admitted))
+    assert gathering.look() == {("directory", SERVICE): 1, ("directory", WORKLOAD): 1}
+    assert gathering.look() == {}
     source_of(("a", "other"), ("b", "store"))
     source.load()
-    dns.slices = [EndpointSlice("store", Namespace("shop"), "s", ("10.0.0.1",), ())]
+    dns.change(a.objects(EndpointSlice("store", Namespace("shop"), "s", ("10.0.0.1",), ())))
     name = ProxyName.parse("a.store.shop")
-    assert events.take({name: name}) == {
+    admitted[name] = name
+    assert gathering.look() == {
         ("directory", WORKLOAD): 2,
         ("dns", ENDPOINT_SLICE): 1,
         ("admissions", ADMISSION): 1,

@@ -1,0 +1,66 @@
+"""A source in memory, beside a directory: what a cluster or a store would be."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from mesh.objects import EndpointSlice, ObjectKey, Sourced
+from mesh.picture import Picture
+from mesh.problems import Problem
+from providers.contract import Counts, Freshness
+from tests.meshes import values
+
+
+class MemorySource:
+    """Says what it is told to say; `objects` may be told before it runs and while it does."""
+
+    def __init__(
+        self,
+        name: str,
+        objects: Mapping[ObjectKey, Sourced] | None = None,
+        freshness: Freshness | None = None,
+    ) -> None:
+        self.name = name
+        self.said: tuple[Problem, ...] = ()
+        self.held = Counts()
+        self._objects = Picture(objects)
+        self._freshness = freshness or Freshness()
+        self._changed: Callable[[], None] = lambda: None
+
+    def change(self, edits: Mapping[ObjectKey, Sourced | None]) -> None:
+        """Say something else under these keys, None for what is gone."""
+        self._objects = self._objects.changed(edits)
+        self._changed()
+
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Answer as told."""
+        return self._objects
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Answer as told."""
+        return self.said
+
+    def freshness(self) -> Freshness:
+        """Answer as told."""
+        return self._freshness
+
+    def counts(self) -> Counts:
+        """Answer as told."""
+        return self.held
+
+    async def first(self) -> None:
+        """Have said everything."""
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Tell of changes until cancelled."""
+        self._changed = changed
+        await asyncio.Event().wait()
+
+
+def instead(after: Iterable[object], before: Iterable[object] = ()) -> dict[ObjectKey, Sourced | None]:
+    """Return how objects change that are these now, and were those before."""
+    return {**dict.fromkeys(values.objects(*before)), **values.objects(*after)}
+
+
+def slices(objects: Mapping[ObjectKey, Sourced]) -> list[EndpointSlice]:
+    """Return the slices among objects, in their order."""
+    return [each.value for each in objects.values() if isinstance(each.value, EndpointSlice)]
