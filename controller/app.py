@@ -247,7 +247,7 @@ class _Server:
                     len(parts.keeper.certificates),
                     parts.heartbeat.take_worst(),
                     parts.clock(),
-                    withheld=withheld_counts(parts.quarantine.counts()),
+                    withheld=withheld_counts(parts.quarantine.findings.counts()),
                     unacked_age=parts.history.unanswered_age(time.monotonic()),
                     state_failing=bool(parts.room.trouble),
                     ledger_unwritten=parts.ledger.unwritten,

@@ -81,18 +81,18 @@ class ServerReading:
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it."""
-        return self.quarantine.rejected_by(NodeKey(str(name)))
+        return self.quarantine.findings.rejected_by(NodeKey(str(name)))
 
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
         """Return why a proxy rejected a resource."""
         model = self.loop.model
-        found = self.quarantine.rejections_of(NodeKey(str(name)), (type_url, resource))
+        found = self.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
         return clause(model.serving, found[0]) if model is not None and found else ""
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies."""
         model = self.loop.model
-        return () if model is None else parts_left_out(model.serving, self.quarantine.units_out())
+        return () if model is None else parts_left_out(model.serving, self.quarantine.findings.units_out())
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName

@@ -52,7 +52,7 @@ class Answers:
 
     def retry(self, node: NodeKey) -> tuple[Reference, ...]:
         """Offer a proxy again what it rejected; return in which resources that is, sorted."""
-        rejected = self._quarantine.rejected_by(node)
+        rejected = self._quarantine.findings.rejected_by(node)
         self._serve(self._quarantine.retry(node), node)
         return rejected
 
@@ -73,11 +73,11 @@ class Answers:
 
     async def keeping(self, keep: Callable[[tuple[Verdict, ...]], None]) -> None:
         """Have `keep` write down in a thread what is at fault for certain, when it is other."""
-        kept = self._quarantine.verdicts()
+        kept = self._quarantine.findings.verdicts()
         while True:
             await self._judged.wait()
             self._judged.clear()
-            if (found := self._quarantine.verdicts()) != kept:
+            if (found := self._quarantine.findings.verdicts()) != kept:
                 kept = found
                 await asyncio.to_thread(keep, found)
 

@@ -125,7 +125,7 @@ class Loop:
         published = self._publishing.published
         proxies = model.proxies() if step.moved else self.state.proxies
         failing = (*map(failure_problem, published.failures), *model.unplaced())
-        rejected = self._rejections.problems(model.serving, self._publishing.quarantine.rejected())
+        rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
         said = self._problems.update(
             inputs=said_of_inputs,
             certifying=certifying,

@@ -13,23 +13,25 @@ from delivery.snapshots.published import Failure, Published, Step
 from delivery.time_slices import Slices
 from delivery.wave import Wave
 from xds.cache import GroupKey, SnapshotCache
+from xds.protocol.snapshot import Snapshot
 
 CAUSES_LOGGED: Final = 4
 
 _log = structlog.get_logger("delivery.loop")
 
-OnPublished = Callable[[Wave, Step], None]
+OnPublished = Callable[[Wave, Step, Mapping[GroupKey, Snapshot]], None]
 
 
-def nobody(wave: Wave, step: Step) -> None:
+def nobody(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
     """Take no notice."""
 
 
 class Publishing:
-    """Numbers waves and puts what they come to into the cache; `published` is what was put there so far.
+    """Numbers waves and puts what they come to into the cache, less what proxies have rejected.
 
-    `told` hears of each part of a wave that was published, in the same turn of the event loop, right after:
-    no stream has written anything of it yet. It must be quick and must not raise.
+    `told` hears of each part of a wave that was published, and of the snapshots that it replaced, in the
+    same turn of the event loop, right after: no stream has written anything of it yet. It must be quick and
+    must not raise.
     """
 
     def __init__(
@@ -39,12 +41,16 @@ class Publishing:
         meter: WaveMeter,
         told: OnPublished = nobody,
     ) -> None:
-        self.published = Published()
         self.quarantine = quarantine
         self._cache = cache
         self._meter = meter
         self._told = told
         self._number = 0
+
+    @property
+    def published(self) -> Published:
+        """What is computed and was published so far, whatever some proxies have in its place."""
+        return self.quarantine.published
 
     async def publish(self, wave: Wave, step: Step, slices: Slices) -> int | None:
         """Publish what is new, if anything is; return how many connected proxies it concerns.
@@ -57,19 +63,9 @@ class Publishing:
         before = self.published
         self._say_failed(step.failed, before.failed)
         touched = 0
-        done: list[Step] = []
-        try:
-            for part in parts(step, before) if step else ():
-                served = self.quarantine.after(part)
-                touched += self._cache.publish_changes(served.snapshots, served.members)
-                self._told(wave, served)
-                done.append(part)
-                await slices.give_way()
-        except Exception:
-            for part in done:
-                self.published = part.after(self.published)
-            raise
-        self.published = step.after(before)
+        for part in parts(step, before):
+            touched += self._publish(wave, part)
+            await slices.give_way()
         if not step:
             return None
         _say_published(wave, step, touched)
@@ -78,12 +74,24 @@ class Publishing:
     def withhold(self, wave: Wave, step: Step) -> None:
         """Publish what stands in for something rejected: `step` is what the quarantine made of an answer."""
         self._number += 1
-        self._cache.publish_changes(step.snapshots, step.members)
-        self._told(replace(wave, number=self._number), step)
+        self._serve(replace(wave, number=self._number), step)
 
-    def served(self) -> Published:
-        """Return what is served: what was published, and what some proxies have in its place."""
-        return self.quarantine.served(self.published)
+    def _publish(self, wave: Wave, part: Step) -> int:
+        before = self.published
+        try:
+            return self._serve(wave, self.quarantine.after(part))
+        except Exception:
+            self.quarantine.undone(before)
+            raise
+
+    def _serve(self, wave: Wave, step: Step) -> int:
+        if not step:
+            return 0
+        known = self._cache.snapshots()
+        replaced = {group: old for group in step.snapshots if (old := known.get(group)) is not None}
+        touched = self._cache.publish_changes(step.snapshots, step.members)
+        self._told(wave, step, replaced)
+        return touched
 
     def _say_failed(
         self, failed: Mapping[GroupKey, Failure | None], before: Mapping[GroupKey, Failure]

@@ -11,7 +11,7 @@ from certs.material import ServiceCertificate
 from delivery.meters import WaveMeter
 from delivery.model import Model
 from delivery.publishing import Publishing
-from delivery.quarantine.fallback import Refusals
+from delivery.quarantine.fallback import Exclusions
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving, Translate
 from mesh.identity import ServiceIdentity
@@ -28,9 +28,9 @@ class Verification:
 
     async def after_wave(self, model: Model, publishing: Publishing) -> None:
         """Compare, in a thread: the wave waits for it."""
-        served, refusals = publishing.served(), publishing.quarantine.refusals()
+        served, exclusions = publishing.quarantine.served(), publishing.quarantine.exclusions()
         inputs = model.inputs()
-        self.on_verified(await asyncio.to_thread(verify, inputs, model.serving.translate, served, refusals))
+        self.on_verified(await asyncio.to_thread(verify, inputs, model.serving.translate, served, exclusions))
 
     def on_verified(self, differences: tuple[str, ...]) -> None:
         """Take what a comparison found: it is counted, and differences are said loudly."""
@@ -43,7 +43,7 @@ def verify(
     inputs: tuple[Edits, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes],
     translate: Translate,
     served: Published,
-    refusals: Refusals,
+    exclusions: Exclusions,
 ) -> tuple[str, ...]:
     """Return where what is served differs from what the inputs come to from nothing; empty if nowhere.
 
@@ -51,7 +51,7 @@ def verify(
     an input like others.
     """
     expected = from_nothing(*inputs, translate)
-    return tuple(_differences(expected, served, refusals))
+    return tuple(_differences(expected, served, exclusions))
 
 
 def from_nothing(
@@ -70,7 +70,7 @@ def from_nothing(
     return steps[-1].after(Published())
 
 
-def _differences(expected: Published, published: Published, refusals: Refusals) -> Iterator[str]:
+def _differences(expected: Published, published: Published, exclusions: Exclusions) -> Iterator[str]:
     failed = set(expected.failed)
     if failed != set(published.failed):
         yield f"groups that fail: {sorted(published.failed)} instead of {sorted(failed)}"
@@ -81,7 +81,7 @@ def _differences(expected: Published, published: Published, refusals: Refusals) 
         if wanted is None or found is None:
             yield f"proxy {node} is {'served' if found else 'not served'}"
         else:
-            due = refusals.instead_of(node, wanted)
+            due = exclusions.instead_of(node, wanted)
             yield from (f"proxy {node}: {what}" for what in _unlike(due, found))
 
 

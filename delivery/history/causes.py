@@ -49,20 +49,22 @@ class Triggers:
         """`is_here` says whether a proxy of the group is connected; `replaced` is told of old resources."""
         self._is_here = is_here
         self._replaced = replaced
-        self._served: dict[GroupKey, Snapshot] = {}
         self._touches: dict[GroupKey, tuple[Touch, ...]] = {}
 
     def published(
-        self, moment: int, wave: Wave, step: Step, here: Iterable[NodeKey]
+        self,
+        moment: int,
+        wave: Wave,
+        step: Step,
+        replaced: Mapping[GroupKey, Snapshot],
+        here: Iterable[NodeKey],
     ) -> Mapping[NodeKey, Touch]:
         """Take a step; return the touches of those of the proxies `here` that are in another group now."""
         for group, snapshot in step.snapshots.items():
             if snapshot is None:
-                self._served.pop(group, None)
                 self._touches.pop(group, None)
                 continue
-            old = self._served.get(group)
-            self._served[group] = snapshot
+            old = replaced.get(group)
             if old is not None and old is not snapshot and self._is_here(group):
                 self._touch(group, Touch(moment, wave, snapshot.changed_since(old)), old)
         moved = [node for node in here if step.members.get(node) is not None] if step.members else []

@@ -1,7 +1,7 @@
 """The last pushes of each proxy. Written at every response: it keeps references, and computes when asked."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -27,6 +27,7 @@ from delivery.wave import Wave
 from mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import TypeUrl
+from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
 from xds.server.status import Variant
 
@@ -71,11 +72,11 @@ class PushHistory:
         self._newest = -1
         self.replaced = self._replaced.find
 
-    def published(self, wave: Wave, step: Step) -> None:
-        """Note what a wave, or a part of it, published; may be called before or after the cache has it."""
+    def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        """Note what a wave, or a part of it, published, and which snapshots it replaced."""
         self._newest += 1
         here = [node for node in step.members if node in self._proxies]
-        for node, touch in self._triggers.published(self._newest, wave, step, here).items():
+        for node, touch in self._triggers.published(self._newest, wave, step, replaced, here).items():
             proxy = self._proxies[node]
             proxy.moved = (*proxy.moved, touch)[-TOUCHES:]
 

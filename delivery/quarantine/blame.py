@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 
 from delivery.quarantine.lessened import concerns, holds, units_of
-from delivery.quarantine.record import Suspect, Told
+from delivery.quarantine.record import Accusation, Suspect
 from sidecars.contract.reasons import Reason
 from xds.protocol.resource import Resource, Version
 from xds.protocol.snapshot import Snapshot
@@ -18,10 +18,14 @@ def likeliest(
     """Return which of these a proxy may have meant that did not say which it was, all if it may be any.
 
     What it had accepted before is not it, and what is served in the place of another is hardly it, unless
-    something is `tried` in it.
+    something is `tried` in it. What is made with less still has units in it that may be new.
     """
     fresh = [each for each in resources if not accepts(each)]
-    named = [each for each in fresh if concerns(each, tried) or (own is not None and holds(own, each))]
+    named = [
+        each
+        for each in fresh
+        if concerns(each, tried) or units_of(each) or (own is not None and holds(own, each))
+    ]
     return named or fresh or resources
 
 
@@ -34,7 +38,7 @@ def versions(resource: Resource, own: Snapshot | None) -> frozenset[Version]:
 def suspected(
     resource: Resource,
     reason: Reason,
-    told: Callable[[Suspect], Told | None],
+    accused: Callable[[Suspect], Accusation | None],
     good: Iterable[Resource | None],
 ) -> list[Suspect]:
     """Return what of a rejected resource may be at fault: units of policy, or else itself.
@@ -46,7 +50,7 @@ def suspected(
     there = units_of(resource)
     if reason.of_the_moment or not there:
         return [itself]
-    if before := [each for each in there if (known := told(each)) is not None and known.times]:
+    if before := [each for each in there if (known := accused(each)) is not None and known.times]:
         return [*before]
     fresh = (sorted(there.keys() - units_of(each).keys()) for each in good)
     return [*next(filter(None, fresh), [itself])]

@@ -22,8 +22,12 @@ Empty = Callable[[Reference], Resource | None]
 """Makes an empty resource of a type and name: it refers to nothing. None where there is no such thing."""
 
 
+Good = Callable[[Reference], Resource | None]
+"""Returns the good version of a resource that may stand in its place, None where none is known."""
+
+
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Exclusion:
     """The versions that a proxy rejected, by type and name, and the resources that it is to have instead.
 
     `good` may hold more than is rejected: what those resources refer to. `units` of policy are left out.
@@ -38,39 +42,40 @@ class Refusal:
 class Fallback:
     """A snapshot for those who rejected something, and how it differs from their group's own.
 
-    `instead` are the resources that stand for rejected ones, None for what is left out. `asked` are those
-    whose good version was asked for; one that is not among the refusal's may be found elsewhere.
+    `instead` are the resources that stand for rejected ones, None for what is left out. `asked` are the good
+    versions that were asked for, None where there was none: with the same of them it comes out the same.
     """
 
     snapshot: Snapshot
     instead: Mapping[Reference, Resource | None]
-    asked: frozenset[Reference]
+    asked: Mapping[Reference, Resource | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class Exclusions:
     """What is withheld from whom, as a function of what is computed for them."""
 
-    by_node: Mapping[NodeKey, Refusal]
+    by_node: Mapping[NodeKey, Exclusion]
     empty: Empty
 
     def instead_of(self, node: NodeKey, current: Snapshot) -> Snapshot:
         """Return what a proxy is served for which this snapshot was computed."""
-        refusal = self.by_node.get(node)
-        return current if refusal is None else withheld(current, refusal, self.empty).snapshot
+        excluded = self.by_node.get(node)
+        return current if excluded is None else fallback(current, excluded, self.empty).snapshot
 
 
-def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Fallback:
+def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | None = None) -> Fallback:
     """Return what to serve instead of a consistent snapshot: consistent as well, without what was rejected.
 
     A good version may refer to what the group no longer has: that comes back in its last good version. What
     refers to something that nothing stands for goes back itself. Ends after at most three steps for each
     resource: the group's own, the good one, the empty one, nothing. With nothing rejected it is the snapshot
-    itself.
+    itself. `good` finds the good versions, `excluded` has them without it.
     """
-    less, asked = lessened(current, refusal.units, refusal.good)
-    search = _Search(less, refusal, empty)
-    for key in sorted(refusal.rejected):
+    asked = _Asked(excluded.good.get if good is None else good)
+    less = lessened(current, excluded.units, asked)
+    search = _Search(less, excluded.rejected, asked, empty)
+    for key in sorted(excluded.rejected):
         search.refuse(key)
     snapshot = search.snapshot()
     while missing := snapshot.missing():
@@ -83,20 +88,38 @@ def withheld(current: Snapshot, refusal: Refusal, empty: Empty) -> Fallback:
         for key, resource in search.instead.items()
         if resource is not None or _find(less, key) is not None
     }
-    return Fallback(snapshot, MappingProxyType(instead), frozenset(search.asked | asked))
+    return Fallback(snapshot, MappingProxyType(instead), MappingProxyType(asked.answers))
+
+
+class _Asked:
+    """Finds good versions, each once, and knows what was asked for."""
+
+    def __init__(self, good: Good) -> None:
+        self._good = good
+        self.answers: dict[Reference, Resource | None] = {}
+
+    def __call__(self, key: Reference) -> Resource | None:
+        if key not in self.answers:
+            self.answers[key] = self._good(key)
+        return self.answers[key]
 
 
 class _Search:
     """Goes down, resource by resource: the group's own version, the good one, the empty one, none."""
 
-    def __init__(self, current: Snapshot, refusal: Refusal, empty: Empty) -> None:
+    def __init__(
+        self,
+        current: Snapshot,
+        rejected: Mapping[Reference, frozenset[Version]],
+        good: Good,
+        empty: Empty,
+    ) -> None:
         self._current = current
-        self._rejected = refusal.rejected
-        self._good = refusal.good
+        self._rejected = rejected
+        self._good = good
         self._empty = empty
         self._emptied: set[Reference] = set()
         self.instead: dict[Reference, Resource | None] = {}
-        self.asked: set[Reference] = set()
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot as far as it is."""
@@ -142,7 +165,6 @@ class _Search:
     def _step_down(self, key: Reference) -> None:
         resource = None
         if key not in self.instead:
-            self.asked.add(key)
             resource = self._usable(key, self._narrowed(key))
         if resource is None and key not in self._emptied:
             self._emptied.add(key)
@@ -150,7 +172,7 @@ class _Search:
         self.instead[key] = resource
 
     def _narrowed(self, key: Reference) -> Resource | None:
-        good = self._good.get(key)
+        good = self._good(key)
         return None if good is None else admitted_by_both(good, _find(self._current, key))
 
     def _usable(self, key: Reference, resource: Resource | None) -> Resource | None:

@@ -5,8 +5,7 @@ is now, without those units. What does not may be served in the good version tha
 as nothing else about it has changed.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from catalog.policy.left_out import Unit, UnitId, unit_id
 from sidecars.contract.driver import Piece
@@ -44,14 +43,13 @@ def all_units(snapshot: Snapshot) -> Mapping[UnitId, Unit]:
 
 
 def lessened(
-    own: Snapshot, out: Collection[UnitId], good: Mapping[Reference, Resource]
-) -> tuple[Snapshot, AbstractSet[Reference]]:
-    """Return a snapshot without these units, and of which resources a good version is asked for."""
+    own: Snapshot, out: Collection[UnitId], good: Callable[[Reference], Resource | None]
+) -> Snapshot:
+    """Return a snapshot without these units; `good` finds good versions."""
     if not out:
-        return own, frozenset()
+        return own
     put: list[Resource] = []
     gone: list[Reference] = []
-    asked: set[Reference] = set()
     for resource in _divisible(own):
         piece = piece_of(resource)
         units = frozenset(unit for key, unit in units_of(resource).items() if key in out)
@@ -60,13 +58,12 @@ def lessened(
         key = (resource.type_url, resource.name)
         less = _made(piece.without(units), key)
         if not piece.admits:
-            asked.add(key)
-            less = _before(piece, units, good.get(key)) or less
+            less = _before(piece, units, good(key)) or less
         if less is None:
             gone.append(key)
         else:
             put.append(less)
-    return (own.changed(put, gone) if put or gone else own), asked
+    return own.changed(put, gone) if put or gone else own
 
 
 def admitted_by_both(good: Resource, own: Resource | None) -> Resource | None:

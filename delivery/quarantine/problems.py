@@ -10,8 +10,8 @@ from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.smi import http_route_groups
 from catalog.store.view import View
+from delivery.quarantine.findings import Rejected, UnitOut
 from delivery.quarantine.left_out import LeftOut
-from delivery.quarantine.quarantine import Rejected, UnitOut
 from delivery.snapshots.fitting import Refused
 from delivery.snapshots.serving import Serving
 from mesh.identity import ProxyName
@@ -111,11 +111,11 @@ def parts_left_out(serving: Serving, out: Iterable[UnitOut]) -> tuple[LeftOut, .
             key,
             each.unit if isinstance(each.unit, HTTPMatch) else None,
             tuple(map(ProxyName.parse, each.proxies)),
-            each.told.said,
+            each.accusation.said,
             each.certain,
         )
         for each in out
-        if (key := at_fault(view, each.unit, serving.behind(each.proxies[0], *each.told.key))[0])
+        if (key := at_fault(view, each.unit, serving.behind(each.proxies[0], *each.accusation.key))[0])
     ]
     for unit, (refused, nodes) in _refused_units(serving).items():
         key = at_fault(view, unit, serving.behind(nodes[0], *refused.key))[0]

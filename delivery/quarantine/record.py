@@ -8,7 +8,7 @@ from typing import Final
 
 from catalog.policy.left_out import UnitId
 from delivery.quarantine.backoff import pause
-from delivery.quarantine.fallback import Refusal
+from delivery.quarantine.fallback import Exclusion
 from delivery.trials import Trials
 from mesh.objects import ObjectKey
 from sidecars.contract.reasons import Reason
@@ -32,7 +32,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Accusation:
     """What was said of a suspect: in which versions of which resource it was refused, why, and when.
 
     `changed` are the objects that had led to the last of them. It was found guilty `times` in a row, 0 while
@@ -59,7 +59,7 @@ class Record:
     to be had instead. `variant` is the group of those who are served the same.
     """
 
-    told: dict[Suspect, Told] = field(default_factory=dict)
+    accused: dict[Suspect, Accusation] = field(default_factory=dict)
     trials: dict[TypeUrl, Trials[Suspect]] = field(default_factory=dict)
     good: dict[Reference, Resource] = field(default_factory=dict)
     moved: float = 0.0
@@ -73,7 +73,7 @@ class Record:
     @property
     def found(self) -> frozenset[Suspect]:
         """What was found at fault and has not been accepted since: what is being tried once more as well."""
-        return frozenset(each for each, told in self.told.items() if told.times)
+        return frozenset(each for each, one in self.accused.items() if one.times)
 
     @property
     def units(self) -> frozenset[UnitId]:
@@ -83,26 +83,31 @@ class Record:
     @property
     def rejected(self) -> Mapping[Reference, frozenset[Version]]:
         """The versions of resources that are withheld."""
-        return {each: self.told[each].versions for each in self._out() if not isinstance(each, str)}
+        return {each: self.accused[each].versions for each in self._out() if not isinstance(each, str)}
 
-    def refusal(self) -> Refusal:
+    @property
+    def withheld(self) -> frozenset[Reference]:
+        """The resources that are withheld, or made with less."""
+        return frozenset(self.accused[each].key for each in self._out())
+
+    def exclusion(self) -> Exclusion:
         """Return it as it is now, for a computation."""
         good = MappingProxyType(dict(self.good))
-        return Refusal(MappingProxyType(dict(self.rejected)), good, self.units)
+        return Exclusion(MappingProxyType(dict(self.rejected)), good, self.units)
 
-    def refuse(self, suspects: Mapping[Suspect, Told], moment: Moment, jitter: float) -> None:
+    def refuse(self, suspects: Mapping[Suspect, Accusation], moment: Moment, jitter: float) -> None:
         """Take a rejection that is about one or more of these, which stand in one type."""
         type_url = next(iter(suspects.values())).key[0]
         for other in self.trials.keys() - {type_url}:
             self.trials[other] = self.trials[other].less(suspects)
         trials = self.trials.get(type_url, Trials()).refused(tuple(suspects))
-        for item, told in suspects.items():
-            before = self.told.get(item)
+        for item, one in suspects.items():
+            before = self.accused.get(item)
             times = (0 if before is None else before.times) + (item in trials.guilty)
-            versions = told.versions if before is None else told.versions | before.versions
+            versions = one.versions if before is None else one.versions | before.versions
             due = moment.seconds + pause(max(times, 1), jitter)
             confirmed = before is not None and before.confirmed
-            self.told[item] = replace(told, versions=versions, times=times, due=due, confirmed=confirmed)
+            self.accused[item] = replace(one, versions=versions, times=times, due=due, confirmed=confirmed)
         for key in (each for each in suspects if not isinstance(each, str)):
             trials = self._acquitted(trials, key)
         self.trials[type_url] = trials
@@ -112,25 +117,25 @@ class Record:
         """Take it that resources are accepted without what is out of them; say whether that is news."""
         out = frozenset(self._out())
         news = {
-            each: replace(told, confirmed=True)
-            for each, told in self.told.items()
-            if each in out and told.key in keys and not told.confirmed
+            each: replace(one, confirmed=True)
+            for each, one in self.accused.items()
+            if each in out and one.key in keys and not one.confirmed
         }
-        self.told.update(news)
+        self.accused.update(news)
         return bool(news)
 
-    def recall(self, unit: UnitId, told: Told) -> None:
+    def recall(self, unit: UnitId, accusation: Accusation) -> None:
         """Take up what was found guilty at another time."""
-        self.told[unit] = told
-        trials = self.trials.get(told.key[0], Trials())
-        self.trials[told.key[0]] = replace(trials, guilty=trials.guilty | {unit})
+        self.accused[unit] = accusation
+        trials = self.trials.get(accusation.key[0], Trials())
+        self.trials[accusation.key[0]] = replace(trials, guilty=trials.guilty | {unit})
 
     def tried(self, type_url: TypeUrl) -> bool:
         """Take it that what is tried is accepted, and let in what is next; say whether anything was."""
         if (trials := self.trials.get(type_url)) is None:
             return False
         for each in trials.trying:
-            del self.told[each]
+            del self.accused[each]
         self.trials[type_url] = after = trials.next()
         self._tidy()
         return bool(after.trying)
@@ -147,7 +152,7 @@ class Record:
 
     def due(self) -> float | None:
         """Return when something is to be offered again; None where nothing is withheld."""
-        moments = [self.told[each].due for each in self.certain]
+        moments = [self.accused[each].due for each in self.certain]
         if any(trials.waiting for trials in self.trials.values()):
             moments.append(self.moved + STALLED_SECONDS)
         return min(moments, default=None)
@@ -159,7 +164,7 @@ class Record:
             for type_url in [kind for kind, trials in self.trials.items() if trials.waiting]:
                 self.moved = now
                 moves = self.tried(type_url) or moves
-        return self.again(each for each in self.certain if self.told[each].due <= now) or moves
+        return self.again(each for each in self.certain if self.accused[each].due <= now) or moves
 
     def lapse(self, own: Snapshot, units: Collection[UnitId]) -> None:
         """Drop what is another now than was refused, by what is computed.
@@ -167,29 +172,21 @@ class Record:
         What the group no longer has, and was rejected when it came back for another's sake, waits for those.
         """
         gone: set[Suspect] = set()
-        for item, told in self.told.items():
+        for item, one in self.accused.items():
             if isinstance(item, str):
                 if item not in units:
                     gone.add(item)
-            elif (
-                now := own.resources(item[0]).get(item[1])
-            ) is not None and now.version not in told.versions:
+            elif (now := own.resources(item[0]).get(item[1])) is not None and now.version not in one.versions:
                 gone.add(item)
         self._drop(gone)
 
     def is_about(self, own: Snapshot) -> bool:
         """Say whether anything of it concerns what is computed."""
-        return any(isinstance(item, str) or item[1] in own.resources(item[0]) for item in self.told)
+        return any(isinstance(item, str) or item[1] in own.resources(item[0]) for item in self.accused)
 
     def trim(self, own: Snapshot, asked: Collection[Reference]) -> None:
         """Drop what no computation asks for."""
-        rejected = self.rejected
-        self.good = {
-            key: good
-            for key, good in self.good.items()
-            if key in asked and good.version not in rejected.get(key, ())
-        }
-        self._drop({key for key in rejected if key not in asked and key[1] not in own.resources(key[0])})
+        self._drop({key for key in self.rejected if key not in asked and key[1] not in own.resources(key[0])})
 
     def _out(self) -> Iterator[Suspect]:
         return (each for trials in self.trials.values() for each in trials.out)
@@ -199,10 +196,10 @@ class Record:
         cleared = {
             each
             for each in trials.out
-            if isinstance(each, str) and self.told[each].key == key and not self.told[each].confirmed
+            if isinstance(each, str) and self.accused[each].key == key and not self.accused[each].confirmed
         }
         for each in cleared:
-            del self.told[each]
+            del self.accused[each]
         return trials.less(cleared)
 
     def _drop(self, gone: Collection[Suspect]) -> None:
@@ -211,7 +208,7 @@ class Record:
         for type_url, trials in self.trials.items():
             self.trials[type_url] = trials.less(gone)
         for each in gone:
-            del self.told[each]
+            del self.accused[each]
         self._tidy()
 
     def _tidy(self) -> None:

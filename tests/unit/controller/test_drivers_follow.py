@@ -8,7 +8,7 @@ import pytest
 import catalog.relations.groups
 from catalog.lint.problems import Problems, problems
 from catalog.store.view import MeshSettings, View
-from delivery.quarantine.fallback import Refusals
+from delivery.quarantine.fallback import Exclusions
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving
@@ -56,7 +56,7 @@ class Plane:
                 self.published = step.after(self.published)
                 changed = sum(each is not None for each in step.snapshots.values())
         inputs = (self.view.known(), self.view.settings, self.certificates, b"roots")
-        assert verify(inputs, self.translate, self.published, Refusals({}, empty)) == ()
+        assert verify(inputs, self.translate, self.published, Exclusions({}, empty)) == ()
         return changed
 
     def kinds(self) -> list[str]:
@@ -120,7 +120,7 @@ class Mixed(Replica):
             pass
         said = {*problems(anew), *_further(anew)} == set(self.problems.said())
         return (
-            *verify(inputs, self.translate, self.published, Refusals({}, empty)),
+            *verify(inputs, self.translate, self.published, Exclusions({}, empty)),
             *(() if said else ("said",)),
         )
 

@@ -146,8 +146,8 @@ class Replica:
         """Return where this is not what the mesh comes to from nothing."""
         mesh = self.mesh
         inputs = (mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
-        served, refusals = self.quarantine.served(self.published), self.quarantine.refusals()
-        found = verify(inputs, self.translate, served, refusals)
+        served, exclusions = self.quarantine.served(), self.quarantine.exclusions()
+        found = verify(inputs, self.translate, served, exclusions)
         anew = View(mesh.settings)
         anew.apply(mesh.known())
         for _ in self.problems.steps():

@@ -182,7 +182,7 @@ def test_what_is_withheld_follows_what_it_is_withheld_from(monkeypatch: pytest.M
 
     def forgetful(self: Quarantine, step: Step) -> Step:
         with monkeypatch.context() as patch:
-            patch.setattr(self, "_records", {})
+            patch.setattr(self._records, "by_node", {})
             return after(self, step)
 
     histories = range(40)

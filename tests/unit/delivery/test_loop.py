@@ -261,7 +261,7 @@ async def test_what_a_proxy_rejects_is_said_and_withheld_until_it_changes(
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "resource-rejected"]
     assert (str(problem.key), problem.field) == ("Service shop/store", "cluster c")
-    assert plane.publishing.quarantine.counts() == {CLUSTER: 1}
+    assert plane.publishing.quarantine.findings.counts() == {CLUSTER: 1}
     await _retarget(plane, loop, 8082)
     assert plane.cache.snapshot(NODE) != good
     assert [each for each in loop.state.problems if each.code == "resource-rejected"] == []

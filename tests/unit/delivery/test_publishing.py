@@ -1,7 +1,7 @@
 """Publishing: a change of everything wakes so many streams a turn, and what fails half-way stays true."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -40,7 +40,7 @@ def _always_late() -> Slices:
 class Plane:
     """A cache whose proxies all have streams, and how many of them were woken in each turn of the loop."""
 
-    def __init__(self, told: Callable[[Wave, Step], None] = publishing.nobody) -> None:
+    def __init__(self, told: publishing.OnPublished = publishing.nobody) -> None:
         self.cache = SnapshotCache()
         self.publishing = Publishing(self.cache, Quarantine(lambda _: None), Metrics(), told)
         self.turns = [0]
@@ -88,8 +88,8 @@ async def test_what_was_published_before_something_failed_is_known() -> None:
     """The next step is made from what proxies have, not from what they had."""
     left = [4]  # three parts of the first step, one of the second
 
-    def told(wave: Wave, step: Step) -> None:
-        del wave, step
+    def told(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        del wave, step, replaced
         left[0] -= 1
         if left[0] < 0:
             raise ValueError("no more")
@@ -109,6 +109,6 @@ async def test_what_was_published_before_something_failed_is_known() -> None:
 async def test_a_step_of_nothing_publishes_nothing() -> None:
     """Nobody is told, and it is said."""
     heard: list[Wave] = []
-    plane = Plane(lambda wave, step: heard.append(wave))
+    plane = Plane(lambda wave, step, replaced: heard.append(wave))
     assert await plane.publish(Step()) is None
     assert heard == []

@@ -42,22 +42,28 @@ class Mesh:
         """Publish the group's resources, as a wave does; with `moved` its proxies come to it now."""
         members = dict.fromkeys((NODE, OTHER), GROUP) if moved else {}
         snapshot = Snapshot.of(resources)
-        self.cache.publish_changes({GROUP: snapshot}, members)
+        step = Step({GROUP: snapshot}, members)
+        replaced = self._publish(step)
         self.waves += 1
         causes = (Cause(TRAFFIC_TARGET, "shop/t", "t.yaml:1 (document 1)", Change.CHANGED),)
         wave = Wave(self.waves, causes, 0, since, DATE)
-        self.history.published(wave, Step({GROUP: snapshot}, members))
+        self.history.published(wave, step, replaced)
         return wave
 
     def withhold(self, *resources: Resource) -> Wave:
         """Publish these for the first proxy alone, in a group of its own."""
         group = GroupKey("g|withheld")
         step = Step({group: Snapshot.of(resources)}, {NODE: group})
-        self.cache.publish_changes(step.snapshots, step.members)
+        replaced = self._publish(step)
         self.waves += 1
         wave = Wave(self.waves, (), 0, 0.0, DATE)
-        self.history.published(wave, step)
+        self.history.published(wave, step, replaced)
         return wave
+
+    def _publish(self, step: Step) -> dict[GroupKey, Snapshot]:
+        replaced = dict(self.cache.snapshots())
+        self.cache.publish_changes(step.snapshots, step.members)
+        return replaced
 
     def send(
         self,

@@ -192,7 +192,7 @@ class Picky:
 
     def out(self) -> frozenset[UnitId]:
         """Return the units of policy that are not served, for certain."""
-        return frozenset(unit_id(each.unit) for each in self.quarantine.units_out() if each.certain)
+        return frozenset(unit_id(each.unit) for each in self.quarantine.findings.units_out() if each.certain)
 
     def later(self, seconds: float) -> None:
         """Let time pass."""
@@ -246,4 +246,4 @@ class Picky:
 
     def _serve(self, step: Step | None) -> None:
         if step is not None:
-            self._served = self.quarantine.served(self.published)
+            self._served = self.quarantine.served()

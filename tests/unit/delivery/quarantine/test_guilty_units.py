@@ -96,7 +96,7 @@ def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> Non
     proxy.reconnect()
     _settled(proxy, now)
     assert proxy.out() == bad
-    again = Picky(guilty, verdicts=proxy.quarantine.verdicts())
+    again = Picky(guilty, verdicts=proxy.quarantine.findings.verdicts())
     again.publish(now)
     assert _settled(again, now) == 0, "a restart asks nothing of the proxy that it has refused"
     assert again.out() == bad
@@ -133,7 +133,7 @@ def test_an_edit_or_a_proxy_that_takes_it_ends_it(data: st.DataObject) -> None:
     for _ in range(8):  # one by one, when their time has come
         proxy.later(1000.0)
         _settled(proxy, now)
-    assert proxy.quarantine.units_out() == ()
+    assert proxy.quarantine.findings.units_out() == ()
     assert proxy.served is proxy.published.snapshot(next(iter(proxy.published.members)))
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from catalog.policy.provenance import MadeFrom
+from delivery.quarantine.findings import Rejected
 from delivery.quarantine.problems import PROBLEMS, Rejections, problem
-from delivery.quarantine.quarantine import Rejected
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation

@@ -1,11 +1,14 @@
 """Withholding: who rejects something gets its last good version, and nobody else notices."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import pytest
 
-from delivery.quarantine.quarantine import Quarantine, Rejected
+from delivery.quarantine.accepted import Acknowledged
+from delivery.quarantine.findings import Rejected
+from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
@@ -44,7 +47,9 @@ class Plane:
     """Snapshots of one group, a cache of what is served, and two proxies that answer."""
 
     def __init__(self, *resources: Resource) -> None:
-        self.quarantine = Quarantine(_empty)
+        self.acknowledged: dict[NodeKey, Acknowledged] = defaultdict(dict)
+        self.emptied: list[Reference] = []
+        self.quarantine = Quarantine(self._empty, acknowledged=self.acknowledged.__getitem__)
         self.cache = SnapshotCache()
         self.published = Published()
         self.publish(*resources, members=dict.fromkeys((ONE, OTHER), GROUP))
@@ -68,6 +73,16 @@ class Plane:
         snapshot = self.cache.snapshot(node)
         return {} if snapshot is None else {str(k): str(v) for k, v in snapshot.versions(type_url).items()}
 
+    def size(self) -> int:
+        """Return how many resources are remembered, each as often as it is."""
+        noted = (*self.acknowledged.values(), *self.quarantine._accepted._by_group.values())
+        count = sum(len(found) for held in noted for named in held.values() for found in named.values())
+        return count + sum(len(record.good) for record in self.quarantine._records.by_node.values())
+
+    def _empty(self, key: Reference) -> Resource | None:
+        self.emptied.append(key)
+        return _empty(key)
+
     def _answer(self, node: NodeKey, resources: Iterable[Resource], rejection: Rejection | None) -> None:
         found = tuple(resources)
         response = Response(found[0].type_url, Version("v"), Nonce("1"), found)
@@ -87,9 +102,20 @@ def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> No
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"), said="bad regex")
     assert (plane.served(ONE), plane.served(OTHER)) == ({"r": "1"}, {"r": "2"})
-    (said,) = plane.quarantine.rejected()
+    (said,) = plane.quarantine.findings.rejected()
     assert said == Rejected(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
-    assert plane.quarantine.counts() == {ROUTE: 1}
+    assert plane.quarantine.findings.counts() == {ROUTE: 1}
+
+
+def test_what_stands_there_instead_is_looked_for_once() -> None:
+    """With a good version nobody makes an empty one, which nobody would have."""
+    plane = Plane(_route("1"))
+    plane.accept(ONE, _route("1"))
+    plane.publish(_route("2"))
+    plane.reject(ONE, _route("2"))
+    assert (plane.served(ONE), plane.emptied) == ({"r": "1"}, [])
+    plane.reject(ONE, _route("1"))
+    assert (plane.served(ONE), plane.emptied) == ({"r": "empty"}, [(ROUTE, ResourceName("r"))])
 
 
 def test_a_proxy_that_has_accepted_none_gets_what_its_group_has_accepted() -> None:
@@ -126,7 +152,7 @@ def test_without_a_good_version_it_is_empty_and_its_neighbours_are_there() -> No
     plane = Plane(_route("1"), _route("1", "s"))
     plane.reject(ONE, _route("1"))
     assert plane.served(ONE) == {"r": "empty", "s": "1"}
-    (said,) = plane.quarantine.rejected()
+    (said,) = plane.quarantine.findings.rejected()
     assert not said.replaced
 
 
@@ -139,7 +165,7 @@ def test_an_input_that_changes_is_served_again() -> None:
     plane.publish(_route("3"))
     assert plane.served(ONE) == {"r": "3"}
     assert plane.cache.group(ONE) == GROUP
-    assert plane.quarantine.rejected() == ()
+    assert plane.quarantine.findings.rejected() == ()
     assert plane.cache.snapshots().keys() == {GROUP}
 
 
@@ -162,7 +188,7 @@ def test_what_is_gone_is_not_served_because_it_was_rejected() -> None:
     plane.reject(ONE, _route("2"))
     plane.publish(_resource(ENDPOINT, "e", "1"))
     assert plane.served(ONE) == {}
-    assert plane.quarantine.rejected() == ()
+    assert plane.quarantine.findings.rejected() == ()
 
 
 def test_the_old_route_keeps_its_cluster_after_the_group_has_dropped_it() -> None:
@@ -205,7 +231,7 @@ def test_words_that_name_nobody_lead_to_trials_until_the_bad_one_is_found() -> N
         rounds += 1
         assert rounds < 20
     assert plane.served(ONE) == {name: "empty" if name == bad else "1" for name in names}
-    assert [each.name for each in plane.quarantine.rejected()] == [bad]
+    assert [each.name for each in plane.quarantine.findings.rejected()] == [bad]
 
 
 def test_what_stands_for_another_is_not_suspected_beside_what_is_new() -> None:
@@ -232,10 +258,10 @@ def test_a_rejected_secret_goes_back_and_one_that_was_never_good_stays() -> None
     plane = Plane(_resource(SECRET, "s", "1"))
     plane.reject(OTHER, _resource(SECRET, "s", "1"))
     assert plane.served(OTHER, SECRET) == {"s": "1"}
-    assert [each.proxy for each in plane.quarantine.rejected()] == [OTHER]
+    assert [each.proxy for each in plane.quarantine.findings.rejected()] == [OTHER]
     plane.accept(ONE, _resource(SECRET, "s", "1"))
     plane.publish(_resource(SECRET, "s", "2"))
-    assert plane.quarantine.rejected() == ()
+    assert plane.quarantine.findings.rejected() == ()
     plane.reject(ONE, _resource(SECRET, "s", "2"))
     assert plane.served(ONE, SECRET) == {"s": "1"}
 
@@ -249,7 +275,7 @@ def test_those_who_are_to_have_the_same_share_one_snapshot() -> None:
     plane.reject(OTHER, _route("2"))
     assert plane.cache.snapshot(ONE) is plane.cache.snapshot(OTHER)
     assert plane.cache.group(ONE) == plane.cache.group(OTHER) != GROUP
-    assert [each.proxy for each in plane.quarantine.rejected()] == [ONE]
+    assert [each.proxy for each in plane.quarantine.findings.rejected()] == [ONE]
 
 
 @pytest.mark.parametrize("stale", ["1", "9"])
@@ -259,7 +285,7 @@ def test_a_rejection_of_what_is_no_longer_served_says_nothing(stale: str) -> Non
     plane.publish(_route("2"))
     plane.reject(ONE, _route(stale), _route("2", "unknown"))
     assert plane.served(ONE) == {"r": "2"}
-    assert plane.quarantine.rejected() == ()
+    assert plane.quarantine.findings.rejected() == ()
 
 
 def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> None:
@@ -268,17 +294,17 @@ def test_a_proxy_without_a_workload_moves_nothing_and_is_not_remembered() -> Non
     nobody = NodeKey("x.y.z")
     plane.accept(nobody, _route("1"))
     plane.reject(nobody, _route("1"))
-    assert plane.quarantine.size() == 0
+    assert plane.size() == 0
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"))
     plane.publish(_route("2"), members={ONE: None})
     assert plane.cache.snapshot(ONE) is None
-    assert plane.quarantine.counts() == {}
-    assert plane.quarantine.rejected() == ()
+    assert plane.quarantine.findings.counts() == {}
+    assert plane.quarantine.findings.rejected() == ()
     assert plane.cache.snapshots().keys() == {GROUP}
     plane._serve(plane.quarantine.after(Step({GROUP: None}, {OTHER: None})))
-    assert plane.quarantine.size() == 0
+    assert plane.size() == 0
 
 
 def test_a_proxy_that_moves_to_another_group_is_served_what_that_has() -> None:
@@ -305,7 +331,7 @@ def test_what_an_odd_client_makes_us_remember_is_bounded() -> None:
         plane.reject(ONE, *now[3:])
         plane.reject(ONE, *[_route(version, name) for name, version in plane.served(ONE).items()])
         plane.accept(ONE, *now)
-        sizes.append((plane.quarantine.size(), sum(plane.quarantine.counts().values())))
+        sizes.append((plane.size(), sum(plane.quarantine.findings.counts().values())))
         assert plane.served(OTHER) == {each.name: each.version for each in now}
     assert max(size for size, _ in sizes) < 200
     assert max(count for _, count in sizes) <= 10
@@ -318,12 +344,12 @@ def test_what_is_served_of_what_was_published_is_what_the_cache_has() -> None:
     plane.accept(ONE, _route("1"))
     plane.publish(_route("2"))
     plane.reject(ONE, _route("2"))
-    served = plane.quarantine.served(plane.published)
+    served = plane.quarantine.served()
     assert {node: served.snapshot(node) for node in (ONE, OTHER)} == {
         node: plane.cache.snapshot(node) for node in (ONE, OTHER)
     }
     own = plane.published.snapshot(ONE)
     assert own is not None
-    refusals = plane.quarantine.refusals()
-    assert refusals.instead_of(ONE, own) == plane.cache.snapshot(ONE)
-    assert refusals.instead_of(OTHER, own) is own
+    excluded = plane.quarantine.exclusions()
+    assert excluded.instead_of(ONE, own) == plane.cache.snapshot(ONE)
+    assert excluded.instead_of(OTHER, own) is own

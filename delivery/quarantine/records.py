@@ -1,0 +1,52 @@
+"""What is computed for proxies as far as it is published, and a record of each that rejects some of it."""
+
+from collections.abc import Iterable, Mapping
+
+from catalog.policy.left_out import Unit, UnitId
+from delivery.quarantine.lessened import all_units
+from delivery.quarantine.record import Record
+from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.published import Published, Step
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.snapshot import Snapshot
+
+
+class Records:
+    """The records by proxy; `published` is what is computed for everybody, whatever some have instead.
+
+    `earlier` are verdicts of before the start, of proxies that are not known yet.
+    """
+
+    def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
+        self.published = Published()
+        self.by_node: dict[NodeKey, Record] = {}
+        self.earlier: dict[NodeKey, list[Verdict]] = {}
+        self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
+        for each in verdicts:
+            self.earlier.setdefault(each.proxy, []).append(each)
+
+    def take(self, step: Step) -> None:
+        """Take a step of what is computed."""
+        for group in step.snapshots:
+            self._units.pop(group, None)
+        self.published = step.after(self.published)
+
+    def group(self, node: NodeKey) -> GroupKey | None:
+        """Return the group that a proxy was computed in, None where its workload is not known."""
+        return self.published.members.get(node)
+
+    def own(self, node: NodeKey) -> Snapshot | None:
+        """Return what was computed for a proxy."""
+        return self.published.snapshot(node)
+
+    def units(self, group: GroupKey) -> Mapping[UnitId, Unit]:
+        """Return the units of policy that a group's snapshot is made from; looked for once a snapshot."""
+        found = self._units.get(group)
+        if found is None:
+            found = self._units[group] = all_units(self.published.snapshots[group])
+        return found
+
+    def unit(self, node: NodeKey, key: UnitId) -> Unit | None:
+        """Return a unit of policy of what was computed for a proxy."""
+        group = self.group(node)
+        return None if group is None else self.units(group).get(key)
