@@ -14,7 +14,7 @@ from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
-from mesh.problems import Problem
+from mesh.problems import Problems
 from providers.contract import Counts, Freshness
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -84,7 +84,7 @@ class MeshReading(LoopReading, Protocol):
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return the objects in force."""
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return what is wrong with the input, sorted."""
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:

@@ -13,7 +13,7 @@ from catalog.store.view import View
 from controller.settings import Address, Settings
 from mesh.config import SidecarSettings
 from mesh.identity import ProxyName
-from mesh.problems import Problem
+from mesh.problems import Problems
 from sidecars import lint
 from sidecars.contract.contexts import DebugAnswer
 from sidecars.contract.driver import SidecarDriver
@@ -44,7 +44,7 @@ class MeshDrivers:
         """Return what the search for problems must know."""
         return lint.Installed(self.drivers, self.environment, self.running)
 
-    def problems(self, view: View) -> tuple[Problem, ...]:
+    def problems(self, view: View) -> Problems:
         """Return what is wrong between a view's objects and the drivers."""
         return lint.problems(view, self.installed)
 

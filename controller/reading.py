@@ -27,7 +27,7 @@ from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
-from mesh.problems import Problem
+from mesh.problems import Problems
 from providers.contract import Counts, Freshness
 from providers.sources import Sources
 from xds.cache import NodeKey, SnapshotCache
@@ -124,7 +124,7 @@ class ServerReading:
         """Return the objects in force."""
         return self.sources.objects()
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return what is wrong with the input."""
         return self.loop.state.problems
 

@@ -19,7 +19,7 @@ from mesh.kinds import SERVICE_ACCOUNT
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
@@ -36,7 +36,7 @@ class Update:
 
     changed: Mapping[ServiceIdentity, ServiceCertificate | None]
     trust_bundle: bytes = field(repr=False)
-    problems: tuple[Problem, ...]
+    problems: Problems
 
 
 class ServiceCertificates:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from delivery.model import Model
 from delivery.time_slices import Slices
-from mesh.problems import Problem
+from mesh.problems import Problems
 
 
 class Linting:
@@ -14,9 +14,7 @@ class Linting:
     `model` returns what is followed, None where nothing is; `found` is told of all problems there are.
     """
 
-    def __init__(
-        self, model: Callable[[], Model | None], found: Callable[[tuple[Problem, ...]], None]
-    ) -> None:
+    def __init__(self, model: Callable[[], Model | None], found: Callable[[Problems], None]) -> None:
         self._model = model
         self._found = found
         self._later = False
@@ -34,7 +32,7 @@ class Linting:
         self._later = True
         try:
             if (model := self._model()) is not None:
-                model.problems.renew()
+                model.linter.renew()
                 self._due.set()
             while True:
                 await self._due.wait()

@@ -22,7 +22,7 @@ from delivery.time_slices import Slices
 from delivery.verifying import Verification
 from delivery.wave import Wave
 from mesh.identity import ProxyName
-from mesh.problems import Problem
+from mesh.problems import Problems
 
 _log = structlog.get_logger("delivery.loop")
 
@@ -36,7 +36,7 @@ class MeshState:
 
     view: View | None = None
     published: Published = field(default_factory=Published)
-    problems: tuple[Problem, ...] = ()
+    problems: Problems = ()
     proxies: tuple[ProxyName, ...] = ()
 
 
@@ -139,7 +139,7 @@ class Loop:
             await self._verification.after_wave(model, self._publishing)
         return touched
 
-    async def _certify(self, model: Model, slices: Slices) -> tuple[Problem, ...]:
+    async def _certify(self, model: Model, slices: Slices) -> Problems:
         """Have the certificates that are needed now made, in a thread: it signs and writes."""
         validity, now = model.view.config.service_certificate_validity, self._clock()
         needs = await slices.result(model.certificate_needs())
@@ -149,7 +149,7 @@ class Loop:
         await slices.result(model.certify(update, self._certificates.certificates))
         return update.problems
 
-    def _found(self, found: tuple[Problem, ...]) -> None:
+    def _found(self, found: Problems) -> None:
         """Take the problems between objects."""
         said = self._problems.update(found=found)
         if said is not self.state.problems:

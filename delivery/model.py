@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.problems import Problems, nothing
+from catalog.lint.problems import Linter, nothing
 from catalog.relations.conflicts import claimants
 from catalog.relations.groups import members
 from catalog.relations.identities import dns_names
@@ -20,7 +20,7 @@ from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.picture import Picture
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 from providers.merge import Merged
 
 ATOMIC: Final = 64
@@ -55,10 +55,10 @@ class Model:
         self,
         translate: Translate,
         settings: MeshSettings,
-        lint: Callable[[View], tuple[Problem, ...]] = nothing,
+        lint: Callable[[View], Problems] = nothing,
     ) -> None:
         self.view = View(settings)
-        self.problems = Problems(self.view, lint)
+        self.linter = Linter(self.view, lint)
         self.serving = Serving(self.view, translate)
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self._merged = Merged()
@@ -125,18 +125,18 @@ class Model:
             self.serving.certify({}, update.trust_bundle)
         yield True
 
-    def lint(self) -> Iterator[tuple[Problem, ...] | None]:
+    def lint(self) -> Iterator[Problems | None]:
         """Look for problems where something changed; yield in the end all that there are."""
-        yield from self.problems.steps()
+        yield from self.linter.steps()
         yield from self._forget()
-        yield self.problems.said()
+        yield self.linter.problems()
 
     def _forget(self) -> Iterator[None]:
         """Forget what nobody wants any more: after a change of everything it is more than one slice."""
         while self.view.graph.collect(FORGOTTEN):
             yield None
 
-    def unplaced(self) -> tuple[Problem, ...]:
+    def unplaced(self) -> Problems:
         """Return the workloads for which an index of the view could not be computed, sorted."""
         return tuple(
             Problem(

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from mesh.identity import ServiceIdentity
+from mesh.kinds import HTTP_ROUTE_GROUP, TCP_ROUTE
 from mesh.names import Namespace, Port, ServiceName
 from mesh.service import ServiceKey
 
@@ -59,8 +60,8 @@ class TCPRoute:
 class RouteKind(enum.StrEnum):
     """What a TrafficTarget's rule refers to."""
 
-    HTTP = "HTTPRouteGroup"
-    TCP = "TCPRoute"
+    HTTP = HTTP_ROUTE_GROUP.name
+    TCP = TCP_ROUTE.name
 
 
 @dataclass(frozen=True, slots=True)

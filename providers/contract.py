@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 
 
 class SourceError(Exception):
@@ -66,7 +66,7 @@ class Source(Protocol):
         """
         ...
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return what is wrong in the source, sorted by place; it logs what comes and goes itself."""
         ...
 

@@ -7,7 +7,7 @@ from typing import Final
 from mesh.kinds import Kind
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problem
+from mesh.problems import Problems
 from providers.contract import Follower, Source
 from providers.merge import Merged, merge
 
@@ -51,11 +51,11 @@ class Sources:
         """Return everything that is in force, sorted by key; looks at all there is."""
         return self.merged.objects()
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return what is wrong in all sources and between them, each problem once."""
         return tuple(dict.fromkeys((*self.logged(), *self.merged.problems)))
 
-    def logged(self) -> tuple[Problem, ...]:
+    def logged(self) -> Problems:
         """Return what is wrong in the sources, which they have logged themselves."""
         return tuple(problem for each in self.all for problem in each.problems())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mesh.kinds import CONFIG_MAP, Kind
 from mesh.objects import MeshObject, ObjectKey
 from mesh.origins import Origin
-from mesh.problems import Problem
+from mesh.problems import Problems
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
@@ -28,7 +28,7 @@ class Reading:
     """
 
     objects: tuple[tuple[ObjectKey, MeshObject], ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: Problems = ()
     key: ObjectKey | None = None
     refused: tuple[ObjectKey, ...] = ()
     unnamed: bool = False

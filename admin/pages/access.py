@@ -12,7 +12,9 @@ from catalog.store.inventory import by_identity
 from catalog.store.smi import targets_between
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
+from mesh.kinds import MESH_CONFIG
 from mesh.names import Port
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
 from mesh.service import Protocol, Service, ServicePort
 
@@ -85,7 +87,7 @@ def _admitted(view: View, call: Call) -> Iterator[Admitted]:
 
 def _by_target(view: View, call: Call, server: ServiceIdentity, called_at: Port) -> Iterator[Admitted]:
     if is_permissive(view, server.namespace):
-        by = "MeshConfig" if view.config.permissive else f"Namespace {server.namespace}"
+        by = MESH_CONFIG if view.config.permissive else ObjectKey.of_namespace(server.namespace)
         yield Admitted(f"{by} (permissive)", None)
         return
     for target in targets_between(view).found((call.source, server)):

@@ -21,40 +21,39 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource
 from mesh.policy import PolicyKey
-from mesh.problems import Problem, Severity, ordered
+from mesh.problems import Problem, Problems, Severity, ordered
 from mesh.service import ServiceKey
 from mesh.workload import WorkloadKey
 
-Said = tuple[Problem, ...]
 _REST: Final = "rest"
 
 
-def nothing(_: View) -> Said:
+def nothing(_: View) -> Problems:
     """Find no further problem."""
     return ()
 
 
-def problems(view: View) -> Said:
+def problems(view: View) -> Problems:
     """Return all problems of a view, sorted, each once."""
-    kept = Problems(view)
-    for _ in kept.steps():
+    linter = Linter(view)
+    for _ in linter.steps():
         pass
-    return kept.said()
+    return linter.problems()
 
 
-class Problems:
+class Linter:
     """The problems of a view, kept current: after a change, what it concerns is looked at again.
 
     `further` finds problems that the catalog knows nothing of. It is asked again when what it read of the
     view has changed; whatever else it looks at must stay the same until `renew`.
     """
 
-    def __init__(self, view: View, further: Callable[[View], Said] = nothing) -> None:
+    def __init__(self, view: View, further: Callable[[View], Problems] = nothing) -> None:
         lint = Lint(view)
         self._view, self._further = view, further
-        self._rest: Observed[str, Said] = Observed(of_rest, _Rest(view, further))
+        self._rest: Observed[str, Problems] = Observed(of_rest, _Rest(view, further))
         self._rest.add(_REST)
-        self._kinds: tuple[Observed[Any, Said], ...] = (
+        self._kinds: tuple[Observed[Any, Problems], ...] = (
             ObservedAll(of_target, lint, all_targets(view)),
             ObservedAll(of_group, lint, http_route_groups(view)),
             ObservedAll(of_split, lint, all_splits(view)),
@@ -63,8 +62,8 @@ class Problems:
             ObservedAll(of_config, lint, configs(view)),
             ObservedAll(of_namespace, lint, view.namespaces),
         )
-        self._found: dict[tuple[int, Hashable], Said] = {}
-        self._said: Said | None = ()
+        self._found: dict[tuple[int, Hashable], Problems] = {}
+        self._said: Problems | None = ()
 
     def renew(self) -> None:
         """Ask `further` again."""
@@ -79,13 +78,13 @@ class Problems:
                 self._take((kind, key), _outcome(pins, key) if key in pins else ())
                 yield None
 
-    def said(self) -> Said:
+    def problems(self) -> Problems:
         """Return all problems as of the last time, sorted, each once; the very same if nothing is other."""
         if self._said is None:
             self._said = ordered(each for said in self._found.values() for each in said)
         return self._said
 
-    def _take(self, key: tuple[int, Hashable], said: Said) -> None:
+    def _take(self, key: tuple[int, Hashable], said: Problems) -> None:
         if said == self._found.get(key, ()):
             return
         self._said = None
@@ -95,7 +94,7 @@ class Problems:
             del self._found[key]
 
 
-def _outcome(pins: Observed[Any, Said], key: object) -> Said:
+def _outcome(pins: Observed[Any, Problems], key: object) -> Problems:
     """Return what is wrong with an object; that this cannot be said is a problem like others."""
     try:
         return pins.value(key)
@@ -112,7 +111,7 @@ class _Rest:
     """A view, and who finds problems in it that the catalog knows nothing of."""
 
     view: View
-    further: Callable[[View], Said]
+    further: Callable[[View], Problems]
 
     @property
     def graph(self) -> Graph:
@@ -120,13 +119,13 @@ class _Rest:
 
 
 @derived
-def of_rest(rest: _Rest, _: str) -> Said:
+def of_rest(rest: _Rest, _: str) -> Problems:
     """Return the problems that the catalog knows nothing of."""
     return rest.further(rest.view)
 
 
 @derived
-def of_target(lint: Lint, key: PolicyKey) -> Said:
+def of_target(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a TrafficTarget."""
     target = all_targets(lint.view)[key]
     return (
@@ -139,25 +138,25 @@ def of_target(lint: Lint, key: PolicyKey) -> Said:
 
 
 @derived
-def of_group(lint: Lint, key: PolicyKey) -> Said:
+def of_group(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of an HTTPRouteGroup."""
     return tuple(matches.of_group(lint.view, http_route_groups(lint.view)[key]))
 
 
 @derived
-def of_split(lint: Lint, key: PolicyKey) -> Said:
+def of_split(lint: Lint, key: PolicyKey) -> Problems:
     """Return the problems of a TrafficSplit."""
     return tuple(splits.problems(lint, all_splits(lint.view)[key]))
 
 
 @derived
-def of_service(lint: Lint, key: ServiceKey) -> Said:
+def of_service(lint: Lint, key: ServiceKey) -> Problems:
     """Return the problems of a Service."""
     return tuple(services.of_service(lint, lint.view.services[key]))
 
 
 @derived
-def of_workload(lint: Lint, key: WorkloadKey) -> Said:
+def of_workload(lint: Lint, key: WorkloadKey) -> Problems:
     """Return the problems of a workload."""
     workload = lint.view.workloads[key]
     named = workload_object(lint.view, key)
@@ -169,14 +168,14 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Said:
 
 
 @derived
-def of_namespace(lint: Lint, name: Namespace) -> Said:
+def of_namespace(lint: Lint, name: Namespace) -> Problems:
     """Return the problems of a Namespace."""
     key = ObjectKey.of_namespace(name)
     return tuple(scope.problems(lint, key, lint.view.namespaces[name].scope))
 
 
 @derived
-def of_config(lint: Lint, key: ObjectKey) -> Said:
+def of_config(lint: Lint, key: ObjectKey) -> Problems:
     """Return the problems of a MeshConfig."""
     first = min(configs(lint.view), key=config_order)
     if first == key:

@@ -20,7 +20,6 @@ from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
     NAMESPACE,
-    POD,
     SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
@@ -30,7 +29,7 @@ from mesh.kinds import (
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource
 from mesh.policy import HTTPMatch
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 from sidecars.type_words import short_type
 from xds.cache import NodeKey
 from xds.protocol.resource import ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
@@ -44,7 +43,7 @@ PROBLEMS: Final = 50
 _WORDS: Final = 200
 
 _POLICIES: Final = (HTTP_ROUTE_GROUP, TRAFFIC_SPLIT, TCP_ROUTE, TRAFFIC_TARGET)
-_PLACES: Final = (WORKLOAD, POD, ENDPOINT_SLICE, SERVICE)
+_PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
 
 _UNTIL: Final = "until it is edited or accepted; it is offered again from time to time, or by proxy retry"
 
@@ -55,7 +54,7 @@ class Rejections:
     def __init__(self) -> None:
         self._behind: dict[tuple[NodeKey, TypeUrl, ResourceName, Version], tuple[MadeFrom, ...]] = {}
 
-    def problems(self, serving: Serving, rejected: Iterable[Rejected]) -> tuple[Problem, ...]:
+    def problems(self, serving: Serving, rejected: Iterable[Rejected]) -> Problems:
         """Return a problem for each thing rejected, and one for all of them that are too many to tell.
 
         What is left out before any proxy was asked comes first.
@@ -240,7 +239,8 @@ def _unlikelihood(type_url: TypeUrl, made_from: MadeFrom) -> int:
     """
     places_first = type_url in (LISTENER, ENDPOINT)
     kinds = (*_PLACES, *_POLICIES) if places_first else (*_POLICIES, *reversed(_PLACES))
-    return kinds.index(made_from.key.kind) if made_from.key.kind in kinds else len(kinds)
+    kind = made_from.key.claim.kind
+    return kinds.index(kind) if kind in kinds else len(kinds)
 
 
 def _more(count: int) -> Problem:

@@ -9,7 +9,7 @@ import structlog
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
 from mesh.picture import Picture
-from mesh.problems import Problem, Severity, log_new
+from mesh.problems import Problem, Problems, Severity, log_new
 from providers.contract import Counts, Freshness
 from providers.directory.files import Listing
 from providers.directory.settling import Belief
@@ -31,7 +31,7 @@ class Answer:
     listing: Listing | None = None
     freshness: Freshness = field(default_factory=Freshness)
     objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
-    problems: tuple[Problem, ...] = ()
+    problems: Problems = ()
     counts: Counts = field(default_factory=Counts)
     read: Moment | None = None
     held_since: Moment | None = None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 from providers.claims import duplicate, repeats
 from providers.text.documents import Document, documents
 from specs.codes import Code
@@ -34,7 +34,7 @@ class FileForm:
 
     digest: str
     objects: tuple[Sourced, ...]
-    problems: tuple[Problem, ...]
+    problems: Problems
 
     def by_claim(self) -> dict[ObjectKey, Sourced]:
         """Return its objects by the keys under which a source knows them."""
@@ -84,7 +84,7 @@ def _read(file: str, document: Document) -> Reading:
 
 def _distinct(
     file: str, found: Sequence[Document], readings: Sequence[Reading]
-) -> tuple[tuple[Sourced, ...], tuple[Problem, ...]]:
+) -> tuple[tuple[Sourced, ...], Problems]:
     """Collect a file's good objects, of equal keys the first, and its problems."""
     good: dict[ObjectKey, Sourced] = {}
     problems = [problem for reading in readings for problem in reading.problems]

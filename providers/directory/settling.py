@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from mesh.problems import Problem, Severity
+from mesh.problems import Problems, Severity
 from providers.directory.file_form import Content
 from providers.manifests import Manifests
 from providers.moments import Moment
@@ -83,5 +83,5 @@ def _is_cut_off(content: Content) -> bool:
     return isinstance(content, str) and not content.endswith(("\n", "\r"))
 
 
-def _new_errors(before: tuple[Problem, ...], after: tuple[Problem, ...]) -> bool:
+def _new_errors(before: Problems, after: Problems) -> bool:
     return any(problem.severity is Severity.ERROR and problem not in before for problem in after)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problem
+from mesh.problems import Problems
 from providers.contract import Counts, Freshness
 from providers.directory.answer import Answer, differs, log_differences
 from providers.directory.file_form import Content, FileForm
@@ -81,7 +81,7 @@ class DirectorySource:
         """Return the objects in force; the last good form where the newest is bad."""
         return self._answer.objects
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return what is wrong in the directory, sorted by place."""
         return self._answer.problems
 

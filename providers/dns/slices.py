@@ -9,7 +9,7 @@ from mesh.kinds import ENDPOINT_SLICE, SERVICE
 from mesh.names import IpAddress
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.origins import FromSource
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 from mesh.service import DnsName, Service, ServiceKey
 from providers.contract import Counts
 from providers.dns.records import Question, QuestionState, RecordType, Target
@@ -118,7 +118,7 @@ def _answer(service: Service, known: Known) -> Slices | None:
     return found if found or certain else None
 
 
-def problems(service: Service, known: Known, forced: Guarded[Slices]) -> tuple[Problem, ...]:
+def problems(service: Service, known: Known, forced: Guarded[Slices]) -> Problems:
     """Return the names of a service that cannot be resolved, and whether its emptiness is held back."""
     found = [_held(service.key)] if forced.held_since is not None else []
     for name in service.dns_names:

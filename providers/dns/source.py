@@ -10,7 +10,7 @@ import structlog
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problem, log_new
+from mesh.problems import Problems, log_new
 from providers.contract import Counts, Freshness
 from providers.dns.asking import Resolver
 from providers.dns.book import DnsBook
@@ -80,7 +80,7 @@ class DnsSource:
         self._begun = kept is None
         self._moved = asyncio.Event()
         self._objects = self._book.objects
-        self._problems: tuple[Problem, ...] = ()
+        self._problems: Problems = ()
         self._last_event: datetime | None = None
         self._asking: set[Question] = set()
         self._wake = asyncio.Event()
@@ -100,7 +100,7 @@ class DnsSource:
         """Return the slices in force, by the last good answers."""
         return self._objects
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Return the names that cannot be resolved, and the services whose emptiness is held back."""
         return self._problems
 

@@ -5,6 +5,7 @@ v1alpha1 has its fields beside metadata and calls the rules `specs`; v1alpha2 an
 """
 
 from mesh.identity import ServiceIdentity
+from mesh.kinds import SERVICE_ACCOUNT, UDP_ROUTE
 from mesh.names import Namespace, Port, ServiceAccountName
 from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
 from specs.codes import Code
@@ -47,7 +48,7 @@ def _destination(manifest: Manifest, fields: Fields) -> tuple[ServiceIdentity, P
 
 
 def _account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
-    fields.choice("kind", ("ServiceAccount",), "ServiceAccount")
+    fields.choice("kind", (SERVICE_ACCOUNT.name,), SERVICE_ACCOUNT.name)
     if not fields.has("kind"):
         fields.required_text("kind", "must be ServiceAccount")
     name = object_name(fields, "name")
@@ -61,7 +62,7 @@ def _rule(fields: Fields) -> Rule:
     name = object_name(fields, "name")
     matches = fields.texts("matches")
     fields.close()
-    if kind == "UDPRoute":
+    if kind == UDP_ROUTE.name:
         fields.wrong("kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", Code.UDP_ROUTE)
     elif kind and kind not in tuple(RouteKind):
         fields.wrong("kind", one_of(tuple(RouteKind)))

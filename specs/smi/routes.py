@@ -6,6 +6,7 @@ of v1alpha4 has ports.
 
 import re
 
+from mesh.kinds import UDP_ROUTE
 from mesh.policy import HeaderMatch, HTTPMatch, HTTPRouteGroup, PolicyKey, TCPRoute
 from specs.codes import Code
 from specs.fields import Fields, duplicates, one_of
@@ -53,7 +54,7 @@ def tcp_route(manifest: Manifest) -> TCPRoute:
 def udp_route(manifest: Manifest) -> None:
     """Refuse a UDPRoute by its own code."""
     manifest.notes.refuse(
-        Code.UDP_ROUTE, "kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", "UDPRoute"
+        Code.UDP_ROUTE, "kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", UDP_ROUTE.name
     )
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
+from mesh.kinds import HTTP_ROUTE_GROUP
 from mesh.policy import Backend, PolicyKey, TrafficSplit
 from specs.codes import Code
 from specs.fields import Fields, duplicates
@@ -88,7 +89,7 @@ def _matches(fields: Fields) -> tuple[str, ...]:
         section.choice("apiGroup", ("specs.smi-spec.io",), "specs.smi-spec.io")
         if not section.has("kind"):
             section.required_text("kind", "must be HTTPRouteGroup")
-        section.choice("kind", ("HTTPRouteGroup",), "HTTPRouteGroup")
+        section.choice("kind", (HTTP_ROUTE_GROUP.name,), HTTP_ROUTE_GROUP.name)
         names.add(object_name(section, "name"))
         section.close()
     return tuple(sorted(names))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problem
+from mesh.problems import Problems
 from providers.contract import Counts, Freshness
 from tests.meshes import values
 
@@ -20,7 +20,7 @@ class MemorySource:
         freshness: Freshness | None = None,
     ) -> None:
         self.name = name
-        self.said: tuple[Problem, ...] = ()
+        self.said: Problems = ()
         self.held = Counts()
         self._objects = Picture(objects)
         self._freshness = freshness or Freshness()
@@ -35,7 +35,7 @@ class MemorySource:
         """Answer as told."""
         return self._objects
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Answer as told."""
         return self.said
 

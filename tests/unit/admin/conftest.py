@@ -21,7 +21,7 @@ from mesh.kinds import TRAFFIC_TARGET, Kind
 from mesh.names import Namespace, ProxyUuid, ServiceAccountName
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem, Problems, Severity
 from providers.contract import Counts, Freshness
 from providers.directory.source import DirectorySource
 from xds.cache import NodeKey
@@ -82,7 +82,7 @@ class FakeReading:
     the_proxies: tuple[ProxyStatus, ...] = ()
     the_snapshot: Snapshot | None = None
     the_objects: Mapping[ObjectKey, Sourced] = field(default_factory=dict)
-    the_problems: tuple[Problem, ...] = ()
+    the_problems: Problems = ()
     the_certificates: Mapping[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
     the_ledger: tuple[LedgerEntry, ...] = ()
     the_freshness: Mapping[str, Freshness] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class FakeReading:
         """Answer as told."""
         return self.the_objects
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """Answer as told."""
         return self.the_problems
 

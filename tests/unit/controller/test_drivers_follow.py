@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import catalog.relations.groups
-from catalog.lint.problems import Problems, problems
+from catalog.lint.problems import Linter, problems
 from catalog.store.view import MeshSettings, View
 from delivery.quarantine.fallback import Exclusions
 from delivery.quarantine.quarantine import Quarantine
@@ -17,7 +17,7 @@ from delivery.verifying import verify
 from mesh.config import MeshConfig
 from mesh.names import Namespace
 from mesh.objects import NamespaceObject, ObjectKey
-from mesh.problems import Problem
+from mesh.problems import Problems
 from mesh.workload import DRIVER_ANNOTATION
 from sidecars import lint
 from sidecars.document.driver import DocumentDriver
@@ -109,23 +109,23 @@ class Mixed(Replica):
         self.published = Published()
         self.quarantine = Quarantine(empty)
         self.cache = SnapshotCache()
-        self.problems = Problems(self.view, _further)
+        self.linter = Linter(self.view, _further)
 
     def differences(self) -> tuple[str, ...]:
         """Return where this is not what the mesh comes to from nothing."""
         inputs = (self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
         anew = View(self.mesh.settings)
         anew.apply(anew.edits_to(self.mesh.known()))
-        for _ in self.problems.steps():
+        for _ in self.linter.steps():
             pass
-        said = {*problems(anew), *_further(anew)} == set(self.problems.said())
+        said = {*problems(anew), *_further(anew)} == set(self.linter.problems())
         return (
             *verify(inputs, self.translate, self.published, Exclusions({}, empty)),
             *(() if said else ("said",)),
         )
 
 
-def _further(of: View) -> tuple[Problem, ...]:
+def _further(of: View) -> Problems:
     return lint.problems(of, INSTALLED)
 
 

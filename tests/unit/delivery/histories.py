@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
-from catalog.lint.problems import Problems, problems
+from catalog.lint.problems import Linter, problems
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
@@ -98,7 +98,7 @@ class Replica:
         self.published = Published()
         self.quarantine = Quarantine(empty, jitter=lambda: 0.0)
         self.cache = SnapshotCache()
-        self.problems = Problems(self.view)
+        self.linter = Linter(self.view)
 
     def wave(self) -> None:
         """Follow the mesh."""
@@ -150,9 +150,9 @@ class Replica:
         found = verify(inputs, self.translate, served, exclusions)
         anew = View(mesh.settings)
         anew.apply(mesh.known())
-        for _ in self.problems.steps():
+        for _ in self.linter.steps():
             pass
-        if problems(anew) != self.problems.said():
+        if problems(anew) != self.linter.problems():
             found = (*found, "problems")
         cached = ((node, self.cache.snapshot(node)) for node in served.members)
         return (

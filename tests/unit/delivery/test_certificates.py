@@ -13,7 +13,7 @@ from certs.material import ServiceCertificate
 from delivery.certificates import ServiceCertificates
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
-from mesh.problems import Problem
+from mesh.problems import Problems
 
 DAY = timedelta(days=1)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
@@ -59,7 +59,7 @@ def _needed(
     needed: Mapping[ServiceIdentity, tuple[str, ...]],
     validity: timedelta,
     now: datetime,
-) -> tuple[Mapping[ServiceIdentity, ServiceCertificate], tuple[Problem, ...]]:
+) -> tuple[Mapping[ServiceIdentity, ServiceCertificate], Problems]:
     """Tell the keeper what is needed; return the certificates in force, and the problems."""
     problems = keeper.update(needed, validity, now).problems
     return keeper.certificates, problems

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from catalog.lint.problems import Problems
+from catalog.lint.problems import Linter
 from catalog.policy.whole import proxy_policy
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
@@ -197,7 +197,7 @@ def test_an_endpoint_that_moves_is_looked_at_for_problems_by_those_that_name_it(
 ) -> None:
     """Its Service and itself; no TrafficTarget of its identity is looked at again."""
     view: View = a.view(*_mesh(3))
-    problems = Problems(view)
+    problems = Linter(view)
     for _ in problems.steps():
         pass
     computed.clear()

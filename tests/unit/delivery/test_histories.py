@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.lint.problems import Problems
+from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.outbound import visible
 from delivery.quarantine.quarantine import Quarantine
@@ -154,7 +154,7 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
     workloads = [a.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
     targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
     view = a.view(*workloads, *targets)
-    problems = Problems(view)
+    problems = Linter(view)
     for _ in problems.steps():
         pass
     elsewhere = a.workload("gone", "10.0.0.9", namespace="elsewhere")
@@ -164,7 +164,7 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
         view.apply(view.edits_to(anew.known()))
         for _ in problems.steps():
             pass
-        if problems.said() != found_from_nothing(anew):
+        if problems.problems() != found_from_nothing(anew):
             assert forgotten
             return
     assert not forgotten

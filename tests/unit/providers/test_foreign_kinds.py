@@ -2,10 +2,13 @@
 
 import pytest
 
-from mesh.kinds import TCP_ROUTE
+from mesh import kinds
+from mesh.kinds import TCP_ROUTE, Kind
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
+from mesh.problems import Severity
 from providers.manifests import Manifests
+from specs.kinds import READ
 from tests.meshes.texts import account
 
 OURS = (
@@ -21,6 +24,90 @@ SERVICE = (
 
 def _other(api_version: str, kind: str, name: str = "db", rest: str = "spec: {}") -> str:
     return f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: {name}, namespace: shop}}\n{rest}\n"
+
+
+_POD = "{metadata: {labels: {app: db}}, spec: {serviceAccountName: db, containers: [{name: a, image: b}]}}"
+_TEMPLATE = f"spec: {{template: {_POD}}}"
+BODIES = {
+    kinds.NAMESPACE: "",
+    kinds.SERVICE_ACCOUNT: "",
+    kinds.SERVICE: "spec: {ports: [{name: tcp, port: 5432}]}",
+    kinds.POD: "spec: {serviceAccountName: db}\nstatus: {podIP: 10.0.0.1}",
+    kinds.ENDPOINTS: "subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 1}]}]",
+    kinds.POD_TEMPLATE: f"template: {_POD}",
+    kinds.REPLICATION_CONTROLLER: _TEMPLATE,
+    kinds.DAEMON_SET: _TEMPLATE,
+    kinds.DEPLOYMENT: _TEMPLATE,
+    kinds.REPLICA_SET: _TEMPLATE,
+    kinds.STATEFUL_SET: _TEMPLATE,
+    kinds.JOB: _TEMPLATE,
+    kinds.CRON_JOB: f"spec: {{jobTemplate: {{{_TEMPLATE}}}}}",
+    kinds.ENDPOINT_SLICE: "addressType: IPv4\nendpoints: [{addresses: [10.0.0.1]}]\nports: [{port: 1}]",
+    kinds.TRAFFIC_TARGET: (
+        "spec:\n  destination: {kind: ServiceAccount, name: db}\n"
+        "  sources: [{kind: ServiceAccount, name: shop}]\n  rules: [{kind: TCPRoute, name: db}]"
+    ),
+    kinds.HTTP_ROUTE_GROUP: "spec: {matches: [{name: all, pathRegex: /.*, methods: [GET]}]}",
+    kinds.TCP_ROUTE: "spec: {matches: {ports: [5432]}}",
+    kinds.TRAFFIC_SPLIT: "spec: {service: db, backends: [{service: db, weight: 1}]}",
+    kinds.MESH_CONFIG: "spec: {}",
+    kinds.WORKLOAD: "spec: {serviceAccount: db, service: db, address: 10.0.0.1, ports: [{port: 1}]}",
+}
+"""A good body of each kind that is read and can be in force."""
+
+
+def _ours(kind: Kind, version: str = "") -> str:
+    # Of a version that is refused the newest object is bad, and the last good one stays.
+    head = READ[kind].api_versions[-1]
+    group, slash, _ = head.rpartition("/")
+    labels = "{kubernetes.io/service-name: db}" if kind == kinds.ENDPOINT_SLICE else "{}"
+    namespace = "" if kind == kinds.NAMESPACE else ", namespace: shop"
+    api_version = f"{group}{slash}{version}" if version else head
+    metadata = f"{{name: db{namespace}, labels: {labels}}}"
+    return f"apiVersion: {api_version}\nkind: {kind.name}\nmetadata: {metadata}\n{BODIES[kind]}\n"
+
+
+def _theirs(kind: Kind) -> str:
+    return _other("other.example.net/v1", kind.name)
+
+
+def _in_force(state: Manifests) -> list[tuple[Kind, bool]]:
+    return [(key.kind, held.stale) for key, held in state.objects().items()]
+
+
+def test_every_kind_that_is_read_has_a_body() -> None:
+    """But the one that is never in force."""
+    assert READ.keys() - BODIES.keys() == {kinds.UDP_ROUTE}
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=str)
+def test_no_document_of_another_group_takes_the_key_of_ours(kind: Kind) -> None:
+    """Before, behind or in another file: ours is in force as without it, and gone once it is deleted."""
+    alone = Manifests().apply("a.yaml", _ours(kind))
+    assert _in_force(alone) == [(kind, False)]
+    for files in (
+        {"a.yaml": _ours(kind) + "---\n" + _theirs(kind)},
+        {"a.yaml": _theirs(kind) + "---\n" + _ours(kind)},
+        {"a.yaml": _ours(kind), "b.yaml": _theirs(kind)},
+    ):
+        both = Manifests().apply_all(files)
+        assert both.objects().keys() == alone.objects().keys()
+        assert _in_force(both) == [(kind, False)]
+        foreign = [each for each in both.problems() if each.code == "MW1031"]
+        assert [(each.key, each.value) for each in foreign] == [(None, f'"{kind.name}.other.example.net"')]
+        assert len(both.problems()) == len(alone.problems()) + 1
+        gone = both.apply_all({file: _theirs(kind) for file in files})
+        assert _in_force(gone) == []
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=str)
+def test_the_last_good_form_is_kept_beside_a_document_of_another_group(kind: Kind) -> None:
+    """Ours is refused, theirs is nothing: what is held is ours, under its own key."""
+    before = Manifests().apply("a.yaml", _ours(kind))
+    (key,) = before.objects()
+    after = before.apply("a.yaml", _theirs(kind) + "---\n" + _ours(kind, "v99"))
+    assert _in_force(after) == [(kind, True)]
+    assert [each.key for each in after.problems() if each.severity is Severity.ERROR] == [key]
 
 
 def _said(state: Manifests) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from catalog.lint.problems import Problems, problems
+from catalog.lint.problems import Linter, problems
 from catalog.policy.access import may_call
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
@@ -102,7 +102,7 @@ def test_an_account_that_is_meant_is_named() -> None:
 def test_what_is_said_follows_the_pods() -> None:
     """With a workload the word goes, with the Deployment alone it is back, without both it is a warning."""
     found = a.view(*MESH)
-    kept = Problems(found)
+    kept = Linter(found)
     pod = a.workload("shop", "10.0.0.1", WEB)
 
     def said(*things: object) -> list[tuple[str, str]]:
@@ -110,8 +110,8 @@ def test_what_is_said_follows_the_pods() -> None:
         found.apply(found.edits_to(Edits(objects)))
         for _ in kept.steps():
             pass
-        assert kept.said() == problems(View.build(objects, found.settings))
-        return [(each.code, str(each.key)) for each in kept.said()]
+        assert kept.problems() == problems(View.build(objects, found.settings))
+        return [(each.code, str(each.key)) for each in kept.problems()]
 
     assert said(*MESH) == [("MW2025", "Service default/shop")]
     assert said(*MESH, pod) == []

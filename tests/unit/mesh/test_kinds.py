@@ -1,0 +1,56 @@
+"""Kinds as text, and which of them are one."""
+
+import itertools
+
+import pytest
+
+from mesh.kinds import (
+    DEPLOYMENT,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+    POD,
+    SERVICE,
+    TCP_ROUTE,
+    TRUST_BUNDLE,
+    WORKLOAD,
+    Kind,
+)
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "full"),
+    [
+        (SERVICE, "Service", "Service"),
+        (TCP_ROUTE, "TCPRoute", "TCPRoute.specs.smi-spec.io"),
+        (DEPLOYMENT, "Deployment", "Deployment.apps"),
+        (TRUST_BUNDLE, "trust bundle", "trust bundle"),
+        (Kind("TCPRoute", "gateway.networking.k8s.io"), "TCPRoute.gateway.networking.k8s.io", None),
+        (Kind("Service", "serving.knative.dev"), "Service.serving.knative.dev", None),
+        (Kind("Deployment"), "Deployment", None),
+        (Kind("Gateway", "gateway.networking.k8s.io"), "Gateway", "Gateway.gateway.networking.k8s.io"),
+    ],
+)
+def test_a_kind_is_told_with_its_group_where_its_name_would_mean_another(
+    kind: Kind, said: str, full: str | None
+) -> None:
+    """Those of ours, and those that nothing of ours is called like, by their names."""
+    assert (str(kind), f"{kind}", kind.full) == (said, said, said if full is None else full)
+
+
+def test_keys_are_sorted_by_the_name_of_their_kind() -> None:
+    """Whatever the group is, which nobody sees."""
+    kinds = [Kind("A", "z"), DEPLOYMENT, Kind("Deployment", "b"), SERVICE, TCP_ROUTE]
+    keys = [ObjectKey(kind, Namespace("shop"), "db") for kind in kinds]
+    assert all(former < latter for former, latter in itertools.pairwise(keys))
+
+
+@pytest.mark.parametrize(("kind", "main"), [(POD, WORKLOAD), (ENDPOINTS, ENDPOINT_SLICE)])
+def test_what_is_read_as_another_kind_is_known_under_its_key(kind: Kind, main: Kind) -> None:
+    """A Pod is a workload, Endpoints are a slice; of the same name in another group they are not."""
+    key, claim = (ObjectKey(each, Namespace("shop"), "db") for each in (kind, main))
+    assert (key.claim, claim.claim) == (claim, claim)
+    assert claim.forms() == (key, claim)
+    theirs = ObjectKey(Kind(kind.name, "other.example.net"), Namespace("shop"), "db")
+    assert (theirs.claim, theirs.forms()) == (theirs, (theirs,))
