@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
-import signal
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -279,17 +278,3 @@ def _alone(directory: Path) -> Iterator[None]:
         except OSError as error:
             raise AgentError(f"another agent runs with the directory {directory}") from error
         yield
-
-
-def stop_on_signals(stop: asyncio.Event) -> None:
-    """Set `stop` on SIGTERM and SIGINT; a second one ends the agent at once, and the kernel ends Envoy."""
-    loop = asyncio.get_running_loop()
-
-    def begin(number: signal.Signals) -> None:
-        _log.info("stopping", signal=number.name)
-        stop.set()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(each)
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, begin, each)

@@ -8,16 +8,10 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
+from cli.errors import NotRunning, Refused
+
 SOCKET_NAME: Final = "meshwright.sock"
 _TIMEOUT_SECONDS: Final = 60.0
-
-
-class NotRunning(Exception):
-    """No server answers at the socket of a state directory."""
-
-
-class Refused(Exception):
-    """The server answered, and said no; the message is its reason."""
 
 
 class _UnixConnection(http.client.HTTPConnection):

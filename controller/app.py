@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import signal
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
@@ -119,20 +118,6 @@ def first(group: BaseExceptionGroup[Exception]) -> Exception:
     """Return the first single error of a group of groups."""
     error = group.exceptions[0]
     return first(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-def stop_on_signals(stop: asyncio.Event) -> None:
-    """Set `stop` on SIGTERM and SIGINT; a second one ends the process as if nobody listened."""
-    loop = asyncio.get_running_loop()
-
-    def begin(number: signal.Signals) -> None:
-        _log.info("stopping", signal=number.name)
-        stop.set()
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(each)
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, begin, each)
 
 
 @contextlib.contextmanager

@@ -214,10 +214,10 @@ def _await_command(here: socket.socket) -> None:
 if __name__ == "__main__":
     for module in (
         "admin.pages.decoding",
-        "cli.commands.bootstrap",
-        "cli.commands.certs",
+        "cli.offline.bootstrap",
+        "cli.issuing",
         "cli.offline.mesh",
-        "cli.commands.serve",
+        "cli.serving",
         "cli.printing.table",
     ):
         importlib.import_module(module)

@@ -3,10 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from cli.errors import CommandFailed
 from sidecars.layout import STATUS_PORT
 
 if TYPE_CHECKING:
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
 agent = typer.Typer(help="Run Envoy beside a workload, and keep it.", invoke_without_command=True)
-
-
-def _fail(message: object) -> NoReturn:
-    print(f"meshwright: {message}", file=sys.stderr)
-    raise typer.Exit(1)
 
 
 @agent.callback()
@@ -90,7 +86,9 @@ def run(
     if context.invoked_subcommand is not None:
         return
     if credentials is None or ads is None:
-        _fail("--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)")
+        raise CommandFailed(
+            "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"
+        )
     from agent.envoy.command import EnvoyOptions
     from agent.envoy.draining import DrainSettings
     from agent.envoy.lifecycle import RestartSettings
@@ -127,30 +125,27 @@ def run(
             shared_credentials=shared_credentials,
         )
     except (ValueError, OSError) as error:
-        _fail(error)
+        raise CommandFailed(error) from error
     _run(settings, log_level)
 
 
 def _run(settings: "AgentSettings", log_level: str) -> None:
     import asyncio
+    from functools import partial
 
     from agent import app
     from agent.envoy.lifecycle import Ending
     from agent.settings import AgentError
+    from cli.signals import until_told
     from controller.process import logs
-
-    async def until_told() -> Ending:
-        stop = asyncio.Event()
-        app.stop_on_signals(stop)
-        return await app.run(settings, stop)
 
     try:
         logs.configure(logs.LogLevel(log_level), logs.LogFormat.AUTO)
-        ending = asyncio.run(until_told())
+        ending = asyncio.run(until_told(partial(app.run, settings)))
     except (AgentError, ValueError) as error:
-        _fail(error)
+        raise CommandFailed(error) from error
     if ending is Ending.EXHAUSTED:
-        _fail(f"{ending.value}; its own words are above")
+        raise CommandFailed(f"{ending.value}; its own words are above")
 
 
 @agent.command()
@@ -167,9 +162,9 @@ def wait(
     try:
         words = until_ready(HostPort.parse(status), seconds)
     except ValueError as error:
-        _fail(f"--status is {error}")
+        raise CommandFailed(f"--status is {error}") from error
     if words:
-        _fail(f"not ready after {seconds:g} s: {words}")
+        raise CommandFailed(f"not ready after {seconds:g} s: {words}")
 
 
 @agent.command()
@@ -184,7 +179,7 @@ def request(
     from agent.settings import HostPort
 
     if not path.startswith("/"):
-        _fail(f"the path is {path!r}: must begin with /")
+        raise CommandFailed(f"the path is {path!r}: must begin with /")
     try:
         address = HostPort.parse(admin)
         connection = http.client.HTTPConnection(address.host, address.port, timeout=10)
@@ -192,9 +187,9 @@ def request(
         response = connection.getresponse()
         body = response.read()
     except ValueError as error:
-        _fail(f"--admin is {error}")
+        raise CommandFailed(f"--admin is {error}") from error
     except (OSError, http.client.HTTPException) as error:
-        _fail(f"Envoy's admin at {admin} does not answer: {error}")
+        raise CommandFailed(f"Envoy's admin at {admin} does not answer: {error}") from error
     sys.stdout.buffer.write(body)
     if response.status != 200:
-        _fail(f"{method.upper()} {path}: status {response.status}")
+        raise CommandFailed(f"{method.upper()} {path}: status {response.status}")

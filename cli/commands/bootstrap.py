@@ -1,53 +1,30 @@
 """`meshwright bootstrap`: an Envoy bootstrap from the files that were written for a proxy."""
 
 from pathlib import Path
+from typing import Annotated
 
-from agent.credentials import CredentialsError, proxy_name, trust_domain
-from controller.settings import Address
-from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+import typer
 
-
-class BootstrapError(Exception):
-    """A bootstrap cannot be made; the message is one sentence."""
+from cli.errors import CommandFailed
 
 
-def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
-    """Return the bootstrap as JSON; raise BootstrapError.
+def bootstrap(
+    credentials: Annotated[Path, typer.Option(help="Directory with proxy.pem, proxy.key and ca.pem.")],
+    ads: Annotated[str, typer.Option(metavar="HOST:PORT", help="The control plane.")],
+    admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+    protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
+    output: Annotated[Path | None, typer.Option(help="File to write; standard output without.")] = None,
+) -> None:
+    """Write an Envoy bootstrap for one sidecar; its name is read from its certificate."""
+    from cli.offline.bootstrap import text
 
-    The proxy's name is its certificate's common name, the trust domain what the CA's certificate says.
-    """
-    directory = credentials.resolve()
-    chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
-    if not key.is_file():
-        raise BootstrapError(f"{key} is not there: issue a proxy certificate into {credentials} first")
-    control_plane, admin_address = _address("--ads", ads), _address("--admin", admin)
+    made = text(credentials, ads, admin, protocol)
+    if output is None:
+        print(made, end="")
+        return
+    from cli.printing.files import write
+
     try:
-        variant = AdsProtocol(protocol)
-    except ValueError:
-        raise BootstrapError(f"--protocol is {protocol!r}: must be delta or sotw") from None
-    try:
-        name, domain = proxy_name(chain), trust_domain(authority)
-    except CredentialsError as error:
-        raise BootstrapError(str(error)) from error
-    return bootstrap(
-        BootstrapSettings(
-            proxy_name=name,
-            trust_domain=domain,
-            ads_host=control_plane.host,
-            ads_port=control_plane.port,
-            certificate_file=chain,
-            key_file=key,
-            ca_file=authority,
-            admin_host=admin_address.host,
-            admin_port=admin_address.port,
-            protocol=variant,
-        )
-    )
-
-
-def _address(flag: str, value: str) -> Address:
-    try:
-        return Address.parse(value)
-    except ValueError as error:
-        raise BootstrapError(f"{flag} is {value!r}: {error}") from error
+        write(output, made.encode(), 0o644)
+    except OSError as error:
+        raise CommandFailed(f"cannot write {output}: {error.strerror}") from error

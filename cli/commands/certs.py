@@ -1,137 +1,57 @@
-"""Proxy certificates for the command line: by the running server, or from the state directory itself."""
+"""`meshwright certs`: certificates of proxies, issued, revoked and listed."""
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import sys
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Annotated
 
-from admin.http.commands import ProxyRequest
-from certs.errors import CertificateError
-from certs.proxy import VALIDITY
-from cli.client import NotRunning, Refused, ask
-from cli.printing.files import write_credentials
-from controller.errors import NothingIssued, StartupError, StateInUse
-from controller.proxies import ProxyIssuing, without_server
-from mesh.names import TrustDomain
+import typer
 
-START_SECONDS: Final = 30.0
-"""How long a server that has the state directory may take until it answers."""
+from cli.client import ask
+from cli.options import AsJson, Shared, State, Trust
 
-_PAUSE_SECONDS: Final = 0.1
-
-T = TypeVar("T")
+certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
 
 
-class IssuingError(Exception):
-    """A command could not be carried out; the message is one sentence."""
+@certs.command("issue-proxy")
+def issue_proxy(
+    state: State,
+    uuid: Annotated[str, typer.Option(help="The proxy's UUID, as its Workload has it.")],
+    service: Annotated[str, typer.Option(help="The workload's primary service.")],
+    namespace: Annotated[str, typer.Option(help="The workload's namespace.")],
+    out: Annotated[Path, typer.Option(help="Directory for proxy.pem, proxy.key and ca.pem.")],
+    validity_days: Annotated[int | None, typer.Option(min=1, max=3650, help="[365]")] = None,
+    trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
+) -> None:
+    """Issue the certificate with which one sidecar dials in, and write it with its key."""
+    from admin.http.commands import ProxyRequest
+    from cli.issuing import issue
+
+    issued = issue(
+        state, ProxyRequest(uuid, service, namespace, validity_days), trust_domain, out, shared=shared
+    )
+    if issued.made:
+        print(f"meshwright: a new CA was made in {state}: it was no state directory before", file=sys.stderr)
+    print(f"{issued.name}\nserial {issued.serial}\nvalid until {issued.not_after}\nwritten to {out}")
 
 
-@dataclass(frozen=True, slots=True)
-class Issued:
-    """A certificate that was written; `made`: with a CA that was made for it, in an empty directory."""
+@certs.command("revoke")
+def revoke(
+    state: State,
+    serial: Annotated[str, typer.Argument(help="Serial, hexadecimal.")],
+    trust_domain: Trust = "cluster.local",
+    shared: Shared = False,
+) -> None:
+    """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
+    from cli import issuing
 
-    name: str
-    serial: str
-    not_after: str
-    made: bool = False
-
-
-def issue(
-    state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool = False
-) -> Issued:
-    """Have a proxy certificate issued and write it to `out`; raise IssuingError."""
-    body = {
-        "uuid": request.uuid,
-        "service": request.service,
-        "namespace": request.namespace,
-        "validity_days": request.validity_days,
-    }
-
-    def by_server() -> Issued:
-        answer = _asked(state, "/certs/issue-proxy", body)
-        issued = Issued(answer["name"], answer["serial"], answer["not_after"])
-        _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
-        return issued
-
-    return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out, shared=shared))
+    name, which = issuing.revoke(state, serial, trust_domain, shared=shared)
+    print(f"revoked {which} of {name}")
 
 
-def revoke(state: Path, serial: str, trust_domain: str, *, shared: bool = False) -> tuple[str, str]:
-    """Revoke a certificate; return its name and serial. Raises IssuingError."""
+@certs.command("list")
+def list_certificates(state: State, as_json: AsJson = False) -> None:
+    """List service certificates and proxy certificates."""
+    from cli.printing.table import certificates_tables, show
 
-    def by_server() -> tuple[str, str]:
-        answer = _asked(state, "/certs/revoke", {"serial": serial})
-        return answer["name"], answer["serial"]
-
-    def here() -> tuple[str, str]:
-        with _here(state, trust_domain, shared=shared, new=False) as issuing:
-            entry = issuing.revoke(serial)
-        return entry.common_name, entry.serial
-
-    try:
-        return _by_either(by_server, here)
-    except NothingIssued as error:
-        raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
-
-
-def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
-    """Do it by the server, or without one; a server that starts has the directory before it answers."""
-    limit = time.monotonic() + START_SECONDS
-    while True:
-        with suppress(NotRunning):
-            return by_server()
-        try:
-            return here()
-        except StateInUse as error:
-            if time.monotonic() >= limit:
-                raise IssuingError(str(error)) from error
-        time.sleep(_PAUSE_SECONDS)
-
-
-def _asked(state: Path, path: str, body: object) -> dict[str, str]:
-    try:
-        answer = ask(state, "POST", path, body=body)
-    except Refused as error:
-        raise IssuingError(str(error)) from error
-    if not isinstance(answer, dict):
-        raise IssuingError("the server's answer is not understood")
-    return answer
-
-
-def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool) -> Issued:
-    with _here(state, trust_domain, shared=shared, new=True) as issuing:
-        made = issuing.issue(request)
-        authority = issuing.trust_bundle()
-        new = issuing.made
-    issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), new)
-    _write(out, issued, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
-    return issued
-
-
-@contextmanager
-def _here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
-    domain = TrustDomain(trust_domain)
-    try:
-        with without_server(state, domain, _now, VALIDITY, shared=shared, new=new) as issuing:
-            yield issuing
-    except (StateInUse, NothingIssued):
-        raise
-    except (StartupError, CertificateError) as error:
-        raise IssuingError(str(error)) from error
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _write(out: Path, issued: Issued, chain: str, key: str, authority: str) -> None:
-    try:
-        write_credentials(out, chain.encode("ascii"), key.encode("ascii"), authority.encode("ascii"))
-    except OSError as error:
-        raise IssuingError(
-            f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody "
-            "has it: revoke it"
-        ) from error
+    show(ask(state, "GET", "/debug/certs"), certificates_tables, as_json=as_json)

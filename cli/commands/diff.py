@@ -3,9 +3,12 @@
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from cli.client import ask
+from cli.options import State
 
 if TYPE_CHECKING:
     from cli.offline.changes import Changed, Comparison
@@ -15,10 +18,7 @@ if TYPE_CHECKING:
 
 def diff(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
-    state: Annotated[
-        Path,
-        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
-    ],
+    state: State,
     names: Annotated[bool, typer.Option("--names", help="Names of resources only, not how.")] = False,
 ) -> None:
     """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
@@ -43,13 +43,9 @@ def diff(
 
 
 def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> "Wanted":
-    from cli.offline.mesh import OfflineError
     from cli.offline.wanted import wanted
 
-    try:
-        found = wanted(directory, config, admitted)
-    except OfflineError as error:
-        _fail(error)
+    found = wanted(directory, config, admitted)
     if found.errors:
         sys.stderr.write(
             f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
@@ -112,15 +108,5 @@ def _yaml(value: object) -> list[str]:
 
 
 def _ask(state: Path, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
-    from cli.client import NotRunning, Refused, ask
-
-    try:
-        found = ask(state, "GET", path, query)
-    except (NotRunning, Refused) as error:
-        _fail(error)
+    found = ask(state, "GET", path, query)
     return found if isinstance(found, dict) else {}
-
-
-def _fail(message: object) -> NoReturn:
-    sys.stderr.write(f"meshwright: {message}\n")
-    raise typer.Exit(1)

@@ -1,12 +1,16 @@
 """`meshwright explain`: why one call may pass or not, from a directory or from the running server."""
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
+
+from cli.client import ask
+from cli.errors import CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import Found, print_json, records, texts
 
 _INDENT = "  "
 _IN_FORCE = {
@@ -31,7 +35,7 @@ def explain(
     state: Annotated[
         Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say why a call is allowed or not, and what would have to be added for a yes.
 
@@ -46,26 +50,28 @@ def explain(
     elif state is not None:
         found = _from_server(state, query, header or [])
     else:
-        _fail("give --mesh DIR to explain a directory, or --state DIR to ask the running server")
+        raise CommandFailed(
+            "give --mesh DIR to explain a directory, or --state DIR to ask the running server"
+        )
     if as_json:
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        print_json(found)
     else:
         sys.stdout.write(text(found))
     if found.get("answer") != "allowed":
         raise typer.Exit(3)
 
 
-def text(found: Mapping[str, object]) -> str:
+def text(found: Found) -> str:
     """Return an explanation as lines for people, with what is missing as YAML."""
     lines = [f"{found['from']} to {found['to']} {found['method']} {found['path']}: {found['headline']}", ""]
-    for step in _list(found, "steps"):
+    for step in records(found, "steps"):
         indent = _INDENT * (1 + int(str(step["depth"])))
         lines.append(f"{indent}{step['text']}")
         lines.extend(
-            f"{indent}{_INDENT}{each['object']}, {each['origin']}" for each in _list(step, "objects")
+            f"{indent}{_INDENT}{each['object']}, {each['origin']}" for each in records(step, "objects")
         )
     lines += [f"{_INDENT}{each}" for each in _standing(found)]
-    if missing := _list(found, "missing"):
+    if missing := records(found, "missing"):
         import yaml
 
         heading = _NOT_ALL if found.get("besides") else _ALL
@@ -74,44 +80,25 @@ def text(found: Mapping[str, object]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _standing(found: Mapping[str, object]) -> list[str]:
+def _standing(found: Found) -> list[str]:
     """Return whether what policy says is in force, and what is in the way."""
-    because = found.get("in_force_because")
-    return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in _words(because))]
+    because = texts(found, "in_force_because")
+    return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in because)]
 
 
-def _words(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
-
-
-def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Mapping[str, object]:
+def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Found:
     from admin.pages.explain import QueryError, answer, read_request
-    from cli.offline.mesh import OfflineError, read
+    from cli.offline.mesh import read
 
     try:
         return answer(read(directory).view, read_request(query, headers))
-    except (OfflineError, QueryError) as error:
-        _fail(error)
+    except QueryError as error:
+        raise CommandFailed(error) from error
 
 
-def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Mapping[str, object]:
+def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Found:
     from urllib.parse import urlencode
 
-    from cli.client import NotRunning, Refused, ask
-
     pairs = [*query.items(), *(("header", each) for each in headers)]
-    try:
-        found = ask(state, "GET", f"/debug/explain?{urlencode(pairs)}")
-    except (NotRunning, Refused) as error:
-        _fail(error)
+    found = ask(state, "GET", f"/debug/explain?{urlencode(pairs)}")
     return found if isinstance(found, dict) else {}
-
-
-def _list(found: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    value = found.get(name)
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
-def _fail(message: object) -> NoReturn:
-    sys.stderr.write(f"meshwright: {message}\n")
-    raise typer.Exit(1)

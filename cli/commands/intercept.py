@@ -1,6 +1,5 @@
 """`meshwright intercept`: from the words of the command line to rules, and what to say of them."""
 
-import sys
 from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Annotated, Final, TypeVar
@@ -11,6 +10,7 @@ from agent.interception.iptables import Backend, Marked, check, put
 from agent.interception.ports import PortRange
 from agent.interception.rules import restore_input, routing, rules
 from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError, Network
+from cli.errors import CommandFailed
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
@@ -134,8 +134,7 @@ def intercept(
         else:
             _say(wanted, changed=put(wanted, backend, marked))
     except InterceptionError as error:
-        print(f"meshwright: {error}", file=sys.stderr)
-        raise typer.Exit(1) from error
+        raise CommandFailed(error) from error
 
 
 def _report(differences: tuple[str, ...]) -> None:

@@ -1,16 +1,21 @@
 """`meshwright lint`: everything that the server would say of a directory of manifests, without a server."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from cli.errors import CommandFailed, OfflineError
+from cli.options import AsJson
+from cli.printing.answers import print_json
+
 if TYPE_CHECKING:
     from mesh.problems import Problem
+
+_UNREADABLE: Final = 2
 
 
 def lint(
@@ -18,7 +23,7 @@ def lint(
         Path | None, typer.Argument(metavar="DIR", help="Directory of manifests.", show_default=False)
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail for warnings too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
     codes: Annotated[bool, typer.Option("--codes", help="Print what each code means.")] = False,
 ) -> None:
     """Say what is wrong with a directory of manifests; docs/codes.md explains the codes.
@@ -34,7 +39,7 @@ def lint(
     if as_json:
         from admin.pages.debug import problem
 
-        sys.stdout.write(json.dumps([problem(each) for each in found], indent=2) + "\n")
+        print_json([problem(each) for each in found])
     else:
         sys.stdout.write(text(found))
     failing = {"error", "warning"} if strict else {"error"}
@@ -43,15 +48,14 @@ def lint(
 
 
 def _problems(directory: Path | None) -> "Sequence[Problem]":
-    from cli.offline.mesh import OfflineError, read
+    from cli.offline.mesh import read
 
+    if directory is None:
+        raise CommandFailed("give the directory of manifests, or --codes", _UNREADABLE)
     try:
-        if directory is None:
-            raise OfflineError("give the directory of manifests, or --codes")
         return read(directory).problems
     except OfflineError as error:
-        sys.stderr.write(f"meshwright: {error}\n")
-        raise typer.Exit(2) from None
+        raise CommandFailed(error, _UNREADABLE) from error
 
 
 def text(found: "Sequence[Problem]") -> str:

@@ -1,17 +1,20 @@
 """`meshwright proxy`: one proxy, what it was told in the mesh's words, and what it is offered again."""
 
 import enum
-import json
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
+from cli.client import ask
+from cli.options import AsJson, State
+from cli.printing.answers import Found, print_json, records, texts
 
-Found = Mapping[str, object]
+proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
+Name = Annotated[
+    str, typer.Argument(help="UUID or its beginning, common name, or the workload's [namespace/]name.")
+]
 
 
 class Section(enum.StrEnum):
@@ -32,48 +35,28 @@ def about() -> None:
 
 @proxy.command()
 def show(
-    name: Annotated[
-        str, typer.Argument(help="UUID or its beginning, common name, or the workload's [namespace/]name.")
-    ],
-    state: Annotated[
-        Path,
-        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
-    ],
+    name: Name,
+    state: State,
     section: Annotated[Section | None, typer.Argument(help="Only this; everything without.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show where a proxy stands, and what it was told: in services and policies, not in Envoy's terms."""
-    from cli.client import NotRunning, Refused, ask
-
     query = {"proxy": name} | ({"section": section.value} if section is not None else {})
-    try:
-        found = ask(state, "GET", "/debug/proxy/show", query)
-    except (NotRunning, Refused) as error:
-        _fail(error)
+    found = ask(state, "GET", "/debug/proxy/show", query)
     if as_json or not isinstance(found, dict):
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        print_json(found)
     else:
         sys.stdout.write(text(found))
 
 
 @proxy.command()
 def retry(
-    name: Annotated[
-        str, typer.Argument(help="UUID or its beginning, common name, or the workload's [namespace/]name.")
-    ],
-    state: Annotated[
-        Path,
-        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
-    ],
+    name: Name,
+    state: State,
 ) -> None:
     """Offer a proxy at once what it has rejected, instead of when its time comes."""
-    from cli.client import NotRunning, Refused, ask
-
-    try:
-        found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
-    except (NotRunning, Refused) as error:
-        _fail(error)
-    offered = _lines(found, "offered") if isinstance(found, dict) else []
+    found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
+    offered = texts(found, "offered") if isinstance(found, dict) else []
     if not offered:
         sys.stdout.write("it has rejected nothing that is withheld from it\n")
     for line in offered:
@@ -85,10 +68,10 @@ def text(found: Found) -> str:
     lines = [*_head(found)]
     for section in Section:
         if section.value in found:
-            records = _records(found, section.value)
-            shown = map(_push, records) if section is Section.HISTORY else (str(r["text"]) for r in records)
+            listed = records(found, section.value)
+            shown = map(_push, listed) if section is Section.HISTORY else (str(r["text"]) for r in listed)
             lines += ["", section.value, *(f"  {line}" for line in shown)]
-            if not records:
+            if not listed:
                 lines.append("  none")
     return "\n".join(lines) + "\n"
 
@@ -106,9 +89,9 @@ def _head(found: Found) -> Iterator[str]:
         yield ", ".join(types)
     if found.get("why"):
         yield f"behind: {found['why']}"
-    for line in _lines(found, "rejected"):
+    for line in texts(found, "rejected"):
         yield f"rejected, and left out or served in the version before: {line}"
-    for line in _lines(found, "left_out"):
+    for line in texts(found, "left_out"):
         yield f"not served: {line}"
 
 
@@ -144,26 +127,11 @@ def _why(push: Found) -> str:
     trigger = push.get("trigger")
     if not isinstance(trigger, Mapping):
         return ""
-    waves = [f"wave {wave['wave']}: {_causes(wave)}" for wave in _records(trigger, "waves")]
+    waves = [f"wave {wave['wave']}: {_causes(wave)}" for wave in records(trigger, "waves")]
     return "; ".join(waves) or str(trigger.get("why"))
 
 
 def _causes(wave: Found) -> str:
-    causes = [f"{each['object']} {each['change']} ({each['origin']})" for each in _records(wave, "causes")]
+    causes = [f"{each['object']} {each['change']} ({each['origin']})" for each in records(wave, "causes")]
     more = [f"{wave['more']} more"] if wave.get("more") else []
     return ", ".join([*causes, *more]) or "no object"
-
-
-def _lines(found: Found, name: str) -> list[str]:
-    lines = found.get(name)
-    return [str(each) for each in lines] if isinstance(lines, list) else []
-
-
-def _records(found: Found, name: str) -> list[Found]:
-    records = found.get(name)
-    return [each for each in records if isinstance(each, Mapping)] if isinstance(records, list) else []
-
-
-def _fail(message: object) -> NoReturn:
-    sys.stderr.write(f"meshwright: {message}\n")
-    raise typer.Exit(1)

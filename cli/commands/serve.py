@@ -1,31 +1,69 @@
-"""`meshwright serve`: settings, logs, the server, and how it ended."""
+"""`meshwright serve`: the control plane, from the words of the command line."""
 
-import asyncio
-from collections.abc import Mapping
+import os
+from pathlib import Path
+from typing import Annotated
 
-from controller import app
-from controller.errors import StartupError
-from controller.process import logs
-from controller.process.memory import returning
-from controller.process.tasks import TaskEnded
-from controller.settings import Settings, load
+import typer
+
+from cli.errors import CommandFailed
 
 
-def run(flags: Mapping[str, object]) -> str | None:
-    """Run the server until it is told to stop; return what went wrong in one sentence, or None."""
-    try:
-        settings = load(flags)
-        logs.configure(settings.log_level, settings.log_format)
-        returning()
-        asyncio.run(_serve(settings))
-    except (StartupError, TaskEnded) as error:
-        return str(error)
-    except KeyboardInterrupt:  # before the server listened to signals
-        return "interrupted before it served"
-    return None
+def serve(
+    mesh: Annotated[Path | None, typer.Option(help="Directory of manifests, watched.")] = None,
+    state: Annotated[Path | None, typer.Option(help="Directory for CA, keys, ledger, socket.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings.")] = None,
+    ads_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where proxies dial in. [0.0.0.0:15128]")
+    ] = None,
+    http_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Health and metrics. [0.0.0.0:9091]")
+    ] = None,
+    debug_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Debug pages. [127.0.0.1:9092]")
+    ] = None,
+    trust_domain: Annotated[str | None, typer.Option(help="SPIFFE trust domain. [cluster.local]")] = None,
+    cluster_domain: Annotated[
+        str | None, typer.Option(help="DNS domain of services. [cluster.local]")
+    ] = None,
+    virtual_addresses: Annotated[
+        str | None, typer.Option(metavar="CIDR", help="For services without cluster IP. [240.0.0.0/8]")
+    ] = None,
+    begin_anew: Annotated[
+        str | None, typer.Option(metavar="SERIAL", help="Without the CA or ledger that is lost.")
+    ] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. [info]")] = None,
+    log_format: Annotated[str | None, typer.Option(help="auto, json or console. [auto]")] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, such as quiet_seconds=0.2."),
+    ] = None,
+) -> None:
+    """Run the control plane until SIGTERM or SIGINT.
 
+    Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file.
+    """
+    # Before gRPC is imported: its core has a raw line for whatever a stranger does in a handshake.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from cli.serving import run
 
-async def _serve(settings: Settings) -> None:
-    stop = asyncio.Event()
-    app.stop_on_signals(stop)
-    await app.run(settings, stop)
+    flags: dict[str, object] = {
+        "mesh": mesh,
+        "state": state,
+        "config": config,
+        "ads_address": ads_address,
+        "http_address": http_address,
+        "debug_address": debug_address,
+        "trust_domain": trust_domain,
+        "cluster_domain": cluster_domain,
+        "virtual_addresses": virtual_addresses,
+        "begin_anew": begin_anew,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    for text in setting or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise CommandFailed(f"--set {text!r} must be NAME=VALUE", 2)
+        flags[name.strip().replace("-", "_")] = value
+    run(flags)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
+from cli.errors import OfflineError
 from mesh.origins import InFile
 from mesh.problems import Problem, Problems, Severity, ordered
 from providers.directory.files import DirectoryError, list_directory, read_content
@@ -14,10 +15,6 @@ from sidecars import lint
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from specs.codes import Code
-
-
-class OfflineError(Exception):
-    """The directory cannot be read; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """Proxies and certificates as tables for a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from cli.printing.answers import Found, print_json, records, texts
 
 _STATES: Final = {"connected": "green", "expected": "yellow", "disconnected": "red"}
 _WIDE: Final = 240
@@ -18,10 +20,19 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=_WIDE)
 
 
-def proxies_table(proxies: Sequence[Mapping[str, object]]) -> Table:
+def show(found: object, tables: Callable[[Found], tuple[Table, ...]], *, as_json: bool) -> None:
+    """Print an answer as tables for people, or as it is."""
+    if as_json or not isinstance(found, Mapping):
+        print_json(found)
+        return
+    for table in tables(found):
+        console().print(table)
+
+
+def proxies_tables(found: Found) -> tuple[Table]:
     """Return the table of what `/debug/proxy` lists: where each proxy stands, for how long, and why."""
     table = _table("PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
-    for proxy in proxies:
+    for proxy in records(found, "proxies"):
         state = str(proxy.get("state", ""))
         table.add_row(
             str(proxy.get("uuid", "")),
@@ -32,7 +43,7 @@ def proxies_table(proxies: Sequence[Mapping[str, object]]) -> Table:
             str(proxy.get("address") or ""),
             Text(str(proxy.get("why") or ""), style="yellow"),
         )
-    return table
+    return (table,)
 
 
 def _sync(sync: object) -> Text:
@@ -51,34 +62,34 @@ def _sync(sync: object) -> Text:
     return Text(", ").join(parts)
 
 
-def certificates_tables(found: Mapping[str, object]) -> tuple[Table, Table]:
+def certificates_tables(found: Found) -> tuple[Table, Table]:
     """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates."""
     services = _table("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
-    for each in _records(found, "service_certificates"):
+    for each in records(found, "service_certificates"):
         names = each.get("dns_names")
         shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
         services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
     proxies = _table("PROXY", "SERIAL", "STATE", "VALID UNTIL")
-    for each in _records(found, "proxy_certificates"):
+    for each in records(found, "proxy_certificates"):
         proxies.add_row(str(each["cn"]), str(each["serial"]), str(each["state"]), str(each["not_after"]))
     return services, proxies
 
 
-def sources_table(found: Mapping[str, object]) -> Table:
+def sources_tables(found: Found) -> tuple[Table]:
     """Return the table of what `/debug/sources` lists: how fresh each source is, and what it holds."""
     made = _table("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
-    for each in _records(found, "sources"):
-        objects, held = each.get("objects"), each.get("held")
+    for each in records(found, "sources"):
+        objects = each.get("objects")
         counts = objects if isinstance(objects, Mapping) else {}
         made.add_row(
             str(each.get("name", "")),
             _ago(each.get("age"), "never" if each.get("error") or any(counts.values()) else "-"),
             _ago(each.get("event_age"), "not yet"),
             *(str(counts.get(state, "")) for state in ("good", "stale", "refused")),
-            Text(", ".join(map(str, held)) if isinstance(held, list) else "", style="yellow"),
+            Text(", ".join(texts(each, "held")), style="yellow"),
             Text(_since(each.get("error"), each.get("error_since")), style="red"),
         )
-    return made
+    return (made,)
 
 
 def _ago(age: object, otherwise: str) -> str:
@@ -94,8 +105,3 @@ def _table(*columns: str) -> Table:
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
-
-
-def _records(found: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    records = found.get(name)
-    return [each for each in records if isinstance(each, Mapping)] if isinstance(records, list) else []

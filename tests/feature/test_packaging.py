@@ -52,7 +52,7 @@ def test_the_descriptors_that_protos_come_from_are_not_there_at_run_time() -> No
     with pytest.raises(importlib.metadata.PackageNotFoundError):
         importlib.metadata.version("xds-protos")
 
-    everything = "import cli.main, cli.commands.serve, controller.app, sidecars.envoy.pieces, sys\n"
+    everything = "import cli.main, cli.serving, controller.app, sidecars.envoy.pieces, sys\n"
     loaded = "print(*sorted({name.split('.')[0] for name in sys.modules}))"
     found = subprocess.run(
         [sys.executable, "-c", everything + loaded], capture_output=True, text=True, check=True, cwd=ROOT

@@ -13,7 +13,8 @@ import pytest
 
 from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
-from cli.client import Refused, ask
+from cli.client import ask
+from cli.errors import Refused
 from tests.conformance.control import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from xds.protocol.resource import ROUTE

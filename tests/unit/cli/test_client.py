@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.client import SOCKET_NAME, NotRunning, Refused, ask
+from cli.client import SOCKET_NAME, ask
+from cli.errors import NotRunning, Refused
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

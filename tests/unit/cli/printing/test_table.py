@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from cli.printing.table import certificates_tables, proxies_table, sources_table
+from cli.printing.table import certificates_tables, proxies_tables, sources_tables
 
 PROXY = {"uuid": "u", "namespace": "n", "service": "s", "age": "5 min", "address": "1.2.3.4:5"}
 
@@ -17,15 +17,13 @@ def _printed(*tables: object) -> list[list[str]]:
 
 def test_a_proxy_in_sync_is_one_word() -> None:
     """And one that is not says where."""
-    table = proxies_table(
-        [
-            PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "synced"}},
-            PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "nacked"}, "why": "bad"},
-            PROXY | {"state": "expected", "sync": {}, "address": None},
-            PROXY | {"state": "connected", "held": True, "sync": {"cluster": "asked"}, "why": "held"},
-        ]
-    )
-    assert _printed(table) == [
+    proxies = [
+        PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "synced"}},
+        PROXY | {"state": "connected", "sync": {"cluster": "synced", "route": "nacked"}, "why": "bad"},
+        PROXY | {"state": "expected", "sync": {}, "address": None},
+        PROXY | {"state": "connected", "held": True, "sync": {"cluster": "asked"}, "why": "held"},
+    ]
+    assert _printed(*proxies_tables({"proxies": proxies})) == [
         ["PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND"],
         ["u", "n/s", "connected", "5", "min", "synced", "1.2.3.4:5"],
         ["u", "n/s", "connected", "5", "min", "route", "nacked", "1.2.3.4:5", "bad"],
@@ -56,7 +54,7 @@ def test_sources_are_a_table() -> None:
     fresh = {"name": "directory", "age": "1 s", "event_age": "9 min", "objects": objects}
     idle = {"name": "idle", "objects": {"good": 0, "stale": 0, "refused": 0}}
     failing = {"name": "dns", "held": ["shop/db"], "error": "gone", "error_since": "t"}
-    assert _printed(sources_table({"sources": [fresh, failing, idle]})) == [
+    assert _printed(*sources_tables({"sources": [fresh, failing, idle]})) == [
         ["SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD", "BACK", "ERROR"],
         ["directory", "1", "s", "ago", "9", "min", "ago", "3", "2", "1"],
         ["dns", "never", "not", "yet", "shop/db", "gone", "(since", "t)"],

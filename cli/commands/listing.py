@@ -1,0 +1,32 @@
+"""What the server has, listed: `meshwright proxies`, `sources`, `hosts`."""
+
+from typing import Annotated
+
+import typer
+
+from cli.client import ask
+from cli.options import AsJson, State
+
+
+def proxies(state: State, as_json: AsJson = False) -> None:
+    """Show every proxy: connected, expected or disconnected, in step, or why it is behind."""
+    from cli.printing.table import proxies_tables, show
+
+    show(ask(state, "GET", "/debug/proxy"), proxies_tables, as_json=as_json)
+
+
+def sources(state: State, as_json: AsJson = False) -> None:
+    """Show every source: how fresh it is, what it holds, and what is held back."""
+    from cli.printing.table import show, sources_tables
+
+    show(ask(state, "GET", "/debug/sources"), sources_tables, as_json=as_json)
+
+
+def hosts(
+    state: State,
+    namespace: Annotated[str, typer.Option(help="The namespace whose short names are wanted.")],
+) -> None:
+    """Print the lines of a hosts file that make the mesh's services resolve."""
+    found = ask(state, "GET", "/hosts", {"namespace": namespace})
+    for line in found.get("hosts", ()) if isinstance(found, dict) else ():
+        print(f"{line['address']} {' '.join(line['names'])}")

@@ -1,0 +1,134 @@
+"""Proxy certificates for the command line: by the running server, or from the state directory itself."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+from admin.http.commands import ProxyRequest
+from certs.errors import CertificateError
+from certs.proxy import VALIDITY
+from cli.client import ask
+from cli.errors import IssuingError, NotRunning, Refused
+from cli.printing.files import write_credentials
+from controller.errors import NothingIssued, StartupError, StateInUse
+from controller.proxies import ProxyIssuing, without_server
+from mesh.names import TrustDomain
+
+START_SECONDS: Final = 30.0
+"""How long a server that has the state directory may take until it answers."""
+
+_PAUSE_SECONDS: Final = 0.1
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A certificate that was written; `made`: with a CA that was made for it, in an empty directory."""
+
+    name: str
+    serial: str
+    not_after: str
+    made: bool = False
+
+
+def issue(
+    state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool = False
+) -> Issued:
+    """Have a proxy certificate issued and write it to `out`; raise IssuingError."""
+    body = {
+        "uuid": request.uuid,
+        "service": request.service,
+        "namespace": request.namespace,
+        "validity_days": request.validity_days,
+    }
+
+    def by_server() -> Issued:
+        answer = _asked(state, "/certs/issue-proxy", body)
+        issued = Issued(answer["name"], answer["serial"], answer["not_after"])
+        _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
+        return issued
+
+    return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out, shared=shared))
+
+
+def revoke(state: Path, serial: str, trust_domain: str, *, shared: bool = False) -> tuple[str, str]:
+    """Revoke a certificate; return its name and serial. Raises IssuingError."""
+
+    def by_server() -> tuple[str, str]:
+        answer = _asked(state, "/certs/revoke", {"serial": serial})
+        return answer["name"], answer["serial"]
+
+    def here() -> tuple[str, str]:
+        with _here(state, trust_domain, shared=shared, new=False) as issuing:
+            entry = issuing.revoke(serial)
+        return entry.common_name, entry.serial
+
+    try:
+        return _by_either(by_server, here)
+    except NothingIssued as error:
+        raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
+
+
+def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
+    """Do it by the server, or without one; a server that starts has the directory before it answers."""
+    limit = time.monotonic() + START_SECONDS
+    while True:
+        with suppress(NotRunning):
+            return by_server()
+        try:
+            return here()
+        except StateInUse as error:
+            if time.monotonic() >= limit:
+                raise IssuingError(str(error)) from error
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _asked(state: Path, path: str, body: object) -> dict[str, str]:
+    try:
+        answer = ask(state, "POST", path, body=body)
+    except Refused as error:
+        raise IssuingError(str(error)) from error
+    if not isinstance(answer, dict):
+        raise IssuingError("the server's answer is not understood")
+    return answer
+
+
+def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool) -> Issued:
+    with _here(state, trust_domain, shared=shared, new=True) as issuing:
+        made = issuing.issue(request)
+        authority = issuing.trust_bundle()
+        new = issuing.made
+    issued = Issued(str(made.name), made.serial, made.not_after.isoformat(), new)
+    _write(out, issued, made.chain_pem.decode(), made.key.reveal().decode(), authority.decode())
+    return issued
+
+
+@contextmanager
+def _here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
+    domain = TrustDomain(trust_domain)
+    try:
+        with without_server(state, domain, _now, VALIDITY, shared=shared, new=new) as issuing:
+            yield issuing
+    except (StateInUse, NothingIssued):
+        raise
+    except (StartupError, CertificateError) as error:
+        raise IssuingError(str(error)) from error
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _write(out: Path, issued: Issued, chain: str, key: str, authority: str) -> None:
+    try:
+        write_credentials(out, chain.encode("ascii"), key.encode("ascii"), authority.encode("ascii"))
+    except OSError as error:
+        raise IssuingError(
+            f"cannot write to {out}: {error.strerror}; certificate {issued.serial} is issued, and nobody "
+            "has it: revoke it"
+        ) from error

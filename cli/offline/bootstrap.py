@@ -1,0 +1,50 @@
+"""An Envoy bootstrap from the files that were written for a proxy."""
+
+from pathlib import Path
+
+from agent.credentials import CredentialsError, proxy_name, trust_domain
+from cli.errors import CommandFailed
+from controller.settings import Address
+from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+
+
+def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
+    """Return the bootstrap as JSON; raise CommandFailed.
+
+    The proxy's name is its certificate's common name, the trust domain what the CA's certificate says.
+    """
+    directory = credentials.resolve()
+    chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
+    if not key.is_file():
+        raise CommandFailed(f"{key} is not there: issue a proxy certificate into {credentials} first")
+    control_plane, admin_address = _address("--ads", ads), _address("--admin", admin)
+    try:
+        variant = AdsProtocol(protocol)
+    except ValueError:
+        raise CommandFailed(f"--protocol is {protocol!r}: must be delta or sotw") from None
+    try:
+        name, domain = proxy_name(chain), trust_domain(authority)
+    except CredentialsError as error:
+        raise CommandFailed(error) from error
+    return bootstrap(
+        BootstrapSettings(
+            proxy_name=name,
+            trust_domain=domain,
+            ads_host=control_plane.host,
+            ads_port=control_plane.port,
+            certificate_file=chain,
+            key_file=key,
+            ca_file=authority,
+            admin_host=admin_address.host,
+            admin_port=admin_address.port,
+            protocol=variant,
+        )
+    )
+
+
+def _address(flag: str, value: str) -> Address:
+    try:
+        return Address.parse(value)
+    except ValueError as error:
+        raise CommandFailed(f"{flag} is {value!r}: {error}") from error
