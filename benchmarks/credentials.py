@@ -7,6 +7,7 @@ from pathlib import Path
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
+from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
@@ -18,7 +19,7 @@ def issue(directory: Path) -> None:
     now = datetime.now(UTC)
     state = directory / "state"
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
-    server = ads_server_certificate(authority, state, now)
+    server = ads_server_certificate(authority, PairFiles(state), now)
     with SqliteLedger.open(state / "ledger.db") as ledger:
         proxy = issue_proxy(authority, ledger, ProxyName.parse("u1.load.ns"), timedelta(days=1), now)
     files = {

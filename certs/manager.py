@@ -1,20 +1,18 @@
 """The certificate manager: one service certificate for each identity, kept through restarts."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import structlog
 
 from certs import rotation
-from certs.errors import RequestError, StateError
+from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServiceCertificate
-from certs.pair import Pair, issue_pair
-from certs.stored import reusable_pair, store_pair
+from certs.pair import Pair
+from certs.stored import Pairs, holder_of, kept_pair
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 
@@ -27,14 +25,16 @@ _log = structlog.get_logger("certs.manager")
 class CertificateManager:
     """Holds the service certificates in force.
 
-    They are kept in `<state>/services/<namespace>/<service account>/certificate.pem` (0600), so that a
-    restart does not re-key the mesh. `validity` is what each lives on average; `jitter` yields a number
-    from -1 to 1 for each certificate. For one caller at a time: it has no lock of its own.
+    They are kept in `pairs`, so that a restart does not re-key the mesh. `validity` is what each lives on
+    average; `jitter` yields a number from -1 to 1 for each certificate. For one caller at a time: it has no
+    lock of its own.
     """
 
-    def __init__(self, issuer: Issuer, state: Path, validity: timedelta, jitter: Callable[[], float]) -> None:
+    def __init__(
+        self, issuer: Issuer, pairs: Pairs, validity: timedelta, jitter: Callable[[], float]
+    ) -> None:
         self._issuer = issuer
-        self._directory = state / "services"
+        self._pairs = pairs
         self._validity = validity
         self._jitter = jitter
         self._held: dict[ServiceIdentity, ServiceCertificate] = {}
@@ -43,21 +43,9 @@ class CertificateManager:
         """Return the certificate in force for an identity, or None where there is none yet."""
         return self._held.get(identity)
 
-    def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
-        """Return a picture of the certificates in force, sorted by identity."""
-        return MappingProxyType(dict(sorted(self._held.items())))
-
     def trust_bundle(self) -> bytes:
         """Return the roots that sidecars are to trust now, as PEM."""
         return self._issuer.trust_bundle()
-
-    def due(self, now: datetime) -> tuple[ServiceIdentity, ...]:
-        """Return the identities whose certificates are to be renewed now, sorted; `ensure` renews them."""
-        return tuple(sorted(key for key, held in self._held.items() if rotation.due(held, now)))
-
-    def next_renewal(self) -> datetime | None:
-        """Return when the next certificate falls due, for whoever waits for it; None without any."""
-        return rotation.next_renewal(self._held.values())
 
     def forget(self, identity: ServiceIdentity) -> None:
         """Stop renewing an identity's certificate; the stored one stays, for an identity that comes back."""
@@ -78,10 +66,10 @@ class CertificateManager:
         held = self._held.get(identity)
         if held is not None and held.dns_names == names.dns_names and not rotation.due(held, now):
             return held
-        path = self._directory / identity.namespace / identity.service_account / "certificate.pem"
-        pair = reusable_pair(path, Usage.SERVICE, names, self._issuer, now)
-        if pair is None:
-            pair = self._issued(path, identity, names, now)
+        holder = holder_of(identity)
+        pair, unkept = kept_pair(self._pairs, holder, self._issuer, Usage.SERVICE, names, self._lifetime, now)
+        if unkept is not None:
+            _say_issued(identity, pair, unkept)
         certificate = ServiceCertificate(
             identity,
             pair.leaf.serial,
@@ -94,23 +82,21 @@ class CertificateManager:
         self._held[identity] = certificate
         return certificate
 
-    def _issued(self, path: Path, identity: ServiceIdentity, names: Names, now: datetime) -> Pair:
-        lifetime = jittered(self._validity, self._jitter())
-        pair = issue_pair(self._issuer, Usage.SERVICE, names, lifetime, now)
-        said = {
-            "identity": str(identity),
-            "serial": pair.leaf.serial,
-            "not_after": pair.leaf.not_after.isoformat(),
-            "dns_names": pair.leaf.names.dns_names,
-        }
-        try:
-            store_pair(path, pair)
-        except StateError as error:
-            # Without it the mesh would stop when the one before expires, hours after the disk was full.
-            _log.warning("service certificate issued, and not stored", **said, reason=str(error))
-        else:
-            _log.info("service certificate issued", **said)
-        return pair
+    def _lifetime(self) -> timedelta:
+        return jittered(self._validity, self._jitter())
+
+
+def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:
+    said = {
+        "identity": str(identity),
+        "serial": pair.leaf.serial,
+        "not_after": pair.leaf.not_after.isoformat(),
+        "dns_names": pair.leaf.names.dns_names,
+    }
+    if unkept:
+        _log.warning("service certificate issued, and not stored", **said, reason=unkept)
+    else:
+        _log.info("service certificate issued", **said)
 
 
 def jittered(validity: timedelta, jitter: float) -> timedelta:

@@ -17,9 +17,9 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Authority
 from certs.ledger.contract import Ledger
 from certs.ledger.sqlite import SqliteLedger
+from certs.pair_files import PairFiles
 from certs.serial import read_serial
-from certs.server import stored_path
-from certs.stored import load_pair
+from certs.stored import ADS_SERVER
 from mesh.names import TrustDomain
 
 LEDGER_FILE: Final = "ledger.sqlite"
@@ -123,7 +123,7 @@ def _has_content(path: Path) -> bool:
 
 def _shown(state: Path) -> str | None:
     try:
-        pair = load_pair(stored_path(state))
+        pair = PairFiles(state).load(ADS_SERVER)
     except CorruptPairError:
         return None
     return None if pair is None else pair.leaf.serial

@@ -4,7 +4,6 @@ A certificate is due once two thirds of its life are over. That leaves eight hou
 for an issuer that is down or for proxies that are away, and because lives are jittered, renewals are too.
 """
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
@@ -32,8 +31,3 @@ def due(certificate: Lived, now: datetime) -> bool:
     One that is not valid yet is due as well: our clock was set back, and peers may already refuse it.
     """
     return now < certificate.not_before or now >= renew_at(certificate)
-
-
-def next_renewal(certificates: Iterable[Lived]) -> datetime | None:
-    """Return the earliest moment at which one of these is to be renewed; None where there are none."""
-    return min(map(renew_at, certificates), default=None)

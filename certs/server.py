@@ -3,16 +3,14 @@
 import ipaddress
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 import structlog
 
-from certs.errors import RequestError, StateError
+from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServerCertificate
-from certs.pair import issue_pair
-from certs.stored import reusable_pair, store_pair
+from certs.stored import ADS_SERVER, Pairs, kept_pair
 from mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
@@ -24,9 +22,9 @@ _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 
 
 def ads_server_certificate(
-    issuer: Issuer, state: Path, now: datetime, hosts: Sequence[str] = ()
+    issuer: Issuer, pairs: Pairs, now: datetime, hosts: Sequence[str] = ()
 ) -> ServerCertificate:
-    """Return the server's certificate, kept in `<state>/ads/certificate.pem` (0600).
+    """Return the server's certificate, which is kept in `pairs`.
 
     It is for `ads.<trust domain>`, `localhost`, 127.0.0.1, ::1 and the `hosts` (DNS names or addresses),
     and for TLS servers only. The stored one is used until it is due or the hosts change; a new one that
@@ -34,16 +32,9 @@ def ads_server_certificate(
     StateError where what is stored cannot be read.
     """
     names = server_names(issuer.trust_domain, hosts)
-    path = stored_path(state)
-    pair = reusable_pair(path, Usage.SERVER, names, issuer, now)
-    if pair is None:
-        pair = issue_pair(issuer, Usage.SERVER, names, VALIDITY, now)
-        try:
-            store_pair(path, pair)
-        except StateError as error:
-            _log.warning(
-                "server certificate issued, and not stored", serial=pair.leaf.serial, reason=str(error)
-            )
+    pair, unkept = kept_pair(pairs, ADS_SERVER, issuer, Usage.SERVER, names, lambda: VALIDITY, now)
+    if unkept:
+        _log.warning("server certificate issued, and not stored", serial=pair.leaf.serial, reason=unkept)
     return ServerCertificate(
         pair.leaf.serial,
         pair.leaf.not_before,
@@ -53,11 +44,6 @@ def ads_server_certificate(
         pair.chain_pem,
         pair.key,
     )
-
-
-def stored_path(state: Path) -> Path:
-    """Return where the server's certificate is kept."""
-    return state / "ads" / "certificate.pem"
 
 
 def server_names(trust_domain: TrustDomain, hosts: Sequence[str]) -> Names:

@@ -1,68 +1,77 @@
-"""Certificates with their keys in the state directory, and whether a stored one can be used again."""
+"""Certificates with their keys, kept: who keeps them, and whether one can be used again."""
 
-import re
-from datetime import datetime
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final, NewType, Protocol
 
 import structlog
 
-from certs import files
-from certs.errors import CorruptPairError
+from certs.errors import CorruptPairError, StateError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.leaf import stands_below
-from certs.material import PrivateKey
-from certs.pair import Pair, matched_pair
+from certs.pair import Pair, issue_pair
 from certs.rotation import due
+from mesh.identity import ServiceIdentity
 
-_KEY_BLOCK: Final = re.compile(rb"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----\n?", re.DOTALL)
+Holder = NewType("Holder", str)
+"""Whose a pair is: words with slashes between them, which are file names anywhere."""
+
+ADS_SERVER: Final = Holder("ads")
 
 _log = structlog.get_logger("certs.stored")
 
 
-def reusable_pair(path: Path, usage: Usage, names: Names, issuer: Issuer, now: datetime) -> Pair | None:
-    """Return the stored pair if it still fits; None, and a line in the log, where a new one is needed.
+def holder_of(identity: ServiceIdentity) -> Holder:
+    """Return the holder that a service identity is; its parts are names of DNS, which hold no slash."""
+    return Holder(f"services/{identity.namespace}/{identity.service_account}")
 
-    A corrupt file is a warning only: what it held can be issued again. A file that cannot be read at all
-    (its permissions) is StateError: a new one could not be stored either.
+
+class Pairs(Protocol):
+    """Where pairs are kept, one for each holder. Ours are files (certs.pair_files).
+
+    What is wrong is raised: unlike other things that are kept, a key that is there and cannot be read may be
+    somebody's mistake, and is not silently made anew. Safe to use from several threads and processes: a pair
+    is replaced whole or not at all, and whoever keeps one last has it.
     """
-    try:
-        pair = load_pair(path)
-    except CorruptPairError as error:
-        _log.warning("stored certificate replaced", reason=str(error))
-        return None
-    if pair is None:
-        return None
-    reason = misfit(pair, usage, names, issuer.trust_bundle(), now)
-    if reason:
-        _log.info("stored certificate replaced", path=str(path), serial=pair.leaf.serial, reason=reason)
-        return None
-    return pair
+
+    def load(self, holder: Holder) -> Pair | None:
+        """Return a holder's pair, None where there is none.
+
+        Raises CorruptPairError where what is kept is no certificate and key that belong together, StateError
+        where it cannot be read at all.
+        """
+
+    def keep(self, holder: Holder, pair: Pair) -> None:
+        """Keep a pair in the place of the holder's; private. Raises StateError, and then nothing is other."""
+
+    def place(self, holder: Holder) -> str:
+        """Return where people find a holder's pair."""
 
 
-def load_pair(path: Path) -> Pair | None:
-    """Read a stored pair; None where there is none.
+def kept_pair(
+    pairs: Pairs,
+    holder: Holder,
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: Callable[[], timedelta],
+    now: datetime,
+) -> tuple[Pair, str | None]:
+    """Return the pair that is kept if it still fits, otherwise one that was issued, and is kept now.
 
-    Raises CorruptPairError where the file holds no certificate and key that belong together, StateError
-    where it cannot be read at all.
+    The text says of one that was issued why it is not kept, empty if it is: without it the mesh would stop
+    when the one before expires, hours after the disk was full. None says that the kept one fits. Raises
+    RequestError, IssuerError, and StateError where what is kept cannot be read.
     """
-    content = files.read(path)
-    if content is None:
-        return None
-    keys = _KEY_BLOCK.findall(content)
-    if len(keys) != 1:
-        raise CorruptPairError(f"{path} does not hold exactly one private key (PEM, PKCS#8)")
+    pair = _fitting(pairs, holder, usage, names, issuer, now)
+    if pair is not None:
+        return pair, None
+    pair = issue_pair(issuer, usage, names, lifetime(), now)
     try:
-        return matched_pair(_KEY_BLOCK.sub(b"", content), PrivateKey(keys[0]))
-    except ValueError as error:
-        # Cut from its cause: what a parser says of a file with a key in it is not ours to pass on.
-        raise CorruptPairError(f"{path} cannot be used: {error}") from None
-
-
-def store_pair(path: Path, pair: Pair) -> None:
-    """Keep a pair in one file (0600), key first: one file is replaced as a whole, two could not be."""
-    files.private_directory(path.parent)
-    files.write_private(path, pair.key.reveal() + pair.chain_pem)
+        pairs.keep(holder, pair)
+    except StateError as error:
+        return pair, str(error)
+    return pair, ""
 
 
 def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes, now: datetime) -> str:
@@ -79,3 +88,26 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes, now: datet
     if due(pair.leaf, now):
         return "it is due for renewal"
     return ""
+
+
+def _fitting(
+    pairs: Pairs, holder: Holder, usage: Usage, names: Names, issuer: Issuer, now: datetime
+) -> Pair | None:
+    """Return the kept pair if it still fits; None, and a line in the log, where a new one is needed.
+
+    A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
+    permissions) is StateError: a new one could not be kept either.
+    """
+    try:
+        pair = pairs.load(holder)
+    except CorruptPairError as error:
+        _log.warning("stored certificate replaced", reason=str(error))
+        return None
+    if pair is None:
+        return None
+    reason = misfit(pair, usage, names, issuer.trust_bundle(), now)
+    if reason:
+        said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
+        _log.info("stored certificate replaced", **said, reason=reason)
+        return None
+    return pair

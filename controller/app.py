@@ -187,7 +187,7 @@ class _Server:
         yield "problems", parts.loop.linting.run()
         yield "renewals", parts.keeper.renewing(parts.clock, parts.gathering.changed)
         yield "offers of what was rejected", parts.answers.retrying()
-        yield "verdicts", parts.answers.keeping(parts.verdicts.write)
+        yield "verdicts", parts.answers.keeping(parts.verdicts.keep)
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measure()

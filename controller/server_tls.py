@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -11,6 +10,7 @@ import structlog
 from certs.errors import CertificateError
 from certs.issuers.contract import Issuer
 from certs.server import ads_server_certificate
+from certs.stored import Pairs
 from xds.server.tls import TlsIdentity
 
 LOOK_SECONDS: Final = 3600.0
@@ -21,10 +21,10 @@ _log = structlog.get_logger("controller.server_tls")
 class ServerTls:
     """What drivers' servers show in handshakes."""
 
-    def __init__(self, issuer: Issuer, state: Path, hosts: tuple[str, ...], now: datetime) -> None:
+    def __init__(self, issuer: Issuer, pairs: Pairs, hosts: tuple[str, ...], now: datetime) -> None:
         """Raise CertificateError if there is no certificate to begin with."""
         self._issuer = issuer
-        self._state = state
+        self._pairs = pairs
         self._hosts = hosts
         self._identity = self._made(now)
 
@@ -42,5 +42,5 @@ class ServerTls:
                 _log.error("server certificate not renewed", reason=str(error))
 
     def _made(self, now: datetime) -> TlsIdentity:
-        certificate = ads_server_certificate(self._issuer, self._state, now, self._hosts)
+        certificate = ads_server_certificate(self._issuer, self._pairs, now, self._hosts)
         return TlsIdentity(certificate.chain_pem, certificate.key.reveal(), self._issuer.trust_bundle())

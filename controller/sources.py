@@ -3,27 +3,30 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from controller.dns_answers import DnsAnswers
+from controller.kept import Kept
 from controller.settings import Settings
 from providers.directory.source import DirectorySource
+from providers.dns import kept
 from providers.dns.asking import Resolver
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from providers.sources import Sources
 
 
-def sources_of(settings: Settings, clock: Callable[[], datetime]) -> Sources:
-    """Make the sources of one server; where two of them contradict each other the directory wins."""
+def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[], datetime]) -> Sources:
+    """Make the sources of one server; where two of them contradict each other the directory wins.
+
+    The DNS begins with the `answers` that were kept, and keeps them.
+    """
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds
-    answers = DnsAnswers(settings.state)
     dns = DnsSource(
         Resolver(settings.dns_nameservers, settings.dns_timeout_seconds),
         clock,
         pacing=Pacing(timedelta(seconds=floor), timedelta(seconds=ceiling)),
         hold=hold,
         patience=timedelta(seconds=settings.dns_timeout_seconds),
-        kept=answers.read(),
-        keep=answers.write,
+        kept=answers.load(),
+        keep=answers.keep,
     )
     return Sources((DirectorySource(settings.mesh, clock, hold=hold),), following=(dns,))

@@ -12,7 +12,9 @@ from catalog.store.view import MeshSettings
 from certs.issuers.contract import Issuer
 from certs.ledger.contract import Ledger
 from certs.opening import LEDGER_FILE, Opened
+from certs.pair_files import PairFiles
 from controller.drivers import DriverPages, MeshDrivers
+from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
 from controller.process.watchdog import Watchdog
 from controller.proxies import ProxyIssuing
@@ -20,7 +22,6 @@ from controller.reading import ServerReading
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
-from controller.verdicts import KeptVerdicts
 from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
@@ -33,6 +34,7 @@ from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
 from delivery.verifying import Verification
 from mesh.identity import ProxyName
@@ -64,7 +66,7 @@ class Parts:
     loop: Loop
     quarantine: Quarantine
     answers: Answers
-    verdicts: KeptVerdicts
+    verdicts: Kept[tuple[Verdict, ...]]
     cache: SnapshotCache
     registry: ProxyRegistry
     history: PushHistory
@@ -108,16 +110,16 @@ class Parts:
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError."""
     issuer, ledger, metrics = found.authority, found.ledger, Metrics()
-    sources = sources_of(settings, clock)
-    keeper = ServiceCertificates(issuer, settings.state, lambda count: metrics.issued("service", count))
+    pairs, verdicts = PairFiles(settings.state), StateFile(settings.state, VERDICTS)
+    sources = sources_of(settings, StateFile(settings.state, DNS_ANSWERS), clock)
+    keeper = ServiceCertificates(issuer, pairs, lambda count: metrics.issued("service", count))
     cache = SnapshotCache()
     history = PushHistory(cache)
     registry = ProxyRegistry(clock, history.forget)
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     readiness = EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types)
 
-    verdicts = KeptVerdicts(settings.state)
-    quarantine = Quarantine(drivers.empty, drivers.reason, verdicts.read(), time.monotonic())
+    quarantine = Quarantine(drivers.empty, drivers.reason, verdicts.load(), time.monotonic())
     gathering = Gathering(
         sources,
         paces(settings),
@@ -154,7 +156,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
         keeper=keeper,
-        tls=ServerTls(issuer, settings.state, settings.ads_hosts, clock()),
+        tls=ServerTls(issuer, pairs, settings.ads_hosts, clock()),
         drivers=drivers,
         gathering=gathering,
         loop=loop,

@@ -5,7 +5,6 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -14,6 +13,7 @@ from certs.errors import CertificateError
 from certs.issuers.contract import Issuer
 from certs.manager import CertificateManager
 from certs.material import ServiceCertificate
+from certs.stored import Pairs
 from mesh.identity import ServiceIdentity
 from mesh.kinds import SERVICE_ACCOUNT
 from mesh.names import Namespace
@@ -48,12 +48,12 @@ class ServiceCertificates:
     def __init__(
         self,
         issuer: Issuer,
-        state: Path,
+        pairs: Pairs,
         issued: Callable[[int], None],
         jitter: Callable[[], float] = spread,
     ) -> None:
         self._issuer = issuer
-        self._state = state
+        self._pairs = pairs
         self._issued = issued
         self._jitter = jitter
         self._validity: timedelta | None = None
@@ -142,7 +142,7 @@ class ServiceCertificates:
     def _manager_for(self, validity: timedelta) -> CertificateManager:
         """Return the manager for this validity; another one begins with the stored certificates."""
         if self._manager is None or validity != self._validity:
-            self._manager = CertificateManager(self._issuer, self._state, validity, self._jitter)
+            self._manager = CertificateManager(self._issuer, self._pairs, validity, self._jitter)
             self._validity, self._good = validity, None
         return self._manager
 

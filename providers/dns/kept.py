@@ -22,7 +22,7 @@ from specs.references import parse_address
 LONG_DUE: Final = timedelta(0)
 
 
-class KeptError(Exception):
+class KeptError(ValueError):
     """What was kept cannot be read; the message says why in one clause."""
 
 

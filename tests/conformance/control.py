@@ -10,6 +10,7 @@ from typing import Self
 
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
+from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from demo.ports import free_port
@@ -55,7 +56,7 @@ class Keys:
         """Issue everything below a folder."""
         now = datetime.now(UTC)
         authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
-        server = ads_server_certificate(authority, state, now)
+        server = ads_server_certificate(authority, PairFiles(state), now)
         with SqliteLedger.open(state / "ledger.db") as ledger:
             client = issue_proxy(authority, ledger, ProxyName.parse("u1.svc.ns"), timedelta(days=1), now)
         keys = cls(

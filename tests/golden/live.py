@@ -27,6 +27,7 @@ from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger
 from certs.ledger.sqlite import SqliteLedger
 from certs.manager import CertificateManager
+from certs.pair_files import PairFiles
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
@@ -99,7 +100,7 @@ class LiveMesh:
         """Start an ADS server for these manifests."""
         now = datetime.now(UTC)
         authority = CertificateAuthority.open(state, TRUST_DOMAIN, now)
-        shown = ads_server_certificate(authority, state, now)
+        shown = ads_server_certificate(authority, PairFiles(state), now)
         identity = TlsIdentity(shown.chain_pem, shown.key.reveal(), authority.trust_bundle())
         ledger = SqliteLedger.open(state / "ledger.db")
         ends.callback(ledger.close)
@@ -108,7 +109,7 @@ class LiveMesh:
         # Not one that the system gives to anybody: a test may end this server, and start another there.
         port = await server.start(f"127.0.0.1:{free_port('127.0.0.1')}")
         ends.push_async_callback(server.stop, 1)
-        manager = CertificateManager(authority, state, timedelta(hours=24), lambda: 0.0)
+        manager = CertificateManager(authority, PairFiles(state), timedelta(hours=24), lambda: 0.0)
         mesh = cls(state, view_of(manifests), authority, manager, ledger, cache, server, identity, port, ends)
         mesh.apply(manifests)
         return mesh

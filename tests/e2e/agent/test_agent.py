@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from agent.envoy.runtime import shared_memory
+from certs.pair_files import PairFiles
 from tests.e2e.agent.scenes import APPLICATION, CLIENT, PORT, Agent, Scene, answered, get, is_alive, when
 from tests.e2e.policy.calls import load
 from tests.golden.live import until
@@ -79,7 +80,7 @@ async def _reconnected(scene: Scene, seen: list[str]) -> None:
 
     mesh = scene.mesh
     await mesh.server.stop(0)
-    shown = ads_server_certificate(mesh.authority, mesh.state, datetime.now(UTC))
+    shown = ads_server_certificate(mesh.authority, PairFiles(mesh.state), datetime.now(UTC))
     identity = TlsIdentity(shown.chain_pem, shown.key.reveal(), mesh.authority.trust_bundle())
     mesh.server = AdsServer(mesh.cache, Noting(), lambda: identity)
     await mesh.server.start(f"127.0.0.1:{mesh.ads_port}")

@@ -19,8 +19,8 @@ from certs.issuers.contract import Usage
 from certs.manager import service_names
 from certs.pair import issue_pair
 from controller.app import Bound, run
+from controller.kept import VERDICTS
 from controller.settings import load
-from controller.verdicts import VERDICTS_FILE
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol
@@ -204,7 +204,7 @@ async def test_what_envoy_refuses_admits_nobody_and_the_rest_of_the_policy_is_in
             control.write(*_policy(GUILTY, "/only"))
             await until(lambda: callers.are(403, 200, 403, 200, 403))
             await until(lambda: _is_named(server))
-        kept = tmp_path / "state" / VERDICTS_FILE
+        kept = tmp_path / "state" / VERDICTS.file
         assert (stat.S_IMODE(kept.stat().st_mode), "match it" in kept.read_text()) == (0o600, True)
         async with control.running() as server:
             await until(lambda: _is_named(server))

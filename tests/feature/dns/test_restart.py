@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
-from controller.dns_answers import ANSWERS_FILE
+from controller.kept import DNS_ANSWERS
 from tests.conformance.control import until
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
 from tests.feature.dns.test_served import CLUSTER, CONFIG, FOUND, NAME, workload
@@ -77,7 +77,7 @@ async def test_answers_outlive_a_control_plane_that_is_killed(state: Path, dns: 
     async with served(state) as (plane, client):
         dns.zone(db=["10.0.0.2"])
         await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.2"})
-        kept = state / ANSWERS_FILE
+        kept = state / DNS_ANSWERS.file
         await until(lambda: kept.exists() and b"10.0.0.2" in kept.read_bytes())
         plane.process.kill()
         plane.process.wait()
@@ -97,7 +97,7 @@ async def test_answers_outlive_a_control_plane_that_is_killed(state: Path, dns: 
         dns.start()
         dns.zone(db=["10.0.0.1"])
         await until(lambda: client.endpoints[CLUSTER] == {"10.0.0.1"})
-    assert b"10.0.0.1" in (state / ANSWERS_FILE).read_bytes()
+    assert b"10.0.0.1" in (state / DNS_ANSWERS.file).read_bytes()
 
 
 @pytest.mark.parametrize("content", [None, b'{"version": 1, "answers": [', b'{"version": 9}'])
@@ -105,7 +105,7 @@ async def test_without_what_was_kept_there_is_nobody(
     state: Path, dns: Dnsmasq, content: bytes | None
 ) -> None:
     """The negative control; a damaged file is told from a missing one, and replaced by the next answers."""
-    kept = state / ANSWERS_FILE
+    kept = state / DNS_ANSWERS.file
     async with served(state):
         await until(kept.exists)
     dns.stop()

@@ -13,6 +13,7 @@ import pytest
 
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
+from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
@@ -62,7 +63,7 @@ def make_pki(state: Path) -> Pki:
     """Issue a CA, a server certificate and two proxy certificates below `state`."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
-    server = ads_server_certificate(authority, state, now)
+    server = ads_server_certificate(authority, PairFiles(state), now)
     with SqliteLedger.open(state / "ledger.db") as ledger:
         proxy, second = (
             issue_proxy(authority, ledger, ProxyName.parse(name), timedelta(days=1), now)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.sqlite import SqliteLedger
+from certs.pair_files import PairFiles
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName
@@ -32,7 +33,7 @@ def write_credentials(state: Path, out: Path, name: str = "u.s.n") -> str:
 
 def write_server_certificate(state: Path) -> Path:
     """Write a server's certificate with its key in one file."""
-    made = ads_server_certificate(authority(state), state, datetime.now(UTC))
+    made = ads_server_certificate(authority(state), PairFiles(state), datetime.now(UTC))
     path = state / "server.pem"
     path.write_bytes(made.chain_pem + made.key.reveal())
     return path

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager, jittered
+from certs.pair_files import PairFiles
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.leaf import LEAF
@@ -36,7 +37,7 @@ def start(authority: CertificateAuthority, state: Path) -> Start:
 
     def started(jitter: Sequence[float] = (), issuer: CertificateAuthority = authority) -> CertificateManager:
         values = list(jitter)
-        return CertificateManager(issuer, state, DAY, lambda: values.pop(0) if values else 0.0)
+        return CertificateManager(issuer, PairFiles(state), DAY, lambda: values.pop(0) if values else 0.0)
 
     return started
 
@@ -107,12 +108,10 @@ def test_what_falls_due_is_renewed_with_a_new_key(start: Start, state: Path, now
     first = manager.ensure(STORE, NAMES, now)
     assert manager.ensure(STORE, NAMES, now + timedelta(hours=15)) is first
     moment = now - BACK + (DAY + BACK) * 2 / 3
-    assert manager.next_renewal() == moment
-    assert manager.due(moment - timedelta(seconds=1)) == ()
-    assert manager.due(moment) == (STORE,)
+    assert manager.ensure(STORE, NAMES, moment - timedelta(seconds=1)) is first
     second = manager.ensure(STORE, NAMES, moment)
     assert (second.serial != first.serial, second.key != first.key) == (True, True)
-    assert (manager.due(moment), manager.get(STORE)) == ((), second)
+    assert manager.ensure(STORE, NAMES, moment) is manager.get(STORE) is second
     assert pair_file(state).read_bytes() == second.key.reveal() + second.chain_pem
     assert start().ensure(STORE, NAMES, moment) == second
 
@@ -136,18 +135,14 @@ def test_a_stored_certificate_of_another_root_is_replaced(
     assert start(issuer=other).ensure(STORE, NAMES, now).serial != before.serial
 
 
-def test_the_map_is_a_sorted_picture(start: Start, now: datetime) -> None:
-    """`certificates` is sorted, cannot be changed, and does not change by itself; `forget` ends renewal."""
+def test_who_is_forgotten_and_comes_back_has_what_was_kept(start: Start, now: datetime) -> None:
+    """It may be forgotten twice; the others are as they were."""
     manager = start()
     store, buyer = manager.ensure(STORE, NAMES, now), manager.ensure(BUYER, (), now)
-    picture = manager.certificates()
     manager.forget(STORE)
     manager.forget(STORE)
-    assert list(picture.items()) == [(BUYER, buyer), (STORE, store)]
-    assert (manager.get(STORE), manager.due(now + DAY)) == (None, (BUYER,))
+    assert (manager.get(STORE), manager.get(BUYER)) == (None, buyer)
     assert manager.ensure(STORE, NAMES, now) == store
-    with pytest.raises(TypeError):
-        picture[BUYER] = store  # type: ignore[index]  # proves that it refuses
 
 
 def _swap_key(content: bytes, other: bytes) -> bytes:
@@ -207,7 +202,7 @@ def test_a_failed_renewal_leaves_the_old_one_in_force(
     first = manager.ensure(STORE, NAMES, now)
     with pytest.raises(IssuerError):
         manager.ensure(STORE, NAMES, authority.not_after)
-    assert (manager.get(STORE), manager.due(authority.not_after)) == (first, (STORE,))
+    assert manager.get(STORE) == first
 
 
 @pytest.mark.parametrize(

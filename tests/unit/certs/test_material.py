@@ -15,6 +15,7 @@ from certs.ledger.contract import Ledger
 from certs.manager import CertificateManager
 from certs.material import PrivateKey, ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.pair import Pair, issue_pair
+from certs.pair_files import PairFiles
 from certs.proxy import VALIDITY, issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName, ServiceIdentity
@@ -58,15 +59,15 @@ def test_no_public_value_shows_a_key(
 ) -> None:
     """No repr of anything that holds a key has as much as 12 characters of it, nor does `asdict`."""
     name = ProxyName.parse("u1.shop.default")
-    manager = CertificateManager(authority, state, timedelta(hours=24), lambda: 0.0)
+    manager = CertificateManager(authority, PairFiles(state), timedelta(hours=24), lambda: 0.0)
     service = manager.ensure(_IDENTITY, ("shop.default",), now)
     values: list[Holder] = [
         service,
         issue_proxy(authority, ledger, name, VALIDITY, now),
-        ads_server_certificate(authority, state, now),
+        ads_server_certificate(authority, PairFiles(state), now),
         issue_pair(authority, Usage.PROXY, Names(str(name)), VALIDITY, now),
     ]
-    texts = [repr(value) for value in (*values, manager, authority, manager.certificates())]
+    texts = [repr(value) for value in (*values, manager, authority)]
     for value in values:
         secret = "".join(value.key.reveal().decode().splitlines()[1:-1])
         pieces = {secret[at : at + 12] for at in range(len(secret) - 12)}

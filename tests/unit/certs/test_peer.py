@@ -16,6 +16,7 @@ from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger, LedgerEntry
 from certs.manager import CertificateManager
 from certs.material import ProxyCertificate, ServerCertificate, ServiceCertificate
+from certs.pair_files import PairFiles
 from certs.peer import PeerCertificate, authorize, read_peer
 from certs.proxy import VALIDITY, issue_proxy
 from certs.server import ads_server_certificate
@@ -93,14 +94,14 @@ def proxy(authority: CertificateAuthority, ledger: Ledger, now: datetime) -> Pro
 @pytest.fixture
 def service(authority: CertificateAuthority, state: Path, now: datetime) -> ServiceCertificate:
     """Return a service certificate for `localhost`."""
-    manager = CertificateManager(authority, state, timedelta(hours=24), lambda: 0.0)
+    manager = CertificateManager(authority, PairFiles(state), timedelta(hours=24), lambda: 0.0)
     return manager.ensure(IDENTITY, ("localhost",), now)
 
 
 @pytest.fixture
 def server(authority: CertificateAuthority, state: Path, now: datetime) -> ServerCertificate:
     """Return the ADS server's certificate."""
-    return ads_server_certificate(authority, state, now)
+    return ads_server_certificate(authority, PairFiles(state), now)
 
 
 Shown = ProxyCertificate | ServiceCertificate | ServerCertificate
@@ -221,6 +222,6 @@ def test_another_root_is_refused_in_the_handshake(
 ) -> None:
     """A certificate of somebody else's CA does not get past TLS."""
     other = CertificateAuthority.open(tmp_path / "other", TrustDomain("mesh.example"), now)
-    strange = ads_server_certificate(other, tmp_path / "other", now)
+    strange = ads_server_certificate(other, PairFiles(tmp_path / "other"), now)
     with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer certificate"):
         handshake(strange, proxy, other.trust_bundle(), tmp_path, "localhost")

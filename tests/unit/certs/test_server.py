@@ -10,6 +10,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from certs.errors import RequestError
 from certs.issuers.authority import CertificateAuthority
 from certs.leaf import read_leaf
+from certs.pair_files import PairFiles
 from certs.server import VALIDITY, ads_server_certificate
 
 
@@ -17,7 +18,9 @@ def test_it_is_for_servers_of_the_decided_names(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
     """ServerAuth alone; trust domain's name, localhost and loopback always, configured hosts beside."""
-    made = ads_server_certificate(authority, state, now, ["mesh.internal", "10.0.0.7", "localhost"])
+    made = ads_server_certificate(
+        authority, PairFiles(state), now, ["mesh.internal", "10.0.0.7", "localhost"]
+    )
     certificate = x509.load_pem_x509_certificate(made.chain_pem)
     usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     names = read_leaf(made.chain_pem).names
@@ -33,10 +36,10 @@ def test_it_is_kept_until_it_is_due_or_hosts_change(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
     """A restart shows the same certificate; other hosts or two thirds of its life bring a new one."""
-    first = ads_server_certificate(authority, state, now)
-    assert ads_server_certificate(authority, state, now + timedelta(days=59)) == first
-    second = ads_server_certificate(authority, state, now, ["mesh.internal"])
-    third = ads_server_certificate(authority, state, now + timedelta(days=60), ["mesh.internal"])
+    first = ads_server_certificate(authority, PairFiles(state), now)
+    assert ads_server_certificate(authority, PairFiles(state), now + timedelta(days=59)) == first
+    second = ads_server_certificate(authority, PairFiles(state), now, ["mesh.internal"])
+    third = ads_server_certificate(authority, PairFiles(state), now + timedelta(days=60), ["mesh.internal"])
     assert len({first.serial, second.serial, third.serial}) == 3
 
 
@@ -44,12 +47,12 @@ def test_a_service_pair_in_its_place_is_not_used(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
     """A stored pair of another usage is replaced, whoever put it there."""
-    first = ads_server_certificate(authority, state, now)
+    first = ads_server_certificate(authority, PairFiles(state), now)
     (state / "ads" / "certificate.pem").write_bytes(b"")
-    assert ads_server_certificate(authority, state, now).serial != first.serial
+    assert ads_server_certificate(authority, PairFiles(state), now).serial != first.serial
 
 
 def test_a_host_that_is_none_is_refused(authority: CertificateAuthority, state: Path, now: datetime) -> None:
     """A host and port, or anything else, is named in the error."""
     with pytest.raises(RequestError, match=r"^host 'mesh:15128' is neither a DNS name nor an IP address$"):
-        ads_server_certificate(authority, state, now, ["mesh:15128"])
+        ads_server_certificate(authority, PairFiles(state), now, ["mesh:15128"])

@@ -10,6 +10,7 @@ from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
 from certs.material import ServiceCertificate
+from certs.pair_files import PairFiles
 from delivery.certificates import ServiceCertificates
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
@@ -51,7 +52,7 @@ def issuer(tmp_path: Path, now: datetime) -> _Issuer:
 
 
 def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> ServiceCertificates:
-    return ServiceCertificates(issuer, state, issued.append, lambda: 0.0)
+    return ServiceCertificates(issuer, PairFiles(state), issued.append, lambda: 0.0)
 
 
 def _needed(

@@ -15,6 +15,7 @@ import catalog.relations.groups
 from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
+from certs.pair_files import PairFiles
 from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
@@ -62,7 +63,7 @@ class Plane:
         self.now = now
         authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
         self.keeper = ServiceCertificates(
-            authority, state, lambda count: self.metrics.issued("service", count), lambda: 0.0
+            authority, PairFiles(state), lambda count: self.metrics.issued("service", count), lambda: 0.0
         )
         self.heard = asyncio.Event()
 

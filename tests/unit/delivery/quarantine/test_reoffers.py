@@ -2,14 +2,12 @@
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.policy.left_out import UnitId
-from controller.verdicts import VERDICTS_FILE, KeptVerdicts
 from delivery.quarantine import verdicts
 from delivery.quarantine.backoff import FIRST_SECONDS, LONGEST_SECONDS, SPREAD, pause
 from delivery.quarantine.verdicts import LIMIT, Verdict, VerdictsError
@@ -37,19 +35,10 @@ def test_jitter_makes_a_pause_shorter_by_a_fifth_at_most(times: int, jitter: flo
     assert pause(times, jitter) <= pause(times, 0.0)
 
 
-def test_verdicts_are_kept_in_a_private_file(tmp_path: Path) -> None:
-    """As they were, for whoever starts next."""
+def test_verdicts_are_read_as_they_were_written() -> None:
+    """For whoever starts next."""
     found = (_verdict("a.shop.default"), _verdict("b.shop.default", 7))
-    KeptVerdicts(tmp_path).write(found)
-    assert KeptVerdicts(tmp_path).read() == found
-    assert (tmp_path / VERDICTS_FILE).stat().st_mode & 0o777 == 0o600
-
-
-def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
-    """The first start."""
-    assert KeptVerdicts(tmp_path).read() == ()
-    KeptVerdicts(tmp_path / "none").write((_verdict(),))
-    assert KeptVerdicts(tmp_path / "none").read() == (), "a directory that is not there is said in the log"
+    assert verdicts.read(verdicts.written(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -64,7 +53,7 @@ def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
         ({"at": "soon"}, r"verdicts\[0\].at is no date"),
     ],
 )
-def test_anything_else_is_refused_and_not_used(tmp_path: Path, change: dict[str, object], said: str) -> None:
+def test_anything_else_is_refused(change: dict[str, object], said: str) -> None:
     """A file that somebody edited, or half of one."""
     document = json.loads(verdicts.written((_verdict(),)))
     if change.keys() & {"times", "at"}:
@@ -73,8 +62,6 @@ def test_anything_else_is_refused_and_not_used(tmp_path: Path, change: dict[str,
         document |= change
     with pytest.raises(VerdictsError, match=said):
         verdicts.read(json.dumps(document).encode())
-    (tmp_path / VERDICTS_FILE).write_bytes(json.dumps(document).encode()[: 10**6])
-    assert KeptVerdicts(tmp_path).read() == ()
     with pytest.raises(VerdictsError, match="not JSON"):
         verdicts.read(b"{")
 

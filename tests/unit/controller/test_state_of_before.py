@@ -1,0 +1,104 @@
+"""A state directory that an earlier version has written: it opens, and all that is in it holds.
+
+`state_of_before/` is of before ledgers and pairs were contracts: a CA, its first certificates, the pairs of
+a service and of the server, answers and verdicts. It is never written anew; its ledger stands there as SQL.
+"""
+
+import shutil
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from certs.ledger.contract import LedgerEntry
+from certs.manager import CertificateManager
+from certs.opening import LEDGER_FILE, opened
+from certs.pair_files import PairFiles
+from certs.server import ads_server_certificate
+from controller.kept import DNS_ANSWERS, VERDICTS, StateFile
+from controller.proxies import without_server
+from delivery.quarantine.verdicts import Verdict
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceAccountName, TrustDomain
+from providers.dns.records import Question, RecordType
+from xds.cache import NodeKey
+from xds.protocol.resource import ROUTE, ResourceName
+
+WRITTEN = Path(__file__).parent / "state_of_before"
+THEN = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+DOMAIN = TrustDomain("mesh.example")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Return the directory as it was left, with the rights that its owner alone had."""
+    state = tmp_path / "state"
+    shutil.copytree(WRITTEN, state, ignore=shutil.ignore_patterns("*.sql"))
+    for path in (state, *state.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    connection = sqlite3.connect(state / LEDGER_FILE)
+    connection.executescript((WRITTEN / "ledger.sql").read_text())
+    connection.close()
+    (state / LEDGER_FILE).chmod(0o600)
+    return state
+
+
+def _entry(serial: str, uuid: str, days: int, **stamps: datetime) -> LedgerEntry:
+    at = THEN + timedelta(days=days)
+    return LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY, **stamps)
+
+
+def test_ca_and_ledger_belong_together_and_nothing_is_forgotten(state: Path) -> None:
+    """The same CA, and every certificate in its state; the server and a command without one find the same."""
+    with opened(state, DOMAIN, THEN + 4 * DAY) as found:
+        assert (found.made, found.ledger.authority()) == (False, found.authority.fingerprint)
+        assert found.ledger.entries() == (
+            _entry(
+                "1f4eb31c807236cd2c7236f0152a5072dd5a2422",
+                "u1",
+                0,
+                claimed_at=THEN + HOUR,
+                admitted_at=THEN + 2 * HOUR,
+            ),
+            _entry("87aff9aee0f7fe5df39d57c3dd8a805d189326", "u1", 1, revoked_at=THEN + 3 * DAY),
+            _entry("38252ad45a0f9b2f84fd25ac9e3da62d0f600363", "u2", 2, claimed_at=THEN + 3 * DAY),
+        )
+    with without_server(state, DOMAIN, lambda: THEN + 5 * DAY, DAY) as issuing:
+        assert issuing.revoke("38252ad45a0f9b2f84fd25ac9e3da62d0f600363").revoked_at == THEN + 5 * DAY
+
+
+def test_pairs_are_used_on(state: Path) -> None:
+    """No sidecar gets another key because the server is another version."""
+    identity = ServiceIdentity(Namespace("default"), ServiceAccountName("shop"))
+    with opened(state, DOMAIN, THEN) as found, capture_logs() as logs:
+        pairs = PairFiles(state)
+        server = ads_server_certificate(found.authority, pairs, THEN + HOUR, ("10.0.0.1",))
+        manager = CertificateManager(found.authority, pairs, DAY, lambda: 0.0)
+        service = manager.ensure(identity, ("shop.default",), THEN + HOUR)
+    assert (service.serial, server.serial, logs) == (
+        "64c5b904b2a4264bf5fe43df051610377a97c482",
+        "755bbef532ea5b64bb48fabf010a2df54e8a33ec",
+        [],
+    )
+
+
+def test_answers_and_verdicts_are_known(state: Path) -> None:
+    """Names are not asked for first, nor are proxies offered what they refuse."""
+    answers = StateFile(state, DNS_ANSWERS).load()
+    known = answers.states[Question("db.example", RecordType.A)]
+    assert (known.answered, known.addresses) == (THEN, (IpAddress("10.1.2.3"),))
+    assert [str(key) for key in answers.in_force] == ["shop/db"]
+    (verdict,) = StateFile(state, VERDICTS).load()
+    assert verdict == Verdict(
+        NodeKey("u1.shop.default"),
+        verdict.unit,
+        ROUTE,
+        ResourceName("rds-inbound"),
+        "rule 1 of TrafficTarget default/shop",
+        "bad",
+        2,
+        THEN,
+    )
