@@ -12,16 +12,17 @@ import structlog
 from aiohttp import web
 
 from agent import credentials
-from agent.credentials import Credentials, CredentialsError
+from agent.credentials import Credentials
 from agent.envoy import draining
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.envoy.lifecycle import Ending, Lifecycle
 from agent.envoy.listeners import LISTENERS_PATH
 from agent.envoy.runtime import RuntimeDirectory
-from agent.envoy.supervisor import EnvoyRejected, Supervisor, validated
+from agent.envoy.supervisor import Supervisor, validated
+from agent.errors import AgentError
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
-from agent.settings import AgentError, AgentSettings
+from agent.settings import AgentSettings
 from agent.status import readiness, server
 from agent.watching import changes
 from certs.errors import CertificateError
@@ -33,6 +34,8 @@ from sidecars.layout import CHAIN_FILE
 # The application may still have calls to make while it ends: only those to it are turned away.
 _DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
 _POLL_SECONDS = 0.2
+# What files that others write, and Envoy, may answer: whatever it is, what is in use goes on.
+_UNUSABLE = (AgentError, CertificateError, OSError, ValueError)
 
 _log = structlog.get_logger("agent")
 
@@ -58,7 +61,7 @@ class Agent:
         try:
             self._runtime.prepare()
             await self._take_new()
-        except (CredentialsError, EnvoyRejected, CertificateError, OSError, ValueError) as error:
+        except _UNUSABLE as error:
             raise AgentError(" ".join(str(error).split())) from error
 
     async def watch(self) -> None:
@@ -70,7 +73,7 @@ class Agent:
         async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
             try:
                 await self._take_new()
-            except (CredentialsError, EnvoyRejected, CertificateError, OSError, ValueError) as error:
+            except _UNUSABLE as error:
                 self._refused += 1
                 _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent.errors import AgentError
 from certs.errors import PeerRefused
 from certs.leaf import stands_below
 from certs.material import PrivateKey
@@ -18,7 +19,7 @@ from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 _SPIFFE: Final = "spiffe://"
 
 
-class CredentialsError(Exception):
+class CredentialsError(AgentError):
     """The files are not there, or do not fit together; the message is one sentence without secrets."""
 
 

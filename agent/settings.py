@@ -8,34 +8,9 @@ from agent.envoy.draining import DrainSettings
 from agent.envoy.lifecycle import RestartSettings
 from agent.status.probes import Probes
 from agent.watching import LOOK_SECONDS
+from mesh.host_port import HostPort
 from sidecars.envoy.bootstrap import AdsProtocol
 from sidecars.layout import ADMIN_PORT, STATUS_PORT
-
-
-class AgentError(Exception):
-    """The agent cannot start, or cannot go on; the message is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostPort:
-    """Where something listens."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> "HostPort":
-        """Read `HOST:PORT`, an IPv6 host in brackets; raise ValueError otherwise."""
-        host, colon, port = text.rpartition(":")
-        bracketed = host.startswith("[") and host.endswith("]")
-        if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-            raise ValueError(f"{text!r} must be HOST:PORT, such as 127.0.0.1:15000 or [::1]:15000")
-        if ":" in host and not bracketed:
-            raise ValueError(f"{text!r}: an IPv6 host must be in brackets, such as [::1]:15000")
-        return cls(host.strip("[]"), int(port))
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from cli.errors import CommandFailed
+from mesh.host_port import HostPort
+
 State = Annotated[
     Path, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False)
 ]
@@ -18,3 +21,11 @@ Shared = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def host_port(flag: str, text: str, example: int = 9092) -> HostPort:
+    """Read `HOST:PORT`; raise CommandFailed, which names the flag."""
+    try:
+        return HostPort.parse(text, example)
+    except ValueError as error:
+        raise CommandFailed(f"{flag} is {text!r}: {error}") from error

@@ -31,8 +31,9 @@ from controller.process import descriptors, lock
 from controller.process.listening import Sockets, bound
 from controller.process.memory import built_to_stay, estimated, tended, tending, trimming
 from controller.process.tasks import TaskEnded, spawn
-from controller.settings import Address, Settings
+from controller.settings import Settings
 from controller.wiring import Parts, join
+from mesh.host_port import HostPort
 from mesh.names import TrustDomain
 from providers.contract import SourceError
 from sidecars.contract.errors import DriverError
@@ -55,12 +56,12 @@ _log = structlog.get_logger("controller.app")
 class Bound:
     """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name."""
 
-    drivers: Mapping[str, Address]
-    http: Address
-    debug: Address
+    drivers: Mapping[str, HostPort]
+    http: HostPort
+    debug: HostPort
 
     @property
-    def ads(self) -> Address:
+    def ads(self) -> HostPort:
         """Return where Envoys dial in; raise KeyError where there are to be none."""
         return self.drivers[ADS_DRIVER]
 
@@ -241,7 +242,7 @@ class _Server:
             await asyncio.sleep(MEASURE_SECONDS)
 
     @contextlib.asynccontextmanager
-    async def _http(self) -> AsyncIterator[Address]:
+    async def _http(self) -> AsyncIterator[HostPort]:
         parts = self._parts
         health = Health(
             parts.heartbeat.alive,
@@ -255,12 +256,12 @@ class _Server:
         )
         thread.start()
         try:
-            yield Address(parts.settings.http_address.host, thread.port)
+            yield HostPort(parts.settings.http_address.host, thread.port)
         finally:
             await asyncio.to_thread(thread.stop)
 
     @contextlib.asynccontextmanager
-    async def _debug(self) -> AsyncIterator[Address]:
+    async def _debug(self) -> AsyncIterator[HostPort]:
         parts, address = self._parts, self._parts.settings.debug_address
         app = routes.application(
             routes.pages(parts.reading, parts.clock),
@@ -269,7 +270,7 @@ class _Server:
         )
         port = self._sockets.debug.getsockname()[1]
         async with serving(app, self._sockets.debug):
-            yield Address(address.host, port)
+            yield HostPort(address.host, port)
 
     @contextlib.asynccontextmanager
     async def _socket(self) -> AsyncIterator[None]:

@@ -10,10 +10,11 @@ import structlog
 
 from controller.probing import started
 from controller.process.tasks import TaskEnded, guard
-from controller.settings import Address, Settings
+from controller.settings import Settings
 from controller.wiring import Parts
 from delivery.proxies.identity import MeshAuthenticator
 from mesh.config import MeshConfig
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from sidecars.contract.contexts import Clients, ControllerContext
 from sidecars.contract.errors import CannotStartError
@@ -34,7 +35,7 @@ _log = structlog.get_logger("controller.driver_runner")
 class Running:
     """A driver that runs: where, and how its health is asked for."""
 
-    address: Address
+    address: HostPort
     probes: HealthProbes
 
     @property
@@ -95,7 +96,7 @@ async def driving(
         for name in drivers.wanted(view, settings.driver_addresses):
             address = drivers.address(name, view, settings)
             probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
-            running[name] = Running(Address(address.host, probes.readiness.port), probes)
+            running[name] = Running(HostPort(address.host, probes.readiness.port), probes)
             if words := await started(
                 probes.startup, running[name].reached_at, parts.observer.own_connection
             ):
@@ -106,7 +107,7 @@ async def driving(
         await tasks.end(in_order=stop.is_set())
 
 
-def _context(parts: Parts, name: str, address: Address, lifetime: Lifetime) -> ControllerContext:
+def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> ControllerContext:
     def view_config() -> MeshConfig:
         view = parts.loop.state.view
         return view.config if view is not None else MeshConfig()

@@ -10,8 +10,9 @@ from admin.pages.routes import Page
 from catalog.relations.groups import members, namespace_driver
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from controller.settings import Address, Settings
+from controller.settings import Settings
 from mesh.config import SidecarSettings
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from mesh.problems import Problems
 from sidecars import lint
@@ -79,7 +80,7 @@ class MeshDrivers:
         found = {self._default(view.config.sidecar), *given, *named, *entries}
         return tuple(sorted(found & self.drivers.keys()))
 
-    def address(self, name: str, view: View, settings: Settings) -> Address:
+    def address(self, name: str, view: View, settings: Settings) -> HostPort:
         """Return where a driver listens.
 
         What the server is told wins: `driver_addresses`, and `ads_address` for Envoy's. Else it is the port
@@ -90,7 +91,7 @@ class MeshDrivers:
             return told
         if name == ADS_DRIVER and "ads_address" in settings.model_fields_set:
             return settings.ads_address
-        return Address(settings.ads_address.host, self._port(name, view.config.sidecar))
+        return HostPort(settings.ads_address.host, self._port(name, view.config.sidecar))
 
     def not_served(self, view: View | None, proxy: ProxyName, driver: str) -> str:
         """Say why a driver's server does not serve a proxy: it is another's. Empty if not, or not known."""

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -20,38 +19,15 @@ from pydantic_settings import (
 from catalog.store.settings import EndpointAdmission, HeaderLimits
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
+from mesh.host_port import HostPort
 from mesh.names import is_dns_subdomain
 from providers.dns.asking import Nameserver
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
-    """A host and a TCP port to listen at; port 0 lets the system choose."""
-
-    host: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read `HOST:PORT`, an IPv6 host in brackets; raise ValueError otherwise."""
-        host, colon, port = text.rpartition(":")
-        if host.startswith("[") and host.endswith("]"):
-            host = host[1:-1]
-        elif ":" in host:
-            colon = ""
-        if not colon or not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-            raise ValueError("must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092")
-        return cls(host, int(port))
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-def _address(value: object) -> Address:
-    return value if isinstance(value, Address) else Address.parse(str(value))
+def _address(value: object) -> HostPort:
+    return value if isinstance(value, HostPort) else HostPort.parse(str(value))
 
 
 def _addresses(value: object) -> object:
@@ -85,9 +61,9 @@ def _nameservers(value: object) -> object:
 
 
 # NoDecode: in the environment these are plain text, not JSON.
-Listening = Annotated[Address, NoDecode, BeforeValidator(_address), PlainSerializer(str)]
+Listening = Annotated[HostPort, NoDecode, BeforeValidator(_address), PlainSerializer(str)]
 Listenings = Annotated[
-    Mapping[str, Annotated[Address, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
+    Mapping[str, Annotated[HostPort, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
 ]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
 Nameservers = Annotated[
@@ -115,11 +91,11 @@ class Settings(BaseSettings):
     """The serial that a refusal to start names: begin without the CA or ledger that is lost."""
     config: Path | None = None
     """YAML file with any of these settings."""
-    ads_address: Listening = Address("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines
+    ads_address: Listening = HostPort("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines
     driver_addresses: Listenings = {}
     """Where sidecar drivers listen, such as document=127.0.0.1:15129; those named are started in any case."""
-    http_address: Listening = Address("0.0.0.0", 9091)  # noqa: S104 - probes and Prometheus dial in
-    debug_address: Listening = Address("127.0.0.1", 9092)
+    http_address: Listening = HostPort("0.0.0.0", 9091)  # noqa: S104 - probes and Prometheus dial in
+    debug_address: Listening = HostPort("127.0.0.1", 9092)
     debug_hosts: Hosts = ()
     """Further host names under which the debug pages may be asked for."""
     ads_hosts: Hosts = ()

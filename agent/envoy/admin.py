@@ -6,10 +6,12 @@ from typing import Final, Self
 
 import aiohttp
 
+from agent.errors import AgentError
+
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5.0)
 
 
-class AdminUnreachable(Exception):
+class AdminUnreachable(AgentError):
     """Envoy's admin interface does not answer, or not as it should."""
 
 

@@ -13,6 +13,7 @@ from agent.envoy.command import EnvoyOptions, serve, validate
 from agent.envoy.die_with_parent import NOT_STARTED, bound
 from agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
 from agent.envoy.runtime import RuntimeDirectory, remove_shared_memory
+from agent.errors import AgentError
 
 _GENTLE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
@@ -20,7 +21,7 @@ _POLL_SECONDS: Final = 0.05
 _log = structlog.get_logger("agent.envoy.supervisor")
 
 
-class EnvoyRejected(Exception):
+class EnvoyRejected(AgentError):
     """Envoy does not accept a bootstrap, or cannot be run; the message holds its words."""
 
 
@@ -64,6 +65,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._ending: Ending | None = None
+        self._failed: BaseException | None = None
         self._base_id: int | None = None
 
     @property
@@ -80,10 +82,12 @@ class Supervisor:
         await self._carry_out(self._lifecycle.stop())
 
     async def run(self) -> Ending:
-        """Keep Envoy until there is none to be kept, and say why."""
+        """Keep Envoy until there is none to be kept, and say why; raise what keeping it fails with."""
         try:
             while self._ending is None:
                 await self._wait()
+                if self._failed is not None:
+                    raise self._failed
                 await self._carry_out(self._lifecycle.tick(time.monotonic()))
             return self._ending
         finally:
@@ -123,13 +127,20 @@ class Supervisor:
         self._processes[epoch] = process
         if self._lifecycle.epochs[epoch].killed:  # while it was being started
             self._kill(epoch, gently=False)
-        self._spawn(self._watch(epoch, process))
-        self._spawn(self._settle(epoch, process))
+        self._spawn(f"envoy {epoch} ends", self._watch(epoch, process))
+        self._spawn(f"envoy {epoch} is live", self._settle(epoch, process))
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
+    def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        """Let `run` raise what a task failed with: without it nobody would hear of an Envoy's end."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (failed := task.exception()) is not None:
+            self._failed = self._failed or failed
+            self._changed.set()
 
     async def _watch(self, epoch: int, process: asyncio.subprocess.Process) -> None:
         status = await process.wait()

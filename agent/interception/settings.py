@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
+from agent.errors import AgentError
 from agent.interception.ports import PortRange
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
@@ -17,7 +18,7 @@ _RESERVED_TABLES: Final = (0, 253, 254, 255)
 Network = IPv4Network | IPv6Network
 
 
-class InterceptionError(ValueError):
+class InterceptionError(AgentError, ValueError):
     """Settings that cannot be represented, or contradict themselves; the message says which and why."""
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from agent.errors import AgentError
 from sidecars.layout import PROBE_PREFIX
 
 PORT_HEADER: Final = "istio-app-probe-port"
@@ -19,7 +20,7 @@ PORT_HEADER: Final = "istio-app-probe-port"
 _MOST_BYTES: Final = 10 * 1024
 
 
-class ProbeConfigError(ValueError):
+class ProbeConfigError(AgentError, ValueError):
     """A probe is not described as Kubernetes describes one; the message says which, and what is wrong."""
 
 

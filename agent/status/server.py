@@ -9,9 +9,9 @@ from typing import Protocol
 import aiohttp
 from aiohttp import web
 
-from agent.settings import HostPort
 from agent.status import probes, scraping
 from agent.status.probes import Probes
+from mesh.host_port import HostPort
 from sidecars.layout import LIVE_PATH, READY_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from agent.settings import HostPort
+from mesh.host_port import HostPort
 from sidecars.layout import READY_PATH
 
 _PAUSE_SECONDS: Final = 0.2

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cli.errors import CommandFailed
-from sidecars.layout import STATUS_PORT
+from cli.options import host_port
+from sidecars.layout import ADMIN_PORT, STATUS_PORT
 
 if TYPE_CHECKING:
     from agent.settings import AgentSettings
@@ -92,7 +93,7 @@ def run(
     from agent.envoy.command import EnvoyOptions
     from agent.envoy.draining import DrainSettings
     from agent.envoy.lifecycle import RestartSettings
-    from agent.settings import AgentSettings, HostPort
+    from agent.settings import AgentSettings
     from agent.status.probes import Probes, read_probes
     from sidecars.envoy.bootstrap import AdsProtocol
 
@@ -101,7 +102,7 @@ def run(
         by_path = {} if probes is None else read_probes(json.loads(probes.read_text("utf-8")))
         settings = AgentSettings(
             credentials=credentials.absolute(),
-            ads=HostPort.parse(ads),
+            ads=host_port("--ads", ads, ADMIN_PORT),
             run=run_directory.absolute(),
             envoy=EnvoyOptions(
                 envoy,
@@ -111,8 +112,8 @@ def run(
                 parent_shutdown_seconds,
                 hot_restart,
             ),
-            admin=HostPort.parse(admin),
-            status=HostPort.parse(status),
+            admin=host_port("--admin", admin, ADMIN_PORT),
+            status=host_port("--status", status, STATUS_PORT),
             protocol=AdsProtocol(protocol),
             restart=RestartSettings(hot_restart=hot_restart),
             drain=DrainSettings(termination_least_seconds, termination_most_seconds),
@@ -135,7 +136,7 @@ def _run(settings: "AgentSettings", log_level: str) -> None:
 
     from agent import app
     from agent.envoy.lifecycle import Ending
-    from agent.settings import AgentError
+    from agent.errors import AgentError
     from cli.signals import until_told
     from controller.process import logs
 
@@ -156,13 +157,9 @@ def wait(
     seconds: Annotated[float, typer.Option(help="At most so long.")] = 60.0,
 ) -> None:
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
-    from agent.settings import HostPort
     from agent.status.waiting import until_ready
 
-    try:
-        words = until_ready(HostPort.parse(status), seconds)
-    except ValueError as error:
-        raise CommandFailed(f"--status is {error}") from error
+    words = until_ready(host_port("--status", status, STATUS_PORT), seconds)
     if words:
         raise CommandFailed(f"not ready after {seconds:g} s: {words}")
 
@@ -176,18 +173,14 @@ def request(
     """Call Envoy's admin interface and print the answer."""
     import http.client
 
-    from agent.settings import HostPort
-
     if not path.startswith("/"):
         raise CommandFailed(f"the path is {path!r}: must begin with /")
+    address = host_port("--admin", admin, ADMIN_PORT)
     try:
-        address = HostPort.parse(admin)
         connection = http.client.HTTPConnection(address.host, address.port, timeout=10)
         connection.request(method.upper(), path)
         response = connection.getresponse()
         body = response.read()
-    except ValueError as error:
-        raise CommandFailed(f"--admin is {error}") from error
     except (OSError, http.client.HTTPException) as error:
         raise CommandFailed(f"Envoy's admin at {admin} does not answer: {error}") from error
     sys.stdout.buffer.write(body)

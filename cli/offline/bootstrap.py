@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agent.credentials import CredentialsError, proxy_name, trust_domain
 from cli.errors import CommandFailed
-from controller.settings import Address
+from cli.options import host_port
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
@@ -18,7 +18,7 @@ def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     if not key.is_file():
         raise CommandFailed(f"{key} is not there: issue a proxy certificate into {credentials} first")
-    control_plane, admin_address = _address("--ads", ads), _address("--admin", admin)
+    control_plane, admin_address = host_port("--ads", ads), host_port("--admin", admin)
     try:
         variant = AdsProtocol(protocol)
     except ValueError:
@@ -41,10 +41,3 @@ def text(credentials: Path, ads: str, admin: str, protocol: str) -> str:
             protocol=variant,
         )
     )
-
-
-def _address(flag: str, value: str) -> Address:
-    try:
-        return Address.parse(value)
-    except ValueError as error:
-        raise CommandFailed(f"{flag} is {value!r}: {error}") from error

@@ -12,7 +12,8 @@ import structlog
 from admin.http.health import listen
 from admin.http.servers import SOCKET_NAME, unix_socket
 from controller.errors import StartupError
-from controller.settings import Address, Settings
+from controller.settings import Settings
+from mesh.host_port import HostPort
 
 _log = structlog.get_logger("controller.process.listening")
 
@@ -51,7 +52,7 @@ def _removed(path: Path) -> None:
         _log.warning("the socket's file stays", path=str(path), reason=error.strerror)
 
 
-def _listening(name: str, address: Address) -> socket:
+def _listening(name: str, address: HostPort) -> socket:
     try:
         return listen(address.host, address.port)
     except OSError as error:

@@ -1,7 +1,7 @@
 """How long a driver's control plane lives: until it is told to stop in order, or cancelled at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 
 Spawn = Callable[[str, Coroutine[object, object, None]], object]
 """Runs a driver's background task under a name; one that fails, or ends too early, ends the program."""
@@ -43,7 +43,7 @@ class Lifetime:
         except TimeoutError:
             return
 
-    async def until_over(self, close: Callable[[float], Awaitable[None]]) -> None:
+    async def until_over(self, close: Callable[[float], Coroutine[object, object, None]]) -> None:
         """Wait for the end, and have `close` bring it about; it is given the seconds that it may take.
 
         It is called once more, with none, if cancelled while it closes; the earlier call need not end.
@@ -57,10 +57,10 @@ class Lifetime:
             raise
         await close(0.0)
 
-    async def _closed_in_order(self, close: Callable[[float], Awaitable[None]]) -> bool:
+    async def _closed_in_order(self, close: Callable[[float], Coroutine[object, object, None]]) -> bool:
         """Close with the drain time; say whether that came to its end before a cancellation."""
-        closing = asyncio.ensure_future(close(self.drain_seconds))
-        cancelled = asyncio.ensure_future(self._cancelled.wait())
+        closing = asyncio.create_task(close(self.drain_seconds), name="driver closes")
+        cancelled = asyncio.create_task(self._cancelled.wait(), name="driver is cancelled")
         try:
             await asyncio.wait((closing, cancelled), return_when=asyncio.FIRST_COMPLETED)
             if closing.done():

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Self
 
+from xds.errors import XdsError
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 
 _NOTHING: Mapping[ResourceName, Resource] = MappingProxyType({})
 
 
-class SnapshotError(ValueError):
+class SnapshotError(XdsError, ValueError):
     """Resources that cannot stand in one snapshot."""
 
 

@@ -15,6 +15,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError
 
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from xds.errors import XdsError
 from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
 
 Nonce = NewType("Nonce", str)
@@ -35,7 +36,7 @@ _SOTW_CONTROL_PLANE, _DELTA_CONTROL_PLANE = 6, 7
 _RESOURCE_VERSION, _RESOURCE_BODY, _RESOURCE_NAME, _RESOURCE_TTL = 1, 2, 3, 6
 
 
-class WireError(ValueError):
+class WireError(XdsError, ValueError):
     """Bytes that are no request."""
 
 

@@ -99,7 +99,7 @@ class AdsServer:
             self._sweeps.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        stopping = asyncio.ensure_future(self._server.stop(grace))
+        stopping = asyncio.create_task(self._server.stop(grace), name="xds-stops")
         await asyncio.sleep(0)
         for call in tuple(self._calls.values()):
             call.leave(Ending.SHUTDOWN)

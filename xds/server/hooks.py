@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from xds.cache import NodeKey
+from xds.errors import XdsError
 from xds.protocol.wire import Node, Rejection, Response
 from xds.server.budget import Excess
 from xds.server.status import Variant
@@ -21,7 +22,7 @@ class Peer:
     address: str = ""
 
 
-class Refused(Exception):
+class Refused(XdsError):
     """A client gets nothing. `reason` is for our log and metric; the client is told only that it is so."""
 
     def __init__(self, reason: str) -> None:

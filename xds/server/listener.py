@@ -8,11 +8,12 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from xds.errors import XdsError
 from xds.server.limits import Limits
 from xds.server.tls import Plaintext, TlsIdentity
 
 
-class ListenError(OSError):
+class ListenError(XdsError, OSError):
     """The address cannot be listened on."""
 
 

@@ -13,10 +13,11 @@ from controller.driver_runner import DriverTasks
 from controller.drivers import DriverPages, MeshDrivers
 from controller.errors import SettingsError
 from controller.process.tasks import TaskEnded
-from controller.settings import Address, Settings, load
+from controller.settings import Settings, load
 from delivery.snapshots.serving import GroupInput
 from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName
 from sidecars.contract.driver import SidecarDriver
 from sidecars.contract.errors import UnknownDriverError
@@ -84,13 +85,13 @@ def test_where_a_driver_listens(tmp_path: Path) -> None:
     drivers, plain = MeshDrivers(BOTH, {}), view()
     entries = view(mesh_config("sidecarDrivers: [{sidecarName: envoy, proxyServerPort: 7}]"))
     silent, told = _settings(tmp_path), _settings(tmp_path, ads_address="127.0.0.1:9")
-    assert drivers.address("envoy", plain, silent) == Address("0.0.0.0", 15128)
-    assert drivers.address("envoy", entries, silent) == Address("0.0.0.0", 7)
-    assert drivers.address("envoy", entries, told) == Address("127.0.0.1", 9)
-    assert drivers.address("document", entries, told) == Address("127.0.0.1", 15129)
+    assert drivers.address("envoy", plain, silent) == HostPort("0.0.0.0", 15128)
+    assert drivers.address("envoy", entries, silent) == HostPort("0.0.0.0", 7)
+    assert drivers.address("envoy", entries, told) == HostPort("127.0.0.1", 9)
+    assert drivers.address("document", entries, told) == HostPort("127.0.0.1", 15129)
     given = _settings(tmp_path, driver_addresses="document=[::1]:5, envoy=127.0.0.1:6")
-    assert drivers.address("document", plain, given) == Address("::1", 5)
-    assert drivers.address("envoy", plain, given) == Address("127.0.0.1", 6)
+    assert drivers.address("document", plain, given) == HostPort("::1", 5)
+    assert drivers.address("envoy", plain, given) == HostPort("127.0.0.1", 6)
 
 
 def test_whose_a_proxy_is() -> None:

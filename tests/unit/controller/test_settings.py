@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from controller.errors import SettingsError
-from controller.settings import Address, load
+from controller.settings import load
+from mesh.host_port import HostPort
 
 REQUIRED = {"mesh": "m", "state": "s"}
 
@@ -24,9 +25,9 @@ def test_flags_win_over_environment_over_file_over_defaults(
     monkeypatch.setenv("MESHWRIGHT_DEBUG_HOSTS", "a.example, b.example")
     settings = load(REQUIRED | {"ads_address": "3.3.3.3:3", "trust_domain": None})
     assert (settings.ads_address, settings.http_address, settings.debug_address) == (
-        Address("3.3.3.3", 3),
-        Address("2.2.2.2", 2),
-        Address("1.1.1.1", 1),
+        HostPort("3.3.3.3", 3),
+        HostPort("2.2.2.2", 2),
+        HostPort("1.1.1.1", 1),
     )
     assert (settings.ads_hosts, settings.debug_hosts, settings.trust_domain) == (
         ("a.example",),
@@ -100,7 +101,7 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 
 def test_addresses_are_written_as_they_are_read() -> None:
     """IPv6 hosts keep their brackets."""
-    assert [str(Address.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
+    assert [str(HostPort.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
 
 
 def test_nameservers_are_written_as_they_are_read() -> None:

@@ -7,10 +7,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from agent.settings import HostPort
 from agent.status.server import listening
 from agent.status.waiting import until_ready
 from demo.ports import free_port
+from mesh.host_port import HostPort
 
 
 def _takes(host: str, port: int) -> bool:

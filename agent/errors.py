@@ -1,0 +1,15 @@
+"""What can go wrong beside a workload, by who must mend it.
+
+    AgentError              raised itself: the agent cannot start, or cannot go on
+    ├── CredentialsError    the files with which the proxy dials in (agent.credentials)
+    ├── ProbeConfigError    the probes that are to be carried out (agent.status.probes)
+    ├── InterceptionError   what is to be captured, or the kernel's answer (agent.interception.settings)
+    ├── EnvoyRejected       Envoy does not accept a bootstrap, or cannot be run (agent.envoy.supervisor)
+    └── AdminUnreachable    Envoy does not answer, now (agent.envoy.admin)
+
+Every message is one sentence for people, and holds nothing secret.
+"""
+
+
+class AgentError(Exception):
+    """Root of this package's errors; raised itself, the agent cannot start, or cannot go on."""

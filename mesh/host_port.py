@@ -1,0 +1,27 @@
+"""Where something listens, as people write it."""
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HostPort:
+    """A host and a TCP port; to listen at port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, example: int = 9092) -> Self:
+        """Read `HOST:PORT`, an IPv6 host in brackets; raise ValueError, which says how with an `example`."""
+        host, _, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            host = ""  # nobody could tell where it ends
+        if not host or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+            raise ValueError(f"must be HOST:PORT, such as 127.0.0.1:{example} or [::1]:{example}")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
