@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import grpc
 import grpc.aio
@@ -67,6 +68,7 @@ class AdsServer:
         self._quota = StreamQuota(self._limits)
         self._numbers = itertools.count(1)
         self._accounts = Accounts(self._limits)
+        self._long: WeakKeyDictionary[Account, asyncio.Lock] = WeakKeyDictionary()
         self._calls: dict[int, Call] = {}
         self._conversations: dict[int, Conversation] = {}
         self._streams = 0
@@ -182,7 +184,8 @@ class AdsServer:
             return Ending.REFUSED, ""
         await asyncio.sleep(wait)
         number = next(self._numbers)
-        call = self._calls[number] = Call(number, node_key, peer, account)
+        long = self._long.setdefault(account, asyncio.Lock())
+        call = self._calls[number] = Call(number, node_key, peer, account, long)
         seconds = self._limits.age(random.random())  # noqa: S311 - no secret
         age = asyncio.get_running_loop().call_later(seconds, call.leave, Ending.AGED)
         try:

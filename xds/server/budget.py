@@ -4,7 +4,6 @@ Pure decisions; the clock is the caller's. Everything that a client sends and th
 before the next request is read, and given back when the call ends.
 """
 
-import asyncio
 import enum
 from collections.abc import Hashable
 from typing import Final, NamedTuple
@@ -119,17 +118,13 @@ class Share:
 
 
 class Account:
-    """What one certificate's calls take, all together; it may have `limits.streams_per_certificate` calls.
-
-    Whoever reads a long request holds `long`: in pieces it is several times its bytes.
-    """
+    """What one certificate's calls take, all together; it may have `limits.streams_per_certificate` calls."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.streams = 0
         self.taken = NOTHING
         self.share = Share(limits.loop_share, limits.loop_burst_seconds)
-        self.long = asyncio.Lock()
 
     def change(self, old: Cost, new: Cost) -> None:
         """Charge `new` in the place of `old`; raise Excess if that is too much, charged all the same."""

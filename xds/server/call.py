@@ -49,13 +49,20 @@ def alone(work: Serve) -> Serve:
 
 
 class Call:
-    """One authenticated call; what it does is started with `start`, and over when `ended` returns."""
+    """One authenticated call; what it does is started with `start`, and over when `ended` returns.
 
-    def __init__(self, number: int, node_key: NodeKey, peer: Peer, account: Account) -> None:
+    Whoever reads a long request holds `long`, which all calls of its account have: in pieces a request is
+    several times its bytes.
+    """
+
+    def __init__(
+        self, number: int, node_key: NodeKey, peer: Peer, account: Account, long: asyncio.Lock
+    ) -> None:
         self.number = number
         self.node_key = node_key
         self.peer = peer
         self.bill = Bill(account)
+        self.long = long
         self.excess: Excess | None = None
         self.leaving: Result | None = None
         self.on_leave: Callable[[], None] | None = None

@@ -121,7 +121,7 @@ class Conversation:
         """Take a long request, one of the client's at a time; it costs as long as it is in hand."""
         bill = self._call.bill
         bill.charge(bytes, Cost(bytes=IN_HAND * len(message)))
-        async with bill.account.long:
+        async with self._call.long:
             await self._call.rest()
             found: list[AnyRequest] = []
             began = time.thread_time()
