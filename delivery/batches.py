@@ -41,6 +41,8 @@ def _together(step: Step, before: Published) -> Iterator[tuple[list[GroupKey], l
             if group is not None:
                 moving.setdefault(group, []).append(node)
     seen: set[GroupKey] = set()
+    # Groups are joined by the proxies that move between them; what is joined goes together (connected
+    # components), or a proxy would stand for a while in a group that is gone, or not there yet.
     for first in (*step.snapshots, *moving):
         groups: list[GroupKey] = []
         nodes: dict[NodeKey, None] = {}

@@ -72,17 +72,20 @@ class Manifests:
         edits: dict[ObjectKey, Sourced | None] = {}
         for claim in self._claims(forms):
             first = held(self.in_force, claim)
+            # Holders are kept of what is contested alone; all else has one, the file it is in force from.
             there = contested.pop(claim, () if first is None else (_file_of(first),))
             kept = [file for file in there if file not in forms]
             holders = tuple(sorted([*kept, *now.get(claim, ())]))
             if len(holders) > 1:
                 contested[claim] = holders
             if first is not None:
+                # What comes may stand under another key of the same claim: a Pod where there was a Workload.
                 edits[first.key] = None
             if holders:
                 found = claimed.get(holders[0]) or files[holders[0]].by_claim()
                 edits[found[claim].key] = found[claim]
         bad = self.bad - forms.keys() | {file for file, form in forms.items() if form and form.problems}
+        # What is wrong is gathered anew only where it may be other: that costs what is wrong in all files.
         same = contested == self.contested and not (bad | self.bad) & forms.keys()
         said = self.said if same and not _moved(contested, forms) else _problems(files, bad, contested)
         in_force = self.in_force.changed(edits)

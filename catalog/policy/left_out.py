@@ -65,6 +65,7 @@ def units(value: object) -> Iterator[Unit]:
         case InboundPort(access=EveryoneInTheMesh() as everyone):
             yield everyone
         case InboundPort(access=OnlyRules(rules)):
+            # By matches where there are any: one that is refused must not cost its neighbours.
             for rule in rules:
                 yield from (rule,) if rule.matches is None else rule.matches
         case OutboundService() if value.protocol.is_http:

@@ -46,6 +46,7 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
         if in_force(target)
         for service in services_of_identity(view, target.destination)
     }
+    # An apex is seen for the sake of its backends: nobody need stand behind it.
     apexes = {split.apex for service in direct for split in splits_by_backend(view).found(service)}
     seen = direct.union((apex for apex in apexes if apex in view.services), open_services(view))
     return tuple(sorted(seen))

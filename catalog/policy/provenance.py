@@ -211,6 +211,8 @@ def _read(view: View, node: Derivation) -> Iterator[ObjectKey]:
 
 
 def _objects(view: View, source: Source) -> Iterator[ObjectKey]:
+    # A source knows the name of its table and a key. Entries of indexes, whose names are no tables', are
+    # passed over: what they led to was read for itself.
     kind = kind_in(source.origin)
     match source.key:
         case WorkloadKey() as key if kind and key in view.workloads:

@@ -31,6 +31,7 @@ def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint,
         if number is None:
             continue
         if workload.weight <= 0:
+            # Noted, not only passed over: a slice that repeats the address must not bring it back.
             out_of_use.add((workload.address, number))
             continue
         found.setdefault((workload.address, number), _of_workload(key, port, workload, number))
@@ -53,6 +54,7 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
         for each in by_address(view).found(address)
         if each.key.namespace == namespace and each.uuid is not None
     ]
+    # Where several share an address their ports tell them apart; one alone may have named none.
     if len(there) > 1:
         there = [each for each in there if any(known.number == port for known in each.ports)]
     return tuple(there)

@@ -94,6 +94,7 @@ class EndpointReadiness:
             await self._woken.wait()
             self._woken.clear()
             ready, unsure = tuple(self._ready), tuple(self._unsure)
+            # What is noted while the disk is written is for the next turn; what fails comes back beside it.
             self._ready.clear()
             self._unsure.clear()
             try:

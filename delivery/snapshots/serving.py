@@ -153,6 +153,7 @@ class Serving:
         if group is None:
             return
         nodes = self._nodes.value(key)
+        # As if the group were gone: whatever it comes to below takes back what of that is not so.
         result.left(group.name, group.nodes)
         if nodes != group.nodes:
             result.moved = True

@@ -112,6 +112,7 @@ def _with_last_good(form: FileForm, held: Sequence[Sourced], readings: Sequence[
         if claim in refused:
             kept.append(replace(sourced, stale=True))
         elif unnamed and claim not in named:
+            # A document that does not say what it is may be any of those that the others do not speak of.
             kept.append(replace(sourced, stale=True))
             problems.append(_held(sourced))
     objects = sorted((*form.objects, *kept), key=lambda sourced: sourced.origin.order)

@@ -91,6 +91,7 @@ def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | N
     `names` are what events named, or files in doubt, relative to `path`. Anything but the coming, changing
     and going of plain manifest files in plain folders is for `list_directory`.
     """
+    # A file that has several names changes under all of them, and events name one.
     if before.shared or before.unlisted or len(names) > SINGLY:
         return None
     files = dict(before.files)
@@ -129,11 +130,12 @@ def read_content(path: Path, name: str) -> Content:
     """Read a file of at most 4 MiB; None if it is gone. What cannot be read says why."""
     full = path / name
     try:
+        # Before it is opened: opening a pipe waits until somebody writes.
         found = full.stat()
         if not stat.S_ISREG(found.st_mode):
             return Unreadable(Code.UNREADABLE, "must be a regular file")
         with full.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)  # however large it is, and grows meanwhile
     except FileNotFoundError:
         if full.is_symlink():
             return Unreadable(Code.UNREADABLE, "must not be a symlink to nothing")

@@ -45,6 +45,7 @@ def settle(belief: Belief, observed: Mapping[str, Content], now: Moment, wait: t
     if not observed and not belief.doubts:
         return belief
     contents = {file: doubt.content for file, doubt in belief.doubts.items()} | dict(observed)
+    # All of them first, the doubtful too: an object that one file loses may have come up in another.
     candidate = belief.state.apply_all(contents)
     doubts: dict[str, Doubt] = {}
     for file in sorted(_doubtful(belief.state, candidate, contents)):

@@ -107,6 +107,7 @@ class DirectorySource:
                 await self._refresh(changed, read_all=read_all)
                 listing = self._answer.listing
                 root = listing.root if listing and not self._answer.freshness.error else None
+                # By its inode: a directory that was put in the place of another has the watch of the other.
                 if root != watched:
                     await _stop(watcher)
                     watcher = asyncio.create_task(self._watch.run(), name="watch-mesh") if root else None

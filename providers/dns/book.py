@@ -87,6 +87,7 @@ class DnsBook:
         for key in touched:
             self._take_needs(key)
             before = self._forced.get(key, Guarded(()))
+            # All that it had, and then what it has: what is in both comes to no change.
             edits.update((each.key, None) for each in before.in_force)
             service = self._wanted.get(key)
             if service is None:
@@ -110,6 +111,7 @@ class DnsBook:
             del self._unasked[question]
         while len(found) < room and self._agenda and self._agenda[0][0] <= now:
             moment, question = heapq.heappop(self._agenda)
+            # A question that was put off stands here twice; its older entry is nothing.
             if question in self.known and self.known[question].due == moment:
                 found.append(question)
         return found

@@ -164,7 +164,7 @@ class _Builder:
             if not all(isinstance(item, dict) for item in here.merged):
                 self._fault(Code.BAD_SYNTAX, "must merge (<<) mappings only")
         elif here.key is not None:
-            here.value.setdefault(here.key, value)
+            here.value.setdefault(here.key, value)  # of a key that stands twice, a fault anyway, the first
         here.key = None
 
 

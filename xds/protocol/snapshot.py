@@ -136,6 +136,7 @@ class Snapshot:
         The last answer is kept: all the streams of a group take the same step.
         """
         if self._step is not None:
+            # A reference that has died is None as well, and must not be taken for a step from nothing.
             reference, changed = self._step
             if (reference() if reference is not None else None) is old and (
                 old is not None or reference is None

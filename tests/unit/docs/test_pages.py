@@ -71,6 +71,27 @@ def test_every_package_has_its_line() -> None:
     assert sorted(_PACKAGE.findall(_page("architecture.md"))) == sorted(PACKAGES)
 
 
+def test_the_way_of_a_kind_is_all_there_is() -> None:
+    """The files that a TrafficSplit is said to be named in are those that name it, and no others do."""
+    told = _page("architecture.md").partition("### A kind of objects")[2].partition("\n### ")[0]
+    column = " ".join(line.split(" | ")[2] for line in told.splitlines() if re.match(r"\| \d", line))
+    files = {str(each.relative_to(ROOT)) for package in PACKAGES for each in (ROOT / package).rglob("*.py")}
+    naming = {each for each in files if not _used(ROOT / each).isdisjoint({"TrafficSplit", "TRAFFIC_SPLIT"})}
+    assert sorted(re.findall(r"`(.+?)`", column)) == sorted(naming)
+
+
+def _used(module: Path) -> set[str]:
+    """Return the names that stand in a module's code, not in its text."""
+    found = set[str]()
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        match node:
+            case ast.Name(name) | ast.ClassDef(name) | ast.alias(name) | ast.Attribute(attr=name):
+                found.add(name)
+            case _:
+                pass
+    return found
+
+
 def test_every_word_of_the_glossary_has_a_place() -> None:
     """One line a word, in the order of the alphabet, the last column a name of ours."""
     page = _page("glossary.md")
