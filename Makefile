@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance bench-fanout bench-mesh bench-size bench-storm conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-program test-traffic bench-fanout bench-mesh bench-size bench-storm conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -63,7 +63,11 @@ verified: setup ## every loop of the fast tests and of those of the program comp
 	MESHWRIGHT_VERIFY=1 $(BIN)/pytest -p tests.verifying tests/unit/controller tests/unit/delivery tests/feature/serve --ignore tests/unit/delivery/test_histories.py
 
 test: check verified envoy system ## what CI runs: everything but the long matrices and soaks
-	$(BIN)/pytest tests/golden tests/acceptance tests/differential tests/feature tests/conformance tests/soak tests/e2e
+	$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going test-program test-traffic
+
+# Two halves of about the same length, side by side: both wait more than they compute.
+test-program: ; $(BIN)/pytest tests/golden tests/acceptance tests/feature tests/soak
+test-traffic: ; $(BIN)/pytest tests/differential tests/conformance tests/e2e
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest tests/unit
