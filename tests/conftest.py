@@ -8,11 +8,20 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.envoy import program
 from tests.typed import Typed
 
 settings.register_profile("fresh", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("steady", settings.get_profile("fresh"), derandomize=True, print_blob=True)
 settings.load_profile("steady")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a real Envoy where there is none."""
+    if program() is None:
+        for item in items:
+            if item.get_closest_marker("envoy"):
+                item.add_marker(pytest.mark.skip("there is no Envoy: `make envoy` makes one"))
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,12 @@ from mesh.objects import ObjectKey, Sourced
 from mesh.policy import HTTPMatch, HTTPRouteGroup
 from providers.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
-from tests.golden.live import LiveMesh, envoy_program, until
+from tests.golden.live import LiveMesh, until
 from tests.golden.pushing import start_receiver
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 CASES: Final = 300
 LEAST_ACCEPTED: Final = 0.4

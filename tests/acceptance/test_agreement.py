@@ -23,7 +23,7 @@ from providers.manifests import Manifests
 from sidecars.envoy.validation import faults
 from tests.acceptance.pushed import certified, settings
 from tests.golden.cases import MESSAGES
-from tests.golden.live import LiveMesh, envoy_program, until
+from tests.golden.live import LiveMesh, until
 from tests.golden.pushing import push, start_receiver
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
@@ -32,7 +32,6 @@ from xds.protocol.snapshot import Snapshot
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 MESH: Final = """
 apiVersion: v1

@@ -10,6 +10,7 @@ from typing import Self
 
 import aiohttp
 
+from tests import envoy
 from tests.conformance.control import ControlPlane, Keys, until
 from tests.conformance.resources import ADS, TYPE, Json
 from tests.golden.envoys import HERE, RunningEnvoy, keep
@@ -28,8 +29,7 @@ def programs() -> dict[str, str | None]:
             version: shutil.which(REPOSITORY / ".envoys" / version / "envoy" / "_bin" / "envoy")
             for version in wanted
         }
-    own = os.environ.get("MESHWRIGHT_ENVOY") or str(REPOSITORY / ".envoy" / "bin" / "envoy")
-    return {"newest": shutil.which(own) or shutil.which("envoy")}
+    return {"newest": envoy.program()}
 
 
 def bootstrap(port: int, keys: Keys, variant: Variant) -> Json:

@@ -27,13 +27,11 @@ from tests.differential.comparing import Counts, compare, run
 from tests.differential.running import DifferentialMesh
 from tests.differential.topology import Document
 from tests.differential.wire import over_http2
-from tests.golden.live import envoy_program
 from tests.meshes.resources import resources
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.yaml"))

@@ -26,12 +26,10 @@ from tests.differential.running import DifferentialMesh
 from tests.differential.targets import target
 from tests.differential.topology import HTTP_A, WORKLOADS, Document
 from tests.differential.wire import Answered, over_http2
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 COUNT = int(os.environ.get("MESHWRIGHT_TARGETS", "300"))

@@ -1,19 +1,13 @@
-"""Where the real Envoy is; tests that need it are skipped, and say so, where there is none."""
-
-import os
-import shutil
-from pathlib import Path
+"""Where the real Envoy is."""
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.envoy import program
 
 
 @pytest.fixture(scope="session")
 def envoy() -> str:
-    """Return the Envoy to run: MESHWRIGHT_ENVOY, the clone's own, or PATH's."""
-    wanted = os.environ.get("MESHWRIGHT_ENVOY") or str(REPOSITORY / ".envoy" / "bin" / "envoy")
-    found = shutil.which(wanted) or shutil.which("envoy")
-    if found is None:
-        pytest.skip("there is no Envoy: `make envoy` makes one")
+    """Return the Envoy to run; tests that need it are skipped where there is none."""
+    found = program()
+    assert found is not None
     return found

@@ -1,10 +1,8 @@
 """explain is right, or says that it does not know: of what an Envoy refuses, and of one that is gone."""
 
 import asyncio
-import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -12,11 +10,8 @@ from urllib.parse import urlencode
 import aiohttp
 import pytest
 
-from mesh.identity import ProxyName
-from mesh.names import TrustDomain
-from sidecars.envoy.bootstrap import BootstrapSettings, bootstrap
+from tests.e2e.envoys import rejections, running, until
 from tests.feature.identity.conftest import Server, serve
-from tests.golden.envoys import HERE, RunningEnvoy, keep
 
 __all__ = ["serve"]
 
@@ -63,39 +58,6 @@ spec: {{matches: [{{name: those, pathRegex: '{regex}'}}]}}
 """
 
 
-@asynccontextmanager
-async def running(
-    program: str, server: Server, folder: Path, name: str, *, picky: bool = False
-) -> AsyncIterator[None]:
-    """Run a workload's Envoy; a `picky` one refuses NARROW."""
-    folder.mkdir()
-    pair = server.certificate(name)
-    for file, content in (
-        ("proxy.pem", pair.chain_pem),
-        ("proxy.key", pair.key.reveal()),
-        ("ca.pem", server.authority.trust_bundle()),
-    ):
-        (folder / file).write_bytes(content)
-    settings = BootstrapSettings(
-        proxy_name=ProxyName.parse(name),
-        trust_domain=TrustDomain("cluster.local"),
-        ads_host=server.bound.ads.host,
-        ads_port=server.bound.ads.port,
-        certificate_file=folder / "proxy.pem",
-        key_file=folder / "proxy.key",
-        ca_file=folder / "ca.pem",
-        admin_port=0,
-    )
-    made = json.loads(bootstrap(settings))
-    if picky:
-        del made["layeredRuntime"]
-    (folder / "bootstrap.json").write_text(json.dumps(made))
-    async with AsyncExitStack() as ends:
-        session = await ends.enter_async_context(HERE.session())
-        await keep(program, RunningEnvoy(folder, "", session), HERE, 45, ends)
-        yield
-
-
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Be an application that says yes."""
     await reader.readuntil(b"\r\n\r\n")
@@ -122,12 +84,6 @@ async def explained(server: Server, path: str) -> dict[str, Any]:
     return dict(await server.ask("GET", f"/debug/explain?{query}"))
 
 
-async def until(holds: Callable[[], Awaitable[object]]) -> None:
-    """Wait until something holds; the test's own timeout bounds the wait."""
-    while not await holds():
-        await asyncio.sleep(0.02)
-
-
 async def test_explain_is_right_or_says_that_it_does_not_know(
     envoy: str, serve: Serve, tmp_path: Path
 ) -> None:
@@ -140,15 +96,14 @@ async def test_explain_is_right_or_says_that_it_does_not_know(
         return said["in_force"] == "yes" and await status("/books") == 200
 
     async def is_rejected() -> bool:
-        problems = (await server.ask("GET", "/debug/policies"))["problems"]
-        return any(each["code"] == "resource-rejected" for each in problems)
+        return bool(await rejections(server))
 
     async def is_settled() -> bool:
         said = await explained(server, HEX)
         return said["in_force"] == "no" or any(" rejects route " in each for each in said["in_force_because"])
 
-    async with application, running(envoy, server, tmp_path / "buyer", "buyer.buyer.shop"):
-        async with running(envoy, server, tmp_path / "seller", "seller.seller.shop", picky=True):
+    async with application, running(envoy, server, tmp_path / "buyer"):
+        async with running(envoy, server, tmp_path / "seller", name="seller.seller.shop", picky=True):
             await until(is_in_force)
             server.write(MESH, routes(NARROW))
             await until(is_rejected)

@@ -5,8 +5,6 @@ Interception is explicit, on loopback addresses of its own. Nothing here is fake
 
 import asyncio
 import json
-import os
-import shutil
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -38,6 +36,7 @@ from mesh.workload import Explicit
 from providers.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.envoy.secrets import secrets
+from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
 from tests.meshes.resources import resources
@@ -54,12 +53,6 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Translate = Callable[[ProxyPolicy], tuple[Resource, ...]]
 
 _LOST = "gRPC config stream to "
-
-
-def envoy_program() -> str | None:
-    """Return Envoy itself: MESHWRIGHT_ENVOY, the clone's own, or PATH's; None where there is none."""
-    local = Path(__file__).parents[2] / ".envoy" / "bin" / "envoy"
-    return shutil.which(os.environ.get("MESHWRIGHT_ENVOY") or str(local)) or shutil.which("envoy")
 
 
 class ByCommonName:

@@ -13,12 +13,9 @@ from certs.proxy import issue_proxy
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from tests.golden.live import envoy_program
+from tests import envoy
 
-pytestmark = [
-    pytest.mark.envoy,
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
-]
+pytestmark = pytest.mark.envoy
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +47,7 @@ def test_envoy_validates_it(credentials: Path, protocol: AdsProtocol, host: str)
     )
     file = credentials / "bootstrap.json"
     file.write_text(bootstrap(settings))
-    program = envoy_program()
+    program = envoy.program()
     assert program is not None
     command = validate(EnvoyOptions(program), file)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

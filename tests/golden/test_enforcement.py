@@ -18,13 +18,12 @@ from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
 from mesh.service import ServiceKey
 from tests.golden import rules_in_listeners
-from tests.golden.live import LiveMesh, envoy_program, serve, until
+from tests.golden.live import LiveMesh, serve, until
 from tests.meshes.resources import resources
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 NET = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"

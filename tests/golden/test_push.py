@@ -19,7 +19,7 @@ from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy.secrets import secrets
 from tests.golden.cases import CASES, MESSAGES, Group, case_groups, decoded, view
-from tests.golden.live import LiveMesh, envoy_program, until
+from tests.golden.live import LiveMesh, until
 from tests.golden.pushing import push, start_receiver
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.protocol.snapshot import Snapshot
@@ -27,7 +27,6 @@ from xds.protocol.snapshot import Snapshot
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 Configuration = Mapping[TypeUrl, Mapping[str, Any]]
 DUMPED: Mapping[TypeUrl, tuple[str, Callable[[Any], Any]]] = {

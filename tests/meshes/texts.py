@@ -1,13 +1,47 @@
-"""Small manifests for tests of sources."""
+"""Manifests as YAML texts, one document each; everything is in namespace `shop` unless said.
+
+What is not of every manifest of a kind is given as YAML in flow style: `spec="weight: 2"`.
+"""
+
+from typing import Final
 
 from mesh.kinds import SERVICE_ACCOUNT, WORKLOAD
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 
+DRIVER: Final = "meshwright.dev/sidecar-driver"
+_VERSIONS: Final = {
+    "Namespace": "v1",
+    "Service": "v1",
+    "ServiceAccount": "v1",
+    "Workload": "meshwright.dev/v1alpha1",
+    "MeshConfig": "config.openservicemesh.io/v1alpha2",
+    "HTTPRouteGroup": "specs.smi-spec.io/v1alpha4",
+    "TCPRoute": "specs.smi-spec.io/v1alpha4",
+    "TrafficTarget": "access.smi-spec.io/v1alpha3",
+    "TrafficSplit": "split.smi-spec.io/v1alpha4",
+}
+
+
+def manifest(
+    kind: str, name: str, spec: str | None = None, *, namespace: str = "shop", metadata: str = ""
+) -> str:
+    """Write any manifest; `namespace` may be empty."""
+    where = f", namespace: {namespace}" if namespace else ""
+    more = f", {metadata}" if metadata else ""
+    said = "" if spec is None else f"spec: {{{spec}}}\n"
+    head = f"apiVersion: {_VERSIONS[kind]}\nkind: {kind}\nmetadata: {{name: {name}{where}{more}}}\n"
+    return head + said
+
+
+def joined(*documents: str) -> str:
+    """Write several manifests as one file."""
+    return "---\n".join(documents)
+
 
 def account(name: str) -> str:
-    """Return a ServiceAccount's manifest."""
-    return f"apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}, namespace: shop}}\n"
+    """Write a ServiceAccount."""
+    return manifest("ServiceAccount", name)
 
 
 def account_key(name: str) -> ObjectKey:
@@ -15,14 +49,97 @@ def account_key(name: str) -> ObjectKey:
     return ObjectKey(SERVICE_ACCOUNT, Namespace("shop"), name)
 
 
-def workload(name: str, address: str) -> str:
-    """Return a Workload's manifest."""
-    return (
-        "apiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
-        f"metadata: {{name: {name}, namespace: shop}}\nspec: {{address: {address}}}\n"
-    )
+def port(number: int, target: int | str = 8080, protocol: str = "http", name: str = "") -> str:
+    """Write a service's port; its name is `http` and so on, and says the protocol."""
+    return f"{{name: {name or protocol}, port: {number}, targetPort: {target}}}"
+
+
+def service(
+    name: str, *ports: str, app: str | None = "", spec: str = "", namespace: str = "shop", metadata: str = ""
+) -> str:
+    """Write a Service that selects `app=<app>`, by default its own name; `app=None` is no selector."""
+    said = [] if app is None else [f"selector: {{app: {app or name}}}"]
+    said += [f"ports: [{', '.join(ports or (port(80),))}]", *([spec] if spec else [])]
+    return manifest("Service", name, ", ".join(said), namespace=namespace, metadata=metadata)
+
+
+def workload(
+    name: str,
+    address: str,
+    *,
+    app: str | None = "",
+    account: str = "",
+    uuid: str | None = "",
+    spec: str = "",
+    namespace: str = "shop",
+    annotations: str = "",
+) -> str:
+    """Write a Workload with label `app`, ServiceAccount and UUID, all by default its name; None is none."""
+    metadata = [] if app is None else [f"labels: {{app: {app or name}}}"]
+    metadata += [f"annotations: {{{annotations}}}"] if annotations else []
+    said = [f"address: {address}", f"serviceAccount: {account or name}"]
+    said += [] if uuid is None else [f"uuid: {uuid or name}"]
+    said += [spec] if spec else []
+    return manifest("Workload", name, ", ".join(said), namespace=namespace, metadata=", ".join(metadata))
 
 
 def workload_key(name: str) -> ObjectKey:
     """Return the key of `workload`."""
     return ObjectKey(WORKLOAD, Namespace("shop"), name)
+
+
+def upstream(name: str, address: str, local_port: int, number: int = 80) -> str:
+    """Write an upstream of a workload: a service's port, and where the application calls it."""
+    return f"{{service: {name}, port: {number}, address: {address}, localPort: {local_port}}}"
+
+
+def match(name: str, path: str = "", more: str = "") -> str:
+    """Write an HTTP match."""
+    said = [f"name: {name}", *([f"pathRegex: '{path}'"] if path else []), *([more] if more else [])]
+    return f"{{{', '.join(said)}}}"
+
+
+def route_group(name: str, *matches: str, namespace: str = "shop") -> str:
+    """Write an HTTPRouteGroup."""
+    return manifest("HTTPRouteGroup", name, f"matches: [{', '.join(matches)}]", namespace=namespace)
+
+
+def tcp_route(name: str, *ports: int) -> str:
+    """Write a TCPRoute."""
+    return manifest("TCPRoute", name, f"matches: {{ports: [{', '.join(map(str, ports))}]}}" if ports else "")
+
+
+def http(name: str, *matches: str) -> str:
+    """Write a rule for an HTTPRouteGroup."""
+    these = f", matches: [{', '.join(matches)}]" if matches else ""
+    return f"{{kind: HTTPRouteGroup, name: {name}{these}}}"
+
+
+def tcp(name: str) -> str:
+    """Write a rule for a TCPRoute."""
+    return f"{{kind: TCPRoute, name: {name}}}"
+
+
+def target(name: str, source: str, destination: str, *rules: str, namespace: str = "shop") -> str:
+    """Write a TrafficTarget from one ServiceAccount to one."""
+    there, here = (
+        f"{{kind: ServiceAccount, name: {each}, namespace: {namespace}}}" for each in (destination, source)
+    )
+    spec = f"destination: {there}, sources: [{here}], rules: [{', '.join(rules)}]"
+    return manifest("TrafficTarget", name, spec, namespace=namespace)
+
+
+def split(name: str, apex: str, *backends: tuple[str, int], group: str = "", namespace: str = "shop") -> str:
+    """Write a TrafficSplit, for the requests of an HTTPRouteGroup where one is named."""
+    shares = ", ".join(f"{{service: {each}, weight: {weight}}}" for each, weight in backends)
+    these = f", matches: [{http(group)}]" if group else ""
+    spec = f"service: {apex}, backends: [{shares}]{these}"
+    return manifest("TrafficSplit", name, spec, namespace=namespace)
+
+
+def mesh_config(spec: str) -> str:
+    """Write the MeshConfig."""
+    return manifest("MeshConfig", "osm-mesh-config", spec, namespace="osm-system")
+
+
+PERMISSIVE: Final = mesh_config("traffic: {enablePermissiveTrafficPolicyMode: true}")

@@ -20,13 +20,14 @@ from catalog.policy.inbound import LOOPBACK
 from catalog.relations.hosts import hosts
 from demo.transparent import as_user
 from mesh.names import Namespace
+from tests import envoy
 from tests.e2e.agent.machines import APPLICATION_UID, Machine, machine
 from tests.e2e.policy import applications, calls
 from tests.e2e.policy.applications import DATABASE, GREETER, HTTP
 from tests.e2e.policy.calls import Answer
 from tests.e2e.policy.policies import Document
 from tests.golden.envoys import Place
-from tests.golden.live import LiveMesh, envoy_program
+from tests.golden.live import LiveMesh
 
 PROXY_UID = 1500
 NODES = ("node-0", "node-1", "node-2")
@@ -144,7 +145,7 @@ async def _intercept(pod: Machine) -> None:
 
 
 def _place(pod: Machine, state: Path) -> Place:
-    program = envoy_program()
+    program = envoy.program()
     assert program is not None
     user = as_user(PROXY_UID, [], [Path(program), state])
     return Place((*pod.enter, *user), partial(pod.socket, socket.AF_INET, PROXY_UID), PROXY_UID)

@@ -20,12 +20,10 @@ from tests.e2e.policy.policies import (
 )
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 V1 = WORKLOADS["v1"].address

@@ -6,12 +6,10 @@ from tests.e2e.policy.applications import ADMIN, ECHO, HTTP, SERVED_BY
 from tests.e2e.policy.calls import CLOSED, NOBODY, Answer
 from tests.e2e.policy.policies import ALL, EVERYTHING, ports, target, tcp
 from tests.e2e.policy.running import PolicyMesh
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 

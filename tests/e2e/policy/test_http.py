@@ -10,12 +10,10 @@ from tests.e2e.policy.calls import raw
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, http, path, routes, split, target
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS, documents
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 OPEN = (*EVERYTHING, target("t", "shop/v1", ("shop/client",), *ALL))

@@ -24,12 +24,11 @@ from tests.e2e.policy import applications
 from tests.e2e.policy.applications import ECHO, GREETER, HTTP
 from tests.e2e.policy.policies import PERMISSIVE, Document, Match, http, path, ports, routes, target, tcp
 from tests.e2e.policy.running import bound
-from tests.golden.live import TRUST_DOMAIN, LiveMesh, envoy_program
+from tests.golden.live import TRUST_DOMAIN, LiveMesh
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 NET = f"127.{100 + os.getpid() % 50}.{os.getpid() // 50 % 250}"

@@ -11,12 +11,10 @@ from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, GRPC
 from tests.e2e.policy.calls import CLOSED
 from tests.e2e.policy.policies import ALL, EVERYTHING, http, path, ports, routes, target, tcp
 from tests.e2e.policy.running import PolicyMesh
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 GREETED = "v1 speaks first\nv1: hello\n"

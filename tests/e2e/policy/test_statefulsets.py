@@ -10,13 +10,11 @@ from tests.e2e.policy.applications import DATABASE, ECHO, GREETER, HTTP
 from tests.e2e.policy.calls import CLOSED, NOBODY
 from tests.e2e.policy.pods import ADDRESSES, API, DB, NODES, OUTSIDE, Pods
 from tests.e2e.policy.policies import ALL, EVERYTHING, PERMISSIVE, config, split, target
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.root,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 

@@ -6,12 +6,10 @@ from tests.e2e.policy.applications import ECHO
 from tests.e2e.policy.calls import CLOSED, load
 from tests.e2e.policy.policies import PERMISSIVE, Document, http, path, ports, routes, target, tcp
 from tests.e2e.policy.running import PolicyMesh
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 POLICY = (

@@ -9,12 +9,10 @@ from tests.e2e.policy.applications import ECHO, HTTP
 from tests.e2e.policy.policies import ALL, EVERYTHING, Document, config, target
 from tests.e2e.policy.running import PolicyMesh
 from tests.e2e.policy.topology import WORKLOADS
-from tests.golden.live import envoy_program
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 V1_2, V1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3

@@ -24,7 +24,7 @@ from controller.settings import load
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol
-from tests.e2e.rejection.envoys import Envoy, rejections, running, until
+from tests.e2e.envoys import Envoy, rejections, running, until
 from tests.feature.identity.conftest import SERVICE, Server
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]

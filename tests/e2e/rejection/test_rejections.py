@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from delivery.quarantine import backoff
 from sidecars.envoy.bootstrap import AdsProtocol
-from tests.e2e.rejection.envoys import Envoy, rejections, running, until
+from tests.e2e.envoys import Envoy, rejections, running, until
 from tests.feature.identity.conftest import Server, serve
 from tests.feature.rejection.permissive_shop import BASE, service
 

@@ -46,7 +46,7 @@ async def running(
     program: str,
     server: Server,
     folder: Path,
-    protocol: AdsProtocol,
+    protocol: AdsProtocol = AdsProtocol.DELTA,
     name: str = "buyer.buyer.shop",
     *,
     picky: bool = False,
