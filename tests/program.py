@@ -13,22 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.feature.serve.delta_sidecar import Sidecar
+from tests.meshes import texts
 from tests.typed import Commands, Process
 from xds.protocol.resource import CLUSTER, LISTENER
 
-MANIFESTS = """
-apiVersion: v1
-kind: Service
-metadata: {name: store, namespace: shop}
-spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 18080}]}
-"""
-WORKLOAD = """
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: w-NAME, namespace: shop, labels: {app: store}}
-spec: {address: 10.0.0.NUMBER, uuid: NAME, serviceAccount: store}
-"""
 PROXIES = ("one", "two", "three")
 SECONDS = 60.0
 DIFFERS = "what is served is not what its inputs come to"
@@ -91,9 +79,11 @@ class Program:
         self.mesh = files / "mesh"
         self.mesh.mkdir(parents=True)
         workloads = (
-            WORKLOAD.replace("NAME", each).replace("NUMBER", str(n)) for n, each in enumerate(PROXIES, 1)
+            texts.workload(f"w-{each}", f"10.0.0.{number}", app="store", account="store", uuid=each)
+            for number, each in enumerate(PROXIES, 1)
         )
-        (self.mesh / "mesh.yaml").write_text(MANIFESTS + "".join(workloads))
+        service = texts.service("store", texts.port(80, 18080))
+        (self.mesh / "mesh.yaml").write_text(texts.joined(service, *workloads))
         self._started: list[Server] = []
 
     def serve(self, *flags: str) -> Server:

@@ -3,13 +3,10 @@
 `make acceptance` tries more, with fresh seeds.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Final
 
 import pytest
-import pytest_asyncio
 
 from catalog.store.view import View
 from mesh.kinds import HTTP_ROUTE_GROUP
@@ -18,7 +15,7 @@ from mesh.policy import HTTPMatch, HTTPRouteGroup
 from providers.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
 from tests.golden.live import LiveMesh, until
-from tests.golden.pushing import start_receiver
+from tests.meshes import texts
 
 pytestmark = [
     pytest.mark.envoy,
@@ -47,13 +44,6 @@ LEAST: Final = {
 LEAST_EXPRESSIONS: Final = 80
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def envoy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
-    """An Envoy that takes whatever it is pushed."""
-    async with AsyncExitStack() as ends:
-        yield await start_receiver(tmp_path_factory.mktemp("acceptance"), ends, drain_seconds=1)
-
-
 async def test_what_the_readers_accept_envoy_accepts(envoy: LiveMesh) -> None:
     """No rejection, nothing that our own validation would withhold, and enough of everything was tried."""
     counts = Counts()
@@ -65,35 +55,13 @@ async def test_what_the_readers_accept_envoy_accepts(envoy: LiveMesh) -> None:
     assert len(counts.expressions) >= LEAST_EXPRESSIONS
 
 
-SMUGGLED: Final = """
-apiVersion: v1
-kind: Service
-metadata: {name: shop, namespace: default}
-spec: {selector: {app: shop}, ports: [{port: 80, targetPort: 8080, appProtocol: http}]}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: shop, namespace: default, labels: {app: shop}}
-spec: {address: 10.0.0.1, uuid: u-server, serviceAccount: shop}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: buyer, namespace: default}
-spec: {address: 10.0.0.2, serviceAccount: buyer}
----
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {name: routes, namespace: default}
-spec: {matches: [{name: all, pathRegex: /.*}]}
----
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {name: buyers, namespace: default}
-spec:
-  destination: {kind: ServiceAccount, name: shop, namespace: default}
-  sources: [{kind: ServiceAccount, name: buyer, namespace: default}]
-  rules: [{kind: HTTPRouteGroup, name: routes}]
-"""
+SMUGGLED: Final = texts.joined(
+    texts.service("shop"),
+    texts.workload("shop", "10.0.0.1"),
+    texts.workload("buyer", "10.0.0.2", uuid=None),
+    texts.route_group("routes", texts.match("all", "/.*")),
+    texts.target("buyers", "buyer", "shop", texts.http("routes")),
+)
 
 
 def smuggled(regex: str) -> View:
@@ -115,7 +83,7 @@ async def test_what_is_smuggled_past_the_readers_is_rejected(envoy: LiveMesh, re
     await try_view(envoy, smuggled(regex), "smuggled", counts)
     own, envoys = counts.faults
     assert "rds-inbound.8080" in own
-    assert "policies[default/buyers].permissions[0]" in own
+    assert "policies[shop/buyers].permissions[0]" in own
     assert ": RouteConfiguration: " in envoys
 
     async def right_one_is_taken() -> bool:

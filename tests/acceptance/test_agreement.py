@@ -3,12 +3,10 @@
 What is found by mistake would be withheld for nothing; what is missed would be rejected with all around it.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-import pytest_asyncio
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 
@@ -24,7 +22,8 @@ from sidecars.envoy.validation import faults
 from tests.acceptance.pushed import certified, settings
 from tests.golden.cases import MESSAGES
 from tests.golden.live import LiveMesh, until
-from tests.golden.pushing import push, start_receiver
+from tests.golden.pushing import push
+from tests.meshes import texts
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource, TypeUrl, encode
 from xds.protocol.snapshot import Snapshot
@@ -33,48 +32,15 @@ pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
 ]
-MESH: Final = """
-apiVersion: v1
-kind: Service
-metadata: {name: shop, namespace: default}
-spec:
-  clusterIP: 10.96.0.1
-  selector: {app: shop}
-  ports: [{port: 80, targetPort: 8080, appProtocol: http}]
----
-apiVersion: v1
-kind: Service
-metadata: {name: v2, namespace: default}
-spec: {selector: {app: shop}, ports: [{port: 80, targetPort: 8080, appProtocol: http}]}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: shop, namespace: default, labels: {app: shop}}
-spec: {address: 10.0.0.1, uuid: u-shop, serviceAccount: shop}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: other, namespace: default, labels: {app: shop}}
-spec: {address: 10.0.0.3, serviceAccount: shop, uuid: u-other, weight: 2}
----
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {name: routes, namespace: default}
-spec: {matches: [{name: all, pathRegex: /.*, methods: [GET], headers: {x-tag: a.*}}]}
----
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {name: itself, namespace: default}
-spec:
-  destination: {kind: ServiceAccount, name: shop, namespace: default}
-  sources: [{kind: ServiceAccount, name: shop, namespace: default}]
-  rules: [{kind: HTTPRouteGroup, name: routes}]
----
-apiVersion: split.smi-spec.io/v1alpha4
-kind: TrafficSplit
-metadata: {name: some, namespace: default}
-spec: {service: shop, backends: [{service: shop, weight: 1}, {service: v2, weight: 1}]}
-"""
+MESH: Final = texts.joined(
+    texts.service("shop", spec="clusterIP: 10.96.0.1"),
+    texts.service("v2", app="shop"),
+    texts.workload("shop", "10.0.0.1"),
+    texts.workload("other", "10.0.0.3", app="shop", account="shop", spec="weight: 2"),
+    texts.route_group("routes", texts.match("all", "/.*", "methods: [GET], headers: {x-tag: a.*}")),
+    texts.target("itself", "shop", "shop", texts.http("routes")),
+    texts.split("some", "shop", ("shop", 1), ("v2", 1)),
+)
 Change = Callable[[Any], object]
 
 
@@ -84,7 +50,7 @@ def _rules(change: Change) -> Change:
     def changed(message: Any) -> None:
         packed = message.typed_per_filter_config["envoy.filters.http.rbac"]
         held = http_rbac_pb2.RBACPerRoute.FromString(packed.value)
-        change(held.rbac.rules.policies["default/itself"])
+        change(held.rbac.rules.policies["shop/itself"])
         packed.Pack(held)
 
     return changed
@@ -178,39 +144,39 @@ CHANGES: Final[tuple[tuple[str, TypeUrl, str, Change, bool], ...]] = (
         lambda message: message.virtual_hosts[0].routes.add(),
         False,
     ),
-    ("weights of nothing", ROUTE, "rds-outbound.default/shop|80", _weights(0, 0), False),
-    ("weights of one", ROUTE, "rds-outbound.default/shop|80", _weights(0, 1), True),
-    ("the greatest weights", ROUTE, "rds-outbound.default/shop|80", _weights(2**32 - 2, 1), True),
-    ("too great weights", ROUTE, "rds-outbound.default/shop|80", _weights(2**32 - 1, 1), False),
-    ("endpoint weights", ENDPOINT, "default/shop|8080", _endpoint_weights(2**32 - 2, 1), True),
+    ("weights of nothing", ROUTE, "rds-outbound.shop/shop|80", _weights(0, 0), False),
+    ("weights of one", ROUTE, "rds-outbound.shop/shop|80", _weights(0, 1), True),
+    ("the greatest weights", ROUTE, "rds-outbound.shop/shop|80", _weights(2**32 - 2, 1), True),
+    ("too great weights", ROUTE, "rds-outbound.shop/shop|80", _weights(2**32 - 1, 1), False),
+    ("endpoint weights", ENDPOINT, "shop/shop|8080", _endpoint_weights(2**32 - 2, 1), True),
     (
         "endpoint weights that Envoy does not add up",
         ENDPOINT,
-        "default/shop|8080",
+        "shop/shop|8080",
         _endpoint_weights(2**32 - 1, 1),
         True,
     ),
-    ("an endpoint weight of nothing", ENDPOINT, "default/shop|8080", _endpoint_weights(0, 1), False),
-    ("no address", ENDPOINT, "default/shop|8080", lambda each: setattr(_address(each), "address", ""), False),
-    ("a name", ENDPOINT, "default/shop|8080", lambda each: setattr(_address(each), "address", "here"), False),
+    ("an endpoint weight of nothing", ENDPOINT, "shop/shop|8080", _endpoint_weights(0, 1), False),
+    ("no address", ENDPOINT, "shop/shop|8080", lambda each: setattr(_address(each), "address", ""), False),
+    ("a name", ENDPOINT, "shop/shop|8080", lambda each: setattr(_address(each), "address", "here"), False),
     (
         "a mapped address",
         ENDPOINT,
-        "default/shop|8080",
+        "shop/shop|8080",
         lambda each: setattr(_address(each), "address", "::ffff:1.2.3.4"),
         True,
     ),
     (
         "a port of 17 bits",
         ENDPOINT,
-        "default/shop|8080",
+        "shop/shop|8080",
         lambda each: setattr(_address(each), "port_value", 65536),
         False,
     ),
     (
         "a locality of any text",
         ENDPOINT,
-        "default/shop|8080",
+        "shop/shop|8080",
         lambda each: setattr(each.endpoints[0].locality, "zone", "\0é\n"),
         True,
     ),
@@ -246,25 +212,18 @@ CHANGES: Final[tuple[tuple[str, TypeUrl, str, Change, bool], ...]] = (
     (
         "a time to connect of nothing",
         CLUSTER,
-        "default/shop|8080",
+        "shop/shop|8080",
         lambda each: each.connect_timeout.Clear(),
         False,
     ),
     (
         "a policy that is none",
         CLUSTER,
-        "default/shop|8080",
+        "shop/shop|8080",
         lambda each: setattr(each, "lb_policy", 99),
         False,
     ),
 )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def envoy(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
-    """An Envoy that takes whatever it is pushed."""
-    async with AsyncExitStack() as ends:
-        yield await start_receiver(tmp_path_factory.mktemp("agreement"), ends, drain_seconds=1)
 
 
 def _base(mesh: LiveMesh) -> Snapshot:

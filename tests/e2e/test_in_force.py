@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.envoys import rejections, running, until
 from tests.feature.identity.conftest import Server, serve
+from tests.meshes import texts
 
 __all__ = ["serve"]
 
@@ -20,29 +21,11 @@ pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 Serve = Callable[..., Awaitable[Server]]
 NET = f"127.{84 + os.getpid() % 8}.{os.getpid() // 8 % 250}"
 SELLER, APPLICATION, BUYER = f"{NET}.1", f"{NET}.2", f"{NET}.3"
-MESH = f"""
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: seller, namespace: shop, labels: {{app: store}}}}
-spec: {{address: {SELLER}, applicationAddress: {APPLICATION}, uuid: seller, serviceAccount: seller}}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: buyer, namespace: shop}}
-spec:
-  address: {BUYER}
-  uuid: buyer
-  serviceAccount: buyer
-  upstreams: [{{service: store, port: 80, address: {BUYER}, localPort: 7001}}]
----
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {{name: buyers, namespace: shop}}
-spec:
-  destination: {{kind: ServiceAccount, name: seller, namespace: shop}}
-  sources: [{{kind: ServiceAccount, name: buyer, namespace: shop}}]
-  rules: [{{kind: HTTPRouteGroup, name: routes}}]
-"""
+MESH = texts.joined(
+    texts.workload("seller", SELLER, app="store", spec=f"applicationAddress: {APPLICATION}"),
+    texts.workload("buyer", BUYER, spec=f"upstreams: [{texts.upstream('store', BUYER, 7001)}]"),
+    texts.target("buyers", "buyer", "seller", texts.http("routes")),
+)
 WIDE, NARROW = "/.*", "/only[0-9a-f]{120}"
 """NARROW is too large for an Envoy without our runtime settings."""
 HEX = f"/only{'0' * 120}"
@@ -50,12 +33,7 @@ HEX = f"/only{'0' * 120}"
 
 def routes(regex: str) -> str:
     """Return the routes of the one target."""
-    return f"""
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {{name: routes, namespace: shop}}
-spec: {{matches: [{{name: those, pathRegex: '{regex}'}}]}}
-"""
+    return texts.route_group("routes", texts.match("those", regex))
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

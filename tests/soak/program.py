@@ -28,6 +28,7 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from tests.meshes import texts
 from xds.protocol.resource import CLUSTER
 
 ROOT = Path(__file__).parents[2]
@@ -36,25 +37,6 @@ METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregated
 CLUSTER_NAME = "shop/store|18080|local"
 SECONDS = 30.0
 """How long anything may take here before it is taken for broken."""
-SERVICE = """
-apiVersion: v1
-kind: Service
-metadata: {name: store, namespace: shop}
-spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 18080}]}
-"""
-WORKLOAD = """
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: %(name)s, namespace: shop, labels: {app: store}}
-spec:
-  address: 127.0.40.%(host)d
-  uuid: %(name)s
-  serviceAccount: store
-  service: store
-  ports: [{port: 18080, protocol: http}]
-  applicationAddress: 127.0.41.%(host)d
-"""
 PROXIES = ("one", "two", "three", "bad")
 
 
@@ -136,8 +118,12 @@ async def program(
     """Start the program with a soft and a hard limit of descriptors, and any settings."""
     for each in ("mesh", "state"):
         (folder / each).mkdir(mode=0o700)
-    manifests = (WORKLOAD % {"name": name, "host": host} for host, name in enumerate(PROXIES, 1))
-    (folder / "mesh" / "mesh.yaml").write_text(SERVICE + "".join(manifests))
+    (folder / "mesh" / "mesh.yaml").write_text(
+        texts.joined(
+            texts.service("store", texts.port(80, 18080)),
+            *(_workload(host, name) for host, name in enumerate(PROXIES, 1)),
+        )
+    )
     _issue(folder)
     flags = {"mesh": str(folder / "mesh"), "state": str(folder / "state")}
     flags |= dict.fromkeys(("ads-address", "http-address", "debug-address"), "127.0.0.1:0")
@@ -157,6 +143,11 @@ async def program(
         if process.returncode is None:
             process.kill()
         await process.wait()
+
+
+def _workload(host: int, name: str) -> str:
+    more = f"service: store, ports: [{{port: 18080, protocol: http}}], applicationAddress: 127.0.41.{host}"
+    return texts.workload(name, f"127.0.40.{host}", app="store", account="store", spec=more)
 
 
 async def _serving(program: Program) -> Program:

@@ -8,38 +8,31 @@ import pytest
 
 from catalog.store.view import MeshSettings, View
 from providers.directory.source import DirectorySource
+from tests.meshes import texts
 
 SECONDS = 10.0
-"""What a test here may take on a busy machine: alone it takes two at the most, nearly all much less."""
+"""What a test here may take on a busy machine; alone nearly all take much less than one."""
+MANY_SECONDS = 30.0
+"""The same for a property, which tries many examples, and for who may be the first to type a command, and
+waits for all that commands import."""
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-SERVICE = """
-apiVersion: v1
-kind: Service
-metadata: {name: store, namespace: shop}
-spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 8080}]}
-"""
 
 
 def workload(uuid: str, account: str = "store") -> str:
     """Return the manifest of a workload with a sidecar, in transparent interception."""
-    return f"""
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: w-{uuid}, namespace: shop, labels: {{app: store}}}}
-spec: {{address: 10.0.0.1, uuid: {uuid}, serviceAccount: {account}, ports: [{{port: 8080}}]}}
-"""
+    return texts.workload(
+        f"w-{uuid}", "10.0.0.1", app="store", account=account, uuid=uuid, spec="ports: [{port: 8080}]"
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Limit what each test may take; one that needs more has a limit of its own, and says why.
-
-    Of those that type commands the first waits for all that commands import.
-    """
+    """Limit what each test may take; one that needs more has a limit of its own, and says why."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and item.get_closest_marker("timeout") is None:
             typed = "typed" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.timeout(3 * SECONDS if typed else SECONDS))
+            tries_many = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+            item.add_marker(pytest.mark.timeout(MANY_SECONDS if typed or tries_many else SECONDS))
 
 
 @pytest.fixture
@@ -55,8 +48,8 @@ def source_of(tmp_path: Path) -> Callable[..., DirectorySource]:
     def made(*workloads: tuple[str, str]) -> DirectorySource:
         directory = tmp_path / "mesh"
         directory.mkdir(exist_ok=True)
-        documents = (SERVICE, *(workload(*each) for each in workloads))
-        (directory / "mesh.yaml").write_text("\n---\n".join(documents))
+        documents = (texts.service("store"), *(workload(*each) for each in workloads))
+        (directory / "mesh.yaml").write_text(texts.joined(*documents))
         source = DirectorySource(directory, lambda: NOW)
         source.load()
         return source

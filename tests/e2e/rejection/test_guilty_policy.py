@@ -26,6 +26,7 @@ from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from sidecars.envoy.bootstrap import AdsProtocol
 from tests.e2e.envoys import Envoy, rejections, running, until
 from tests.feature.identity.conftest import SERVICE, Server
+from tests.meshes import texts
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 
@@ -34,50 +35,22 @@ SIDECAR, APPLICATION, PORT = f"{NET}.1", f"{NET}.101", 18080
 HEX = "0" * 120
 NARROW, HEXER, OTHER = "narrow", "hexer", "other"
 
-MESH = f"""
-apiVersion: v1
-kind: Service
-metadata: {{name: shop, namespace: shop}}
-spec: {{selector: {{app: shop}}, ports: [{{name: http, port: {PORT}}}]}}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: shop, namespace: shop, labels: {{app: shop}}}}
-spec:
-  address: {SIDECAR}
-  applicationAddress: {APPLICATION}
-  uuid: shop
-  serviceAccount: shop
-  ports: [{{port: {PORT}, protocol: http}}]
-"""
-
-
-def _group(name: str, path: str) -> str:
-    return f"""
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {{name: {name}, namespace: shop}}
-spec: {{matches: [{{name: it, pathRegex: "{path}"}}]}}
-"""
-
-
-def _target(source: str, group: str) -> str:
-    return f"""
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {{name: {source}, namespace: shop}}
-spec:
-  destination: {{kind: ServiceAccount, name: shop, namespace: shop}}
-  sources: [{{kind: ServiceAccount, name: {source}, namespace: shop}}]
-  rules: [{{kind: HTTPRouteGroup, name: {group}}}]
-"""
+MESH = texts.joined(
+    texts.service("shop", texts.port(PORT, PORT)),
+    texts.workload(
+        "shop",
+        SIDECAR,
+        spec=f"applicationAddress: {APPLICATION}, ports: [{{port: {PORT}, protocol: http}}]",
+    ),
+)
 
 
 def _policy(big: str, narrow: str, other: str = "/other") -> tuple[str, ...]:
     """Return a policy in which the hexer may call what fits `big`, and so on."""
     paths = {HEXER: big, NARROW: narrow, OTHER: other}
-    groups = (_group(f"for-{name}", path) for name, path in paths.items())
-    return (MESH, *groups, *(_target(name, f"for-{name}") for name in paths))
+    groups = (texts.route_group(f"for-{name}", texts.match("it", path)) for name, path in paths.items())
+    targets = (texts.target(name, name, "shop", texts.http(f"for-{name}")) for name in paths)
+    return (MESH, *groups, *targets)
 
 
 GUILTY = "/big[0-9a-f]{120}"

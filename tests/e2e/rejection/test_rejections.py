@@ -14,7 +14,7 @@ from delivery.quarantine import backoff
 from sidecars.envoy.bootstrap import AdsProtocol
 from tests.e2e.envoys import Envoy, rejections, running, until
 from tests.feature.identity.conftest import Server, serve
-from tests.feature.rejection.permissive_shop import BASE, service
+from tests.meshes import texts
 
 __all__ = ["serve"]
 
@@ -27,55 +27,32 @@ SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"
 POISON = "poison"
 
 
-def _server(name: str, address: str) -> str:
-    return f"""
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: {name}, namespace: shop, labels: {{app: {name}}}}}
-spec: {{address: {address}, uuid: {name}, serviceAccount: {name}, ports: [{{port: 18080}}]}}
-"""
+def _service(name: str) -> str:
+    return texts.service(name, texts.port(80, 18080))
 
 
 def _buyer(bank_port: int = 7002) -> str:
-    return f"""
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: buyer, namespace: shop, labels: {{app: buyer}}}}
-spec:
-  address: {ADDRESS}
-  uuid: buyer
-  serviceAccount: buyer
-  upstreams:
-    - {{service: shop, port: 80, address: {ADDRESS}, localPort: 7001}}
-    - {{service: bank, port: 80, address: {ADDRESS}, localPort: {bank_port}}}
-"""
+    upstreams = (texts.upstream("shop", ADDRESS, 7001), texts.upstream("bank", ADDRESS, bank_port))
+    return texts.workload("buyer", ADDRESS, spec=f"upstreams: [{', '.join(upstreams)}]")
 
 
 def _split(name: str, apex: str = "shop") -> str:
     """Return a split for the requests that fit a small expression; that of the name POISON for a big one."""
-    matches = f", matches: [{{kind: HTTPRouteGroup, name: {'big' if name == POISON else 'small'}}}]"
-    return f"""
-apiVersion: split.smi-spec.io/v1alpha4
-kind: TrafficSplit
-metadata: {{name: {name}, namespace: shop}}
-spec: {{service: {apex}, backends: [{{service: v1, weight: 1}}]{matches}}}
-"""
+    return texts.split(name, apex, ("v1", 1), group="big" if name == POISON else "small")
 
 
-GROUPS = """
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {name: small, namespace: shop}
-spec: {matches: [{name: small, pathRegex: "/small"}]}
----
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {name: big, namespace: shop}
-spec: {matches: [{name: hex, pathRegex: "/big[0-9a-f]{120}"}]}
-"""
+GROUPS = texts.joined(
+    texts.route_group("small", texts.match("small", "/small")),
+    texts.route_group("big", texts.match("hex", "/big[0-9a-f]{120}")),
+)
 """The big one has 248 instructions: an Envoy that is started without our runtime settings takes 100."""
 
-DOCUMENTS = (BASE, GROUPS, *map(service, ("buyer", "shop", "bank", "v1")), _server("v1", f"{NET}.2"))
+DOCUMENTS = (
+    texts.PERMISSIVE,
+    GROUPS,
+    *map(_service, ("buyer", "shop", "bank", "v1")),
+    texts.workload("v1", f"{NET}.2", spec="ports: [{port: 18080}]"),
+)
 
 
 @pytest.mark.parametrize("protocol", list(AdsProtocol))

@@ -15,8 +15,9 @@ from benchmarks.plane import COMMAND, ControlPlane, control_plane
 from controller.kept import DNS_ANSWERS
 from tests.conformance.control import until
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running
-from tests.feature.dns.test_served import CLUSTER, CONFIG, FOUND, NAME, workload
+from tests.feature.dns.test_served import CLUSTER, FOUND, NAME, workload
 from tests.feature.serve.delta_sidecar import Sidecar
+from tests.meshes import texts
 
 pytestmark = needs_dnsmasq
 NOBODY = "2 of 2 questions have no answer"
@@ -39,7 +40,7 @@ def state(tmp_path: Path, dns: Dnsmasq, monkeypatch: pytest.MonkeyPatch) -> Path
     (tmp_path / "mesh").mkdir()
     issue_each(tmp_path / "state", tmp_path / "tls", [NAME])
     documents = (workload("buyer", "10.0.0.9"), workload("one", "10.0.0.1"), workload("two", "10.0.0.2"))
-    (tmp_path / "mesh" / "mesh.yaml").write_text("\n---\n".join((CONFIG, FOUND, *documents)))
+    (tmp_path / "mesh" / "mesh.yaml").write_text("\n---\n".join((texts.PERMISSIVE, FOUND, *documents)))
     settings = {
         "dns_nameservers": dns.nameserver,
         "dns_floor_seconds": "0.05",

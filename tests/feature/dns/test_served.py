@@ -8,18 +8,13 @@ from typing import Any
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from tests.feature.dns.dnsmasq import DEADLINE, needs_dnsmasq, running
+from tests.meshes import texts
 from xds.protocol.resource import ENDPOINT
 
 pytestmark = needs_dnsmasq
 Serve = Callable[..., Awaitable[Any]]
 NAME = "buyer-1.buyer.shop"
 CLUSTER = "shop/db|8080"
-CONFIG = """
-apiVersion: config.openservicemesh.io/v1alpha2
-kind: MeshConfig
-metadata: {name: osm-mesh-config, namespace: osm-system}
-spec: {traffic: {enablePermissiveTrafficPolicyMode: true}}
-"""
 FOUND = """
 apiVersion: v1
 kind: Service
@@ -34,17 +29,12 @@ addressType: IPv4
 ports: [{name: tcp, port: 8080}]
 endpoints: [{addresses: [10.0.0.2]}]
 """
-WORKLOAD = """
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: %s-1, namespace: shop}
-spec: {address: %s, uuid: %s-1, serviceAccount: %s, ports: [{port: 8080}]}
-"""
 
 
 def workload(name: str, address: str) -> str:
     """Return the manifest of a workload with a sidecar."""
-    return WORKLOAD % (name, address, name, name)
+    more = "ports: [{port: 8080}]"
+    return texts.workload(f"{name}-1", address, app=None, account=name, spec=more)
 
 
 async def _until_addresses(client: Any, *expected: str) -> None:
@@ -74,7 +64,7 @@ async def test_a_zone_that_changes_reaches_a_proxy(serve: Serve, tmp_path: Path)
     with running(tmp_path / "dnsmasq") as dns:
         dns.zone(db=["10.0.0.1"])
         server = await serve(
-            *(CONFIG, FOUND, workload("buyer", "10.0.0.9")),
+            *(texts.PERMISSIVE, FOUND, workload("buyer", "10.0.0.9")),
             *(workload("one", "10.0.0.1"), workload("two", "10.0.0.2")),
             endpoint_admission="off",
             dns_nameservers=dns.nameserver,
@@ -116,7 +106,7 @@ async def test_what_the_directory_says_of_a_slice_holds(serve: Serve, tmp_path: 
     with running(tmp_path / "dnsmasq") as dns:
         dns.zone(db=["10.0.0.1"])
         server = await serve(
-            *(CONFIG, FOUND, SLICE, workload("buyer", "10.0.0.9")),
+            *(texts.PERMISSIVE, FOUND, SLICE, workload("buyer", "10.0.0.9")),
             *(workload("one", "10.0.0.1"), workload("two", "10.0.0.2")),
             endpoint_admission="off",
             dns_nameservers=dns.nameserver,

@@ -24,6 +24,7 @@ from controller.errors import StartupError
 from controller.settings import load
 from mesh.names import TrustDomain
 from tests.feature.drivers.consumer import enforcing, mutual
+from tests.meshes import texts
 
 Start = Callable[..., Any]
 Read = Callable[..., Any]
@@ -31,38 +32,16 @@ NAME = "one.store.shop"
 ENVOY = "two.store.shop"
 FRIEND = "spiffe://cluster.local/ns/shop/sa/friend"
 NET = f"127.{90 + os.getpid() % 2}.{os.getpid() // 2 % 250}"
-MANIFEST = """
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: %s, namespace: shop, labels: {app: store}, annotations: {%s}}
-spec:
-  address: NET.%d
-  uuid: %s
-  serviceAccount: store
-  service: store
-  ports: [{port: 18080, protocol: http}]
-  applicationAddress: NET.101
-""".replace("NET", NET)
-POLICY = """
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: TCPRoute
-metadata: {name: any, namespace: shop}
-spec: {matches: {ports: [18080]}}
----
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {name: friends, namespace: shop}
-spec:
-  destination: {kind: ServiceAccount, name: store, namespace: shop}
-  sources: [{kind: ServiceAccount, name: friend, namespace: shop}]
-  rules: [{kind: TCPRoute, name: any}]
-"""
+POLICY = texts.joined(
+    texts.tcp_route("any", 18080), texts.target("friends", "friend", "store", texts.tcp("any"))
+)
 
 
 def workload(uuid: str = "one", driver: str = "document", host: int = 1) -> str:
     """Return the manifest of a workload of a driver; of the mesh's with an empty one."""
-    said = f"meshwright.dev/sidecar-driver: {driver}" if driver else ""
-    return MANIFEST % (uuid, said, host, uuid)
+    said = f"{texts.DRIVER}: {driver}" if driver else ""
+    more = f"service: store, ports: [{{port: 18080, protocol: http}}], applicationAddress: {NET}.101"
+    return texts.workload(uuid, f"{NET}.{host}", app="store", account="store", spec=more, annotations=said)
 
 
 async def test_a_document_is_versioned_and_followed(documents: Start, read: Read) -> None:
@@ -158,9 +137,9 @@ async def test_each_driver_refuses_the_others_proxies(documents: Start, read: Re
 
 async def test_what_a_document_cannot_say_is_reported(documents: Start, read: Read) -> None:
     """A rule by path admits nobody, and the workload and the TrafficTarget are named."""
-    by_path = POLICY.replace("kind: TCPRoute, name: any", "kind: HTTPRouteGroup, name: paths") + (
-        "---\napiVersion: specs.smi-spec.io/v1alpha4\nkind: HTTPRouteGroup\n"
-        "metadata: {name: paths, namespace: shop}\nspec: {matches: [{name: one, pathRegex: /one}]}\n"
+    by_path = texts.joined(
+        texts.target("friends", "friend", "store", texts.http("paths")),
+        texts.route_group("paths", texts.match("one", "/one")),
     )
     server = await documents(workload(), by_path)
     async with read(server, server.certificate(NAME)) as get:

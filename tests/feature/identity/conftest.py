@@ -26,15 +26,11 @@ from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.service.discovery.v3 import discovery_pb2
+from tests.meshes import texts
 from xds.protocol.resource import CLUSTER
 
 DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
-SERVICE = """
-apiVersion: v1
-kind: Service
-metadata: {name: store, namespace: shop}
-spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 18080}]}
-"""
+SERVICE = texts.service("store", texts.port(80, 18080))
 
 
 @dataclass

@@ -12,28 +12,20 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from mesh.names import TrustDomain
+from tests.meshes import texts
 
 Serve = Callable[..., Awaitable[Any]]
 NAME = "one.store.shop"
 CLUSTERS = {"shop/store|18080|local"}
 REFUSED = (grpc.StatusCode.PERMISSION_DENIED, "refused")
-MANIFEST = """
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: %s, namespace: shop, labels: {app: store}}
-spec:
-  address: 127.0.40.%d
-  uuid: %s
-  serviceAccount: store
-  service: %s
-  ports: [{port: 18080, protocol: http}]
-  applicationAddress: 127.0.41.%d
-"""
 
 
 def workload(uuid: str, service: str = "store", host: int = 1) -> str:
     """Return the manifest of a workload with a sidecar."""
-    return MANIFEST % (uuid, host, uuid, service, host)
+    more = (
+        f"service: {service}, ports: [{{port: 18080, protocol: http}}], applicationAddress: 127.0.41.{host}"
+    )
+    return texts.workload(uuid, f"127.0.40.{host}", app="store", account="store", spec=more)
 
 
 async def _refused_as(server: Any, pair: Any, reason: str) -> None:

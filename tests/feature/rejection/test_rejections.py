@@ -8,7 +8,7 @@ import pytest
 
 from tests.feature.identity.conftest import Server
 from tests.feature.rejection.conftest import WORDS, Join
-from tests.feature.rejection.permissive_shop import BASE, service
+from tests.meshes import texts
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, ResourceName
 from xds.server.status import Variant
 
@@ -16,26 +16,22 @@ Serve = Callable[..., Awaitable[Server]]
 SHOP, BANK = "rds-outbound.shop/shop|80", "rds-outbound.shop/bank|80"
 
 
+def service(name: str) -> str:
+    """Write a service on port 80, led to 18080."""
+    return texts.service(name, texts.port(80, 18080))
+
+
 def _workload(name: str, app: str, address: str) -> str:
-    return f"""
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {{name: {name}, namespace: shop, labels: {{app: {app}}}}}
-spec: {{address: {address}, uuid: {name}, service: {app}, serviceAccount: {app}, ports: [{{port: 18080}}]}}
-"""
+    more = f"service: {app}, ports: [{{port: 18080}}]"
+    return texts.workload(name, address, app=app, account=app, spec=more)
 
 
 def _split(name: str, apex: str = "shop", backend: str = "") -> str:
-    return f"""
-apiVersion: split.smi-spec.io/v1alpha4
-kind: TrafficSplit
-metadata: {{name: {name}, namespace: shop}}
-spec: {{service: {apex}, backends: [{{service: {backend or apex}-v1, weight: 1}}]}}
-"""
+    return texts.split(name, apex, (f"{backend or apex}-v1", 1))
 
 
 DOCUMENTS = (
-    BASE,
+    texts.PERMISSIVE,
     *map(service, ("buyer", "shop", "shop-v1", "bank", "bank-v1")),
     _workload("one", "buyer", "10.0.0.1"),
     _workload("two", "buyer", "10.0.0.2"),

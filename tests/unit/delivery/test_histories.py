@@ -21,6 +21,9 @@ from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resource import TYPES
 
 
+pytestmark = pytest.mark.timeout(30)  # many histories each
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_incremental_equals_from_scratch(seed: int) -> None:

@@ -292,5 +292,5 @@ async def test_a_workload_whose_group_cannot_be_told_is_a_problem(
     loop = plane.loop()
     await loop.wave()
     (problem,) = [each for each in loop.state.problems if each.code == "workload-not-placed"]
-    assert (str(problem.key), str(problem.origin)) == ("Workload shop/w-a", "mesh.yaml:9 (document 2)")
+    assert (str(problem.key), str(problem.origin)) == ("Workload shop/w-a", "mesh.yaml:6 (document 2)")
     assert problem.expected == "workloads by group: ValueError: who is it?; its proxy keeps what it has"

@@ -18,7 +18,8 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.lint import Installed, problems
 from sidecars.requirements import Requirement, requirements
-from tests.meshes.views import DRIVER, POLICY, mesh_config, namespace, view, workload
+from tests.meshes.texts import DRIVER
+from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
 
 STORE = ServiceKey(Namespace("shop"), ServiceName("store"))
 BY_PATH, HALVES = PolicyKey(Namespace("shop"), "by-path"), PolicyKey(Namespace("shop"), "halves")

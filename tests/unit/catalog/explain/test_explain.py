@@ -41,6 +41,9 @@ from tests.differential.topology import Document, documents
 from tests.meshes import values as a
 
 
+pytestmark = pytest.mark.timeout(30)  # some ask for many random policies
+
+
 def text(*manifests: Document) -> str:
     """Return manifests as a file."""
     return yaml.dump_all(manifests, Dumper=yaml.CSafeDumper)

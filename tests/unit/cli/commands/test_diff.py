@@ -20,25 +20,16 @@ from cli.offline.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline.mesh import read
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
+from tests.meshes import texts
 from tests.meshes.resources import resources
 from tests.typed import Done
 from tests.unit.cli.commands.test_explain import MESH, Run
 from xds.protocol.snapshot import Snapshot
 
-POLICY = """
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {name: routes, namespace: shop}
-spec: {matches: [{name: books, pathRegex: /books}]}
----
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {name: t, namespace: shop}
-spec:
-  destination: {kind: ServiceAccount, name: store, namespace: shop}
-  sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
-  rules: [{kind: HTTPRouteGroup, name: routes}]
-"""
+POLICY = texts.joined(
+    texts.route_group("routes", texts.match("books", "/books")),
+    texts.target("t", "buyer", "store", texts.http("routes")),
+)
 Diff = Callable[..., Awaitable[Done]]
 
 
@@ -111,7 +102,7 @@ async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
     """Serve a directory with a policy, and return a runner of the command against it."""
     served = tmp_path / "served"
     served.mkdir()
-    (served / "mesh.yaml").write_text(MESH + "---" + POLICY)
+    (served / "mesh.yaml").write_text(texts.joined(MESH, POLICY))
     reading: Any = Served(read(served).view)
     app = web.Application()
     add_pages(app, pages(reading, lambda: datetime.now(UTC)))
@@ -128,12 +119,12 @@ async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
 
 async def test_nothing_would_change(diff: Diff) -> None:
     """The same directory: status 0."""
-    assert await diff(MESH + "---" + POLICY) == Done(0, "0 proxies would change, 2 would not\n", "")
+    assert await diff(texts.joined(MESH, POLICY)) == Done(0, "0 proxies would change, 2 would not\n", "")
 
 
 async def test_one_route_would_change(diff: Diff) -> None:
     """Another path of one match: one resource of the server's proxy, with the lines that differ."""
-    done = await diff(MESH + "---" + POLICY.replace("/books", "/shelves"))
+    done = await diff(texts.joined(MESH, POLICY).replace("/books", "/shelves"))
     lines = done.stdout.splitlines()
     assert (done.returncode, done.stderr) == (3, "")
     assert lines[:4] == [
@@ -165,7 +156,7 @@ async def test_what_would_not_be_in_force_is_pointed_to(diff: Diff) -> None:
     dangling = (
         POLICY.partition("---")[2].replace("name: t,", "name: u,").replace("name: routes", "name: gone")
     )
-    done = await diff("---".join((MESH, POLICY, dangling)))
+    done = await diff(texts.joined(MESH, POLICY, dangling))
     assert (done.returncode, done.stdout) == (0, "0 proxies would change, 2 would not\n")
     # The rule, and the target that has no other.
     assert done.stderr.startswith("meshwright: 2 errors between objects of ")
@@ -174,7 +165,7 @@ async def test_what_would_not_be_in_force_is_pointed_to(diff: Diff) -> None:
 async def test_a_proxy_of_another_driver_is_compared_too(diff: Diff) -> None:
     """By its document; one whose driver nobody knows keeps what it has, and that is no error of reading."""
     named = "metadata: {name: store-1, namespace: shop, annotations: {meshwright.dev/sidecar-driver: %s},"
-    policy = "---" + POLICY
+    policy = "---\n" + POLICY
     done = await diff(MESH.replace("metadata: {name: store-1, namespace: shop,", named % "document") + policy)
     lines = done.stdout.splitlines()
     assert (lines[0], done.stderr) == ("1 proxy would change, 1 would not", "")
