@@ -20,7 +20,6 @@ from tests.unit.delivery.histories import Mesh, Replica, mismatch, random_mesh
 from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resource import TYPES
 
-
 pytestmark = pytest.mark.timeout(30)  # many histories each
 
 

@@ -40,7 +40,6 @@ from tests.differential.cases import Case, case
 from tests.differential.topology import Document, documents
 from tests.meshes import values as a
 
-
 pytestmark = pytest.mark.timeout(30)  # some ask for many random policies
 
 
