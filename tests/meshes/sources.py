@@ -7,7 +7,7 @@ from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.picture import Picture
 from mesh.problems import Problems
 from providers.contract import Counts, Freshness
-from tests.meshes import values
+from tests.meshes import values as a
 
 
 class MemorySource:
@@ -58,7 +58,7 @@ class MemorySource:
 
 def instead(after: Iterable[object], before: Iterable[object] = ()) -> dict[ObjectKey, Sourced | None]:
     """Return how objects change that are these now, and were those before."""
-    return {**dict.fromkeys(values.objects(*before)), **values.objects(*after)}
+    return {**dict.fromkeys(a.objects(*before)), **a.objects(*after)}
 
 
 def slices(objects: Mapping[ObjectKey, Sourced]) -> list[EndpointSlice]:

@@ -1,6 +1,9 @@
 """Short makers of mesh values for the catalog's tests; everything is in namespace `default` unless said."""
 
+from datetime import UTC, datetime
+
 from catalog.store.view import MeshSettings, View
+from certs.material import PrivateKey, ServiceCertificate
 from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from mesh.kinds import DEPLOYMENT, ENDPOINT_SLICE, MESH_CONFIG, POD, SERVICE, WORKLOAD
@@ -34,6 +37,7 @@ from specs.annotations import PERMISSIVE
 from specs.kinds import kind_meant
 
 DEFAULT = Namespace("default")
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 HTTP, TCP = Protocol.HTTP, Protocol.TCP
 TRANSPARENT = Transparent()
 
@@ -182,6 +186,13 @@ def split(
     """Make a TrafficSplit."""
     shares = tuple(Backend(ServiceName(each), weight) for each, weight in backends)
     return TrafficSplit(policy_key(name), service_key(apex), shares, matches, created)
+
+
+def certificate(identity: ServiceIdentity, serial: str) -> ServiceCertificate:
+    """Return something that stands for a certificate."""
+    return ServiceCertificate(
+        identity, serial, EPOCH, EPOCH, (), f"chain {serial}".encode(), PrivateKey(b"key " + serial.encode())
+    )
 
 
 def view(*things: object, settings: MeshSettings | None = None) -> View:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import group_of
 from controller import probing
 from controller.driver_runner import DriverTasks
 from controller.drivers import DriverPages, MeshDrivers
@@ -26,6 +28,7 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
+from tests.meshes import values as a
 from tests.meshes.views import mesh_config, namespace, view, workload
 from xds.protocol.resource import ROUTE, ResourceName, TypeUrl
 
@@ -127,15 +130,11 @@ def test_each_group_is_translated_by_its_driver(make_need: Callable[..., GroupIn
 @pytest.fixture
 def make_need() -> Callable[..., GroupInput]:
     """Return a maker of needs of one workload."""
-    from catalog.policy.whole import proxy_policy
-    from catalog.relations.groups import group_of
-    from tests.unit.delivery.histories import certificate
-
     of = view(workload("one"))
     policy = proxy_policy(of, group_of(of, next(iter(of.workloads.values()))))
 
     def made(driver: str, sidecar: SidecarSettings, *, certified: bool = True) -> GroupInput:
-        held = certificate(policy.identity, "1") if certified else None
+        held = a.certificate(policy.identity, "1") if certified else None
         return GroupInput(policy, held, b"roots", driver, sidecar)
 
     return made

@@ -24,8 +24,10 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
+from tests.meshes import values as a
+from tests.meshes.random_meshes import Mesh, changed, random_mesh
 from tests.meshes.views import POLICY, mesh_config, namespace, view, workload
-from tests.unit.delivery.histories import Mesh, Replica, certificate, changed, random_mesh
+from tests.unit.delivery.histories import Replica
 from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER
 
@@ -42,7 +44,7 @@ class Plane:
         self.serving = Serving(self.view, self.translate)
         self.published = Published()
         self.certificates = {
-            each.identity: certificate(each.identity, "1")
+            each.identity: a.certificate(each.identity, "1")
             for each in view(workload("one")).workloads.values()
         }
         self.serving.certify(self.certificates, b"roots")

@@ -1,16 +1,10 @@
-"""Random meshes and their histories, small enough that everything has to do with everything."""
+"""What follows a random mesh through a random history, and where that differs from nothing."""
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Network
+from dataclasses import replace
 
 from catalog.lint.problems import Linter, problems
-from catalog.store.edits import Edits
-from catalog.store.settings import EndpointAdmission
-from catalog.store.view import MeshSettings, View
-from certs.material import PrivateKey, ServiceCertificate
+from catalog.store.view import View
 from delivery.batches import parts
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
@@ -18,73 +12,12 @@ from delivery.snapshots.published import Published, Step
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from delivery.verifying import verify
-from mesh.config import MeshConfig, SidecarSettings, TlsVersion
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.kinds import (
-    DEPLOYMENT,
-    HTTP_ROUTE_GROUP,
-    MESH_CONFIG,
-    SERVICE,
-    TCP_ROUTE,
-    TRAFFIC_SPLIT,
-    TRAFFIC_TARGET,
-)
-from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
-from mesh.objects import EndpointSlice, MeshObject, NamespaceObject, ObjectKey, Sourced
-from mesh.origins import InFile
-from mesh.policy import (
-    Backend,
-    HTTPMatch,
-    HTTPRouteGroup,
-    PolicyKey,
-    RouteKind,
-    Rule,
-    TCPRoute,
-    TrafficSplit,
-    TrafficTarget,
-)
-from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, ServicePort
-from mesh.workload import (
-    Capture,
-    Explicit,
-    Interception,
-    PodTemplate,
-    Transparent,
-    Upstream,
-    Workload,
-    WorkloadKey,
-    WorkloadPort,
-)
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.empty import empty
-from specs.annotations import PERMISSIVE
 from tests.meshes import values as a
+from tests.meshes.random_meshes import Mesh, changed, random_mesh, with_template
 from xds.cache import SnapshotCache
 from xds.protocol.wire import Nonce, Rejection, Response
-
-NAMES = ("a", "b", "b")
-NAMESPACES = (*[Namespace("one")] * 7, Namespace("two"))
-ADDRESSES = tuple(IpAddress(each) for each in ("10.0.0.1", "10.0.0.2", "fd00::3", "127.0.0.1"))
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
-ROOTS = (b"root 1", b"root 2")
-
-
-@dataclass
-class Mesh:
-    """Everything that a wave is computed from."""
-
-    objects: dict[ObjectKey, Sourced] = field(default_factory=dict)
-    workloads: dict[WorkloadKey, Workload] = field(default_factory=dict)
-    slices: dict[EndpointSlice, EndpointSlice] = field(default_factory=dict)
-    certificates: dict[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
-    admitted: dict[ProxyName, ProxyName] = field(default_factory=dict)
-    roots: bytes = ROOTS[0]
-    settings: MeshSettings = field(default_factory=MeshSettings)
-
-    def known(self) -> Edits:
-        """Return what a view is to know."""
-        endpoints = a.objects(*self.workloads.values(), *self.slices)
-        return Edits({**self.objects, **endpoints}, self.admitted)
 
 
 class Replica:
@@ -132,7 +65,7 @@ class Replica:
         rejection = (
             Rejection(13, dice.choice(("no", f"no to {some[0].name}"))) if dice.random() < 0.4 else None
         )
-        step = self.quarantine.answered(node, response, rejection, Moment(0.0, EPOCH))
+        step = self.quarantine.answered(node, response, rejection, Moment(0.0, a.EPOCH))
         if dice.random() < 0.2:
             again = (self.quarantine.opened, self.quarantine.retry)
             other = dice.choice(again)(node) if dice.random() < 0.7 else self.quarantine.on_time(1e6)
@@ -161,244 +94,6 @@ class Replica:
         )
 
 
-def changed(dice: random.Random, mesh: Mesh) -> None:
-    """Change one thing of a mesh."""
-    kind = dice.randrange(24)
-    if kind < 12:
-        key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
-        _put(dice, mesh, key, value)
-    elif kind < 16:
-        workload = _workload(dice)
-        if dice.random() < 0.25:
-            mesh.workloads.pop(workload.key, None)
-        else:
-            mesh.workloads[workload.key] = workload
-    elif kind == 16:
-        _slice(dice, mesh)
-    elif kind == 17:
-        _put(dice, mesh, *_config(dice))
-    elif kind == 18:
-        _certificate(dice, mesh)
-    elif kind < 21:
-        _put(dice, mesh, *_namespace(dice))
-    elif kind < 23:
-        _admission(dice, mesh)
-    else:
-        mesh.settings = dice.choice(SETTINGS)
-
-
-SETTINGS = (
-    MeshSettings(),
-    *[MeshSettings(endpoint_admission=EndpointAdmission.READY)] * 3,
-    MeshSettings(trust_domain=TrustDomain("other.local")),
-    MeshSettings(cluster_domain="mesh.example"),
-    MeshSettings(virtual_addresses=IPv4Network("241.0.0.0/29")),
-    MeshSettings(virtual_addresses=IPv4Network("241.0.0.0/30")),
-)
-
-
-def _put(dice: random.Random, mesh: Mesh, key: ObjectKey, value: MeshObject) -> None:
-    if dice.random() < 0.25:
-        mesh.objects.pop(key, None)
-    else:
-        mesh.objects[key] = Sourced(
-            key, value, InFile("mesh.yaml", 1, dice.randint(1, 3)), dice.random() < 0.2
-        )
-
-
-def _key(dice: random.Random) -> PolicyKey:
-    return PolicyKey(dice.choice(NAMESPACES), dice.choice(NAMES))
-
-
-def _identity(dice: random.Random) -> ServiceIdentity:
-    return ServiceIdentity(dice.choice(NAMESPACES), ServiceAccountName(dice.choice(NAMES)))
-
-
-def _service_key(dice: random.Random) -> ServiceKey:
-    return ServiceKey(dice.choice(NAMESPACES), ServiceName(dice.choice(NAMES)))
-
-
-def _service(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = _service_key(dice)
-    ports = tuple(
-        ServicePort(
-            Port(number),
-            dice.choice((Port(8080), Port(9090), "web")),
-            dice.choice((Protocol.HTTP, Protocol.HTTP, Protocol.TCP)),
-            dice.choice(("", "web")),
-            dice.choice(("appProtocol", "default")),
-        )
-        for number in dice.sample((80, 81), dice.randint(1, 2))
-    )
-    selector = dice.choice(((), (("app", key.name),), (("app", dice.choice(NAMES)), ("tier", "x"))))
-    address = dice.choice((None, None, IpAddress("10.96.0.1"), IpAddress("241.0.0.1")))
-    service = Service(key, ports, selector, address, headless=address is None and dice.random() < 0.3)
-    return ObjectKey.of(SERVICE, key), service
-
-
-def _workload(dice: random.Random) -> Workload:
-    key = WorkloadKey(dice.choice(NAMESPACES), dice.choice(NAMES) + dice.choice("12"))
-    return Workload(
-        key=key,
-        identity=ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES))),
-        service=ServiceName(dice.choice(NAMES)),
-        address=dice.choice(ADDRESSES),
-        uuid=dice.choice((None, ProxyUuid(key.name), ProxyUuid(f"{key.namespace}-{key.name}"))),
-        ports=dice.choice(
-            ((), (WorkloadPort(Port(8080), "web"),), (WorkloadPort(Port(9090), "web", Protocol.TCP),))
-        ),
-        labels=(("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
-        interception=_interception(dice),
-        weight=dice.choice((0, 1, 1, 2)),
-        scope=dice.choice((None, None, None, _scope(dice))),
-        locality=dice.choice(("", "r/z")),
-    )
-
-
-def _template(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = WorkloadKey(dice.choice(NAMESPACES), dice.choice(NAMES))
-    return ObjectKey.of(DEPLOYMENT, key), PodTemplate(
-        DEPLOYMENT,
-        key,
-        ServiceIdentity(key.namespace, ServiceAccountName(dice.choice(NAMES))),
-        (("app", dice.choice(NAMES)), ("tier", dice.choice("xy"))),
-        dice.choice(((), (WorkloadPort(Port(8080), "web"),))),
-    )
-
-
-def _scope(dice: random.Random) -> Scope:
-    patterns = [
-        ServicePattern(dice.choice((None, *NAMESPACES)), dice.choice((None, *map(ServiceName, NAMES))))
-    ]
-    return dice.choice((None, tuple(patterns), tuple(patterns), ()))
-
-
-def _namespace(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    name = dice.choice(NAMESPACES)
-    said = dice.choice((None, True, True, False))
-    annotations = () if said is None else ((PERMISSIVE, "true" if said else "false"),)
-    found = NamespaceObject(name, (), annotations, said, _scope(dice))
-    return ObjectKey.of_namespace(name), found
-
-
-def _admission(dice: random.Random, mesh: Mesh) -> None:
-    """Admit a proxy, or withdraw it; sometimes one that is not there."""
-    names = [each for workload in mesh.workloads.values() if (each := workload.proxy_name) is not None]
-    stranger = ProxyName(ProxyUuid("b1"), ServiceName("b"), Namespace("one"))
-    name = dice.choice([*sorted(names), stranger])
-    if dice.random() < 0.3:
-        mesh.admitted.pop(name, None)
-    else:
-        mesh.admitted[name] = name
-
-
-def _interception(dice: random.Random) -> Interception:
-    thrown = dice.random()
-    if thrown < 0.5:
-        return Transparent(Capture.TPROXY if thrown < 0.1 else Capture.REDIRECT, ipv6=0.05 < thrown < 0.2)
-    local = (IpAddress("127.0.0.1"), IpAddress("0.0.0.0"), IpAddress("10.0.0.1"))
-    upstreams = tuple(
-        Upstream(_service_key(dice), dice.choice((Port(80), Port(81))), dice.choice(local), Port(8080))
-        for _ in range(dice.randint(0, 2))
-    )
-    return Explicit(dice.choice((None, IpAddress("127.0.0.1"))), upstreams)
-
-
-def _rules(dice: random.Random) -> Iterator[Rule]:
-    for _ in range(dice.randint(0, 2)):
-        kind = dice.choice(tuple(RouteKind))
-        matches = (dice.choice(NAMES),) if kind is RouteKind.HTTP and dice.random() < 0.3 else ()
-        yield Rule(kind, dice.choice(NAMES), matches)
-
-
-def _target(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = PolicyKey(dice.choice(NAMESPACES), dice.choice("defgh"))
-    namespace = key.namespace if dice.random() < 0.9 else dice.choice(NAMESPACES)
-    destination = ServiceIdentity(namespace, ServiceAccountName(dice.choice(NAMES)))
-    sources = tuple(_identity(dice) for _ in range(dice.randint(0, 2)))
-    port = dice.choice((None, None, Port(8080)))
-    return ObjectKey.of(TRAFFIC_TARGET, key), TrafficTarget(
-        key, destination, sources, tuple(_rules(dice)), port
-    )
-
-
-def _group(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = _key(dice)
-    matches = tuple(
-        HTTPMatch(name, dice.choice((None, "/x", "/y")), dice.choice(((), ("GET",))))
-        for name in dice.sample(sorted(set(NAMES)), dice.randint(0, 2))
-    )
-    return ObjectKey.of(HTTP_ROUTE_GROUP, key), HTTPRouteGroup(key, matches)
-
-
-def _tcp(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = _key(dice)
-    ports = dice.choice(((), (Port(8080),), (Port(9090),)))
-    return ObjectKey.of(TCP_ROUTE, key), TCPRoute(key, ports)
-
-
-def _split(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = _key(dice)
-    backends = tuple(
-        Backend(ServiceName(dice.choice(NAMES)), dice.choice((0, 1, 2))) for _ in range(dice.randint(1, 2))
-    )
-    apex = ServiceKey(key.namespace, ServiceName(dice.choice(NAMES)))
-    matches = (dice.choice(NAMES),) if dice.random() < 0.3 else ()
-    split = TrafficSplit(key, apex, backends, matches, dice.choice(("", "2026-01-01T00:00:00Z")))
-    return ObjectKey.of(TRAFFIC_SPLIT, key), split
-
-
-def _slice(dice: random.Random, mesh: Mesh) -> None:
-    if mesh.slices and dice.random() < 0.5:
-        del mesh.slices[dice.choice(sorted(mesh.slices))]
-        return
-    addresses = tuple(dice.sample(("10.0.0.1", "10.0.0.2", "10.9.9.9"), dice.randint(0, 2)))
-    service, namespace = dice.choice(NAMES), dice.choice(NAMESPACES)
-    name = "-".join((service, *addresses))
-    found = EndpointSlice(service, namespace, name, addresses, (("web", 8080),))
-    mesh.slices[found] = found
-
-
-def _config(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
-    key = ObjectKey(MESH_CONFIG, NAMESPACES[0], dice.choice(("osm-mesh-config", "another")))
-    return key, MeshConfig(
-        permissive=dice.random() < 0.15,
-        egress=dice.random() < 0.5,
-        service_certificate_validity=timedelta(hours=dice.choice((1, 2))),
-        sidecar=SidecarSettings(tls_min_version=dice.choice(tuple(TlsVersion))),
-    )
-
-
-def _certificate(dice: random.Random, mesh: Mesh) -> None:
-    if dice.random() < 0.2:
-        mesh.roots = dice.choice(ROOTS)
-        return
-    identity = _identity(dice)
-    if dice.random() < 0.2:
-        mesh.certificates.pop(identity, None)
-        return
-    mesh.certificates[identity] = certificate(identity, dice.choice("12"))
-
-
-def certificate(identity: ServiceIdentity, serial: str) -> ServiceCertificate:
-    """Return something that stands for a certificate."""
-    return ServiceCertificate(
-        identity, serial, EPOCH, EPOCH, (), f"chain {serial}".encode(), PrivateKey(b"key " + serial.encode())
-    )
-
-
-def random_mesh(dice: random.Random) -> Mesh:
-    """Return a mesh with certificates for nearly everybody and a few dozen objects."""
-    mesh = Mesh(settings=dice.choice(SETTINGS[:4]))
-    for namespace in NAMESPACES:
-        for name in NAMES:
-            identity = ServiceIdentity(namespace, ServiceAccountName(name))
-            mesh.certificates[identity] = certificate(identity, "0")
-    for _ in range(40):
-        changed(dice, mesh)
-    return mesh
-
-
 def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
     """Drive a random mesh through a random history; return where it first differs from nothing.
 
@@ -417,5 +112,5 @@ def mismatch(seed: int, steps: int = 6) -> tuple[str, ...]:
         for _ in range(dice.choice((1, 1, 1, 3))):
             changed(dice, replica.mesh)
         if templates.random() < 0.5:
-            _put(templates, replica.mesh, *_template(templates))
+            with_template(templates, replica.mesh)
     return ()

@@ -15,7 +15,8 @@ from engine.graph import Graph
 from engine.index import Entries
 from engine.node import Node
 from engine.table import Table
-from tests.unit.delivery.histories import Mesh, Replica, mismatch
+from tests.meshes.random_meshes import Mesh
+from tests.unit.delivery.histories import Replica, mismatch
 
 STEPS: Final = 10
 SEEDS: Final = 3000

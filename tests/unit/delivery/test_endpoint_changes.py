@@ -23,7 +23,6 @@ from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
-from tests.unit.delivery.histories import certificate
 from xds.protocol.resource import ENDPOINT, TypeUrl
 
 ALL = a.http("all")
@@ -55,7 +54,7 @@ class Server:
         self.translated: list[str] = []
         self.serving = Serving(self.view, self._noted)
         identities = {each.identity for each in self.view.workloads.values()}
-        self.serving.certify({each: certificate(each, "1") for each in identities}, b"ROOT")
+        self.serving.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
         self.published = Published()
         self.wave(Edits())
 

@@ -16,7 +16,8 @@ from engine.derived import Pin
 from engine.graph import Graph
 from engine.node import Derivation
 from tests.meshes import values as a
-from tests.unit.delivery.histories import Mesh, Replica, mismatch, random_mesh
+from tests.meshes.random_meshes import Mesh, random_mesh
+from tests.unit.delivery.histories import Replica, mismatch
 from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resource import TYPES
 

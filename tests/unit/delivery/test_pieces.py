@@ -11,7 +11,7 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from sidecars.envoy import clusters, endpoints, listeners, routes
 from sidecars.envoy.pieces import pieces
-from tests.unit.delivery.histories import random_mesh
+from tests.meshes.random_meshes import random_mesh
 from xds.protocol.resource import Resource
 
 

@@ -32,7 +32,6 @@ from mesh.origins import InFile
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
-from tests.unit.delivery.histories import certificate
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, ResourceName, TypeUrl
 
@@ -58,7 +57,7 @@ THINGS = (
 def _serving(view: View) -> Serving:
     serving = Serving(view, translation(EnvoyDriver()))
     issued: dict[Any, ServiceCertificate] = {
-        each.identity: certificate(each.identity, "1") for each in view.workloads.values()
+        each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()
     }
     serving.certify(issued, b"ROOT")
     for _ in serving.steps(Published(), serving.touched()):

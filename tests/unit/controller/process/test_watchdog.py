@@ -5,13 +5,13 @@ import structlog
 from admin.metrics.registry import Metrics
 from admin.reading import LateMoment
 from controller.process.watchdog import NOTED_SECONDS, REMEMBERED, Watchdog
-from tests.unit.delivery.histories import EPOCH
+from tests.meshes import values as a
 
 
 def test_only_a_loop_that_was_held_is_said() -> None:
     """The log has what took more than a tenth of a second, the histogram everything."""
     metrics = Metrics()
-    watchdog = Watchdog(metrics, lambda: "publishing", lambda: EPOCH)
+    watchdog = Watchdog(metrics, lambda: "publishing", lambda: a.EPOCH)
     with structlog.testing.capture_logs() as said:
         for late in (0.0, 0.1, 0.1234):
             watchdog.late(late)
@@ -26,12 +26,12 @@ def test_only_a_loop_that_was_held_is_said() -> None:
     text = metrics.text()
     assert b"meshwright_event_loop_beat_seconds_count 3.0" in text
     assert b'meshwright_event_loop_beat_seconds_bucket{le="0.1"} 2.0' in text
-    assert watchdog.moments() == tuple(LateMoment(EPOCH, late, "publishing") for late in (0.1234, 0.1))
+    assert watchdog.moments() == tuple(LateMoment(a.EPOCH, late, "publishing") for late in (0.1234, 0.1))
 
 
 def test_only_the_last_moments_are_remembered() -> None:
     """Newest first; a beat that came in time is none."""
-    watchdog = Watchdog(Metrics(), lambda: "", lambda: EPOCH)
+    watchdog = Watchdog(Metrics(), lambda: "", lambda: a.EPOCH)
     for number in range(REMEMBERED + 3):
         watchdog.late(number + 1.0)
         watchdog.late(NOTED_SECONDS)

@@ -17,7 +17,6 @@ from sidecars.contract.reasons import Reason
 from sidecars.envoy.driver import EnvoyDriver
 from specs.kinds import kind_meant
 from tests.meshes import values as a
-from tests.unit.delivery.histories import certificate
 from xds.cache import NodeKey
 from xds.protocol.resource import LISTENER, ROUTE, ResourceName, Version
 
@@ -76,7 +75,7 @@ def _serving(*things: object) -> Serving:
     view = a.view(*things)
     serving = Serving(view, translation(EnvoyDriver()))
     serving.certify(
-        {each.identity: certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
+        {each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
     )
     for _ in serving.steps(Published(), serving.touched()):
         pass

@@ -17,7 +17,6 @@ from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.envoy.pieces import pieces
 from tests.meshes import values as a
-from tests.unit.delivery.histories import certificate
 from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule
 from xds.protocol.resource import ROUTE, Resource, ResourceName
 
@@ -83,7 +82,7 @@ def test_an_expression_that_envoy_refuses_is_left_out_before_it_is_sent(regex: s
         group,
     )
     serving = Serving(view, translation(EnvoyDriver()))
-    serving.certify({e.identity: certificate(e.identity, "1") for e in view.workloads.values()}, b"R")
+    serving.certify({e.identity: a.certificate(e.identity, "1") for e in view.workloads.values()}, b"R")
     (step,) = [each for each in serving.steps(Published(), serving.touched()) if each is not None]
     shop = next(each for name, each in step.snapshots.items() if name.startswith("default/shop") and each)
     assert {what for _, _, what in admitted(shop)} == {"good"}

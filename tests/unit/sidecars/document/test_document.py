@@ -23,8 +23,8 @@ from sidecars.document.readers import LINGER_SECONDS, Readers
 from sidecars.document.server import contents, version
 from sidecars.document.tls import server_context
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
+from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
-from tests.unit.delivery.histories import certificate
 from xds.cache import NodeKey
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
@@ -115,7 +115,7 @@ def test_equal_policies_make_equal_documents() -> None:
 
 def _snapshot(serial: str = "1") -> Snapshot:
     policy = _policy(workload("one"))
-    held = Credentials(certificate(policy.identity, serial), TrustDomain("cluster.local"), b"roots")
+    held = Credentials(a.certificate(policy.identity, serial), TrustDomain("cluster.local"), b"roots")
     return Snapshot.of((*_made(policy), *DRIVER.credentials(held)[0].resources()))
 
 

@@ -30,13 +30,13 @@ from sidecars.injection import names, probes
 from sidecars.injection.patching import restored, secret
 from sidecars.layout import STATUS_PORT, ProbeKind
 from sidecars.selection import Selection
-from tests.unit.delivery.histories import EPOCH
+from tests.meshes import values as a
 
 PODS = Path(__file__).parent / "pods"
 PROXY = ProxyName.parse("5b1c.store.shop")
 IMAGES = Selection("envoy", "proxy:1", "proxy-windows:1", "init:1", 15128)
 DOCUMENT = replace(IMAGES, driver="document", linux_image="reader:1", proxy_server_port=15129)
-CERTIFICATE = ProxyCertificate(PROXY, "01", EPOCH, b"chain", PrivateKey(b"the key"))
+CERTIFICATE = ProxyCertificate(PROXY, "01", a.EPOCH, b"chain", PrivateKey(b"the key"))
 
 PLAIN: dict[str, Any] = {
     "apiVersion": "v1",
