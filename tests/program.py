@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
-from tests.typed import Commands, Process
+from tests.typed import Command, Commands, Process
 from xds.protocol.resource import CLUSTER, LISTENER
 
 PROXIES = ("one", "two", "three")
@@ -108,7 +108,7 @@ class Program:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return its status and what it printed and complained of."""
-        done = self.commands.run(self.files, arguments, self.environment, SECONDS)
+        done = self.commands.run(Command(self.files, arguments, self.environment), SECONDS)
         return done.returncode, done.stdout, done.stderr.removeprefix("meshwright: ").strip()
 
     def issue(self, uuid: str, out: Path | None = None) -> tuple[int, str, str]:
@@ -167,6 +167,6 @@ class Program:
             *("--log-format=json", "--set", "drain_seconds=0.2", *flags),
         )
         with log_path.open("w") as log, log_path.with_suffix(".out").open("w") as out:
-            process = self.commands.start(self.files, arguments, self.environment, out, log)
+            process = self.commands.start(Command(self.files, arguments, self.environment), out, log)
         self._started.append(Server(process, log_path))
         return self._started[-1]

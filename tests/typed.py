@@ -28,6 +28,15 @@ _MOST: Final = 65536
 
 
 @dataclass(frozen=True, slots=True)
+class Command:
+    """What is typed after `meshwright` in a folder, with these variables and no others but the path."""
+
+    folder: Path
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """How a command ended, and what it printed."""
 
@@ -79,7 +88,7 @@ Process = Running | subprocess.Popen[str]
 
 
 class Commands(ABC):
-    """A way to run commands, in a folder, with these variables and no others but the path.
+    """A way to run commands.
 
     `enter` is what stands before each, where it is to see another file system.
     """
@@ -87,26 +96,13 @@ class Commands(ABC):
     enter: tuple[str, ...] = ()
 
     @abstractmethod
-    def start(
-        self,
-        folder: Path,
-        arguments: tuple[str, ...],
-        environment: Mapping[str, str],
-        stdout: IO[str],
-        stderr: IO[str],
-    ) -> Process:
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Process:
         """Start a command."""
 
-    def run(
-        self,
-        folder: Path,
-        arguments: tuple[str, ...],
-        environment: Mapping[str, str],
-        timeout: float | None = None,
-    ) -> Done:
+    def run(self, command: Command, timeout: float | None = None) -> Done:
         """Run a command to its end."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            status = self.start(folder, arguments, environment, out, err).wait(timeout)
+            status = self.start(command, out, err).wait(timeout)
             for each in (out, err):
                 each.seek(0)
             return Done(status, out.read(), err.read())
@@ -118,18 +114,13 @@ class Executed(Commands):
 
     enter: tuple[str, ...] = ()
 
-    def start(
-        self,
-        folder: Path,
-        arguments: tuple[str, ...],
-        environment: Mapping[str, str],
-        stdout: IO[str],
-        stderr: IO[str],
-    ) -> Process:
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Process:
         """Start a command."""
-        command = (*self.enter, sys.executable, "-c", "from cli.main import main; main()", *arguments)
-        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment}
-        return subprocess.Popen(command, env=variables, cwd=folder, stdout=stdout, stderr=stderr, text=True)
+        words = (*self.enter, sys.executable, "-c", "from cli.main import main; main()", *command.arguments)
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **command.environment}
+        return subprocess.Popen(
+            words, env=variables, cwd=command.folder, stdout=stdout, stderr=stderr, text=True
+        )
 
 
 class Typed(Commands):
@@ -153,17 +144,11 @@ class Typed(Commands):
         with self._process as process, self._ours:
             process.kill()
 
-    def start(
-        self,
-        folder: Path,
-        arguments: tuple[str, ...],
-        environment: Mapping[str, str],
-        stdout: IO[str],
-        stderr: IO[str],
-    ) -> Running:
+    def start(self, command: Command, stdout: IO[str], stderr: IO[str]) -> Running:
         """Start a command, with our umask."""
         os.umask(umask := os.umask(0o077))
-        asked = json.dumps([str(folder), arguments, {"PATH": PATH, **environment}, umask])
+        variables = {"PATH": PATH, **command.environment}
+        asked = json.dumps([str(command.folder), command.arguments, variables, umask])
         said, saying = os.pipe()
         try:
             socket.send_fds(self._ours, [asked.encode()], [stdout.fileno(), stderr.fileno(), saying])

@@ -17,46 +17,34 @@ from cli.client import ask
 from cli.errors import Refused
 from tests.conformance.control import until
 from tests.feature.serve.delta_sidecar import Sidecar
+from tests.meshes import texts
 from xds.protocol.resource import ROUTE
 
 STORE, BUYER = "11111111.store.shop", "22222222.buyer.shop"
-MESH = """
-apiVersion: v1
-kind: Service
-metadata: {name: store, namespace: shop}
-spec: {selector: {app: store}, ports: [{name: http, port: 80, targetPort: 8080}]}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: store-1, namespace: shop, labels: {app: store}}
-spec: {address: 10.0.0.1, uuid: "11111111", serviceAccount: store, service: store, ports: [{port: 8080}]}
----
-apiVersion: meshwright.dev/v1alpha1
-kind: Workload
-metadata: {name: buyer-1, namespace: shop}
-spec: {address: 10.0.0.2, uuid: "22222222", serviceAccount: buyer, service: buyer}
----
-apiVersion: specs.smi-spec.io/v1alpha4
-kind: HTTPRouteGroup
-metadata: {name: books, namespace: shop}
-spec:
-  matches:
-  - {name: buy, pathRegex: /buy, methods: [GET]}
-  - {name: sell, pathRegex: /sell, methods: [POST]}
-"""
-TARGET = """
-apiVersion: access.smi-spec.io/v1alpha3
-kind: TrafficTarget
-metadata: {name: buyers, namespace: shop}
-spec:
-  destination: {kind: ServiceAccount, name: store, namespace: shop}
-  sources: [{kind: ServiceAccount, name: buyer, namespace: shop}]
-  rules: [{kind: HTTPRouteGroup, name: books, matches: [buy]}]
-"""
+MESH = texts.joined(
+    texts.service("store"),
+    texts.workload(
+        "store-1",
+        "10.0.0.1",
+        app="store",
+        account="store",
+        uuid='"11111111"',
+        spec="service: store, ports: [{port: 8080}]",
+    ),
+    texts.workload(
+        "buyer-1", "10.0.0.2", app=None, account="buyer", uuid='"22222222"', spec="service: buyer"
+    ),
+    texts.route_group(
+        "books",
+        texts.match("buy", "/buy", "methods: [GET]"),
+        texts.match("sell", "/sell", "methods: [POST]"),
+    ),
+)
+TARGET = texts.target("buyers", "buyer", "store", texts.http("books", "buy"))
 NAME = "rds-inbound.8080"
 CAUSE = {
     "object": "TrafficTarget shop/buyers",
-    "origin": "buyers.yaml:2 (document 1)",
+    "origin": "buyers.yaml:1 (document 1)",
     "change": "changed",
 }
 
@@ -196,7 +184,7 @@ async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
     assert may in routes
     history = running.command("proxy", "show", "1111", "history").splitlines()
     assert any(
-        f"changed {NAME}" in line and "TrafficTarget shop/buyers changed (buyers.yaml:2" in line
+        f"changed {NAME}" in line and "TrafficTarget shop/buyers changed (buyers.yaml:1" in line
         for line in history
     )
     found = json.loads(running.command("proxy", "show", STORE, "secrets", "--json"))
@@ -223,7 +211,7 @@ async def test_a_rejection_is_followed_to_the_objects_behind_it(running: Running
     await until(lambda: running.ask("/debug/proxy")["proxies"][0]["sync"] == behind)
     (store, _) = running.ask("/debug/proxy")["proxies"]
     assert store["why"].startswith("route rejected: ")
-    assert "TrafficTarget shop/buyers (buyers.yaml:2 (document 1))" in store["why"]
+    assert "TrafficTarget shop/buyers (buyers.yaml:1 (document 1))" in store["why"]
 
 
 async def test_the_times_from_the_event_are_measured(running: Running) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import Done, Typed
+from tests.typed import Command, Done, Typed
 
 
 @pytest.fixture
 def run(typed: Typed, tmp_path: Path) -> Callable[..., Done]:
     """Return a runner of the command in the test's own folder; keywords are environment variables."""
-    return lambda *arguments, **environment: typed.run(tmp_path, arguments, environment)
+    return lambda *arguments, **environment: typed.run(Command(tmp_path, arguments, environment))
