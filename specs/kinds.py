@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mesh.kinds import (
+    CONFIG_MAP,
     CRON_JOB,
     DAEMON_SET,
     DEPLOYMENT,
@@ -93,7 +94,7 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
         {
             "Binding",
             "ComponentStatus",
-            "ConfigMap",
+            CONFIG_MAP.name,
             "Event",
             "LimitRange",
             "Node",

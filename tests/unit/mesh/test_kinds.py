@@ -1,9 +1,12 @@
 """Kinds as text, and which of them are one."""
 
+import ast
 import itertools
+from pathlib import Path
 
 import pytest
 
+import mesh.kinds
 from mesh.kinds import (
     DEPLOYMENT,
     ENDPOINT_SLICE,
@@ -17,6 +20,21 @@ from mesh.kinds import (
 )
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
+
+PACKAGES = (
+    "admin",
+    "agent",
+    "catalog",
+    "certs",
+    "cli",
+    "controller",
+    "delivery",
+    "mesh",
+    "providers",
+    "sidecars",
+    "specs",
+)
+SAID_ONCE = {"mesh/kinds.py"}
 
 
 @pytest.mark.parametrize(
@@ -54,3 +72,18 @@ def test_what_is_read_as_another_kind_is_known_under_its_key(kind: Kind, main: K
     assert claim.forms() == (key, claim)
     theirs = ObjectKey(Kind(kind.name, "other.example.net"), Namespace("shop"), "db")
     assert (theirs.claim, theirs.forms()) == (theirs, (theirs,))
+
+
+def test_no_kind_of_ours_is_named_by_a_text() -> None:
+    """Whoever means one says which: by its constant, in whose group nobody can slip."""
+    known = {each.name for each in vars(mesh.kinds).values() if isinstance(each, Kind)}
+    root = Path(mesh.kinds.__file__).parents[1]
+    found = {
+        f"{module}: {each.value}"
+        for package in PACKAGES
+        for file in sorted((root / package).rglob("*.py"))
+        if (module := str(file.relative_to(root))) not in SAID_ONCE
+        for each in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(each, ast.Constant) and each.value in known and each.value[0].isupper()
+    }
+    assert found == {"mesh/names.py: Namespace"}, "its NewType alone is called so"
