@@ -101,6 +101,7 @@ class ServiceCertificates:
             work = set(self._needed)
         before = self.certificates
         found = {identity: self._ensured(manager, identity, now) for identity in sorted(work)}
+        # By identity: as long as nothing is new, the manager answers with the very same object.
         changed = {identity: held for identity, held in found.items() if held is not before.get(identity)}
         changed.update(
             (identity, None) for identity in changes if identity in before and identity not in work

@@ -98,15 +98,18 @@ def causing(
     before: Wave | None = None
     explained: set[ResourceName] = set()
     for touch in reversed(touches):
+        # The stream began with that: it is in the answer to its first requests, and made none of its own.
         if touch.moment <= opened:
             continue
         if touch.moment > seen:
+            # A move to another group may have changed anything, and so would explain everything: it is a
+            # cause of what the waves after it leave unexplained, and of no more.
             if touch.concerns(content) and (touch.names is not None or not content.is_within(explained)):
                 if touch.wave not in fresh:  # one may have changed the group to which the proxy came in it
                     fresh.append(touch.wave)
                 explained |= touch.of(content.type_url)
         elif is_news and not fresh and before is None and touch.concerns(content):
-            before = touch.wave
+            before = touch.wave  # news of a wave that was seen before: some of it waited for its turn (O2)
     if fresh:
         return tuple(fresh)
     return () if before is None else (before,)

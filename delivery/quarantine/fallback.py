@@ -81,6 +81,7 @@ def fallback(current: Snapshot, excluded: Exclusion, empty: Empty, good: Good | 
     while missing := snapshot.missing():
         search.mend(missing)
         snapshot = search.snapshot()
+    # Again and again: what is dropped may have been all that needed another one.
     while search.drop_idle(snapshot):
         snapshot = search.snapshot()
     instead = {
@@ -139,6 +140,7 @@ class _Search:
     def mend(self, missing: Iterable[tuple[Resource, TypeUrl, ResourceName]]) -> None:
         """Bring back what is referred to and missing; what cannot be helped so goes a step down itself."""
         wanted = [((source.type_url, source.name), (kind, name)) for source, kind, name in missing]
+        # All that is missing first: what refers to several of them goes down once, and only if one is lost.
         for _, key in wanted:
             if key not in self.instead:
                 self._step_down(key)
@@ -163,6 +165,7 @@ class _Search:
         return bool(idle)
 
     def _step_down(self, key: Reference) -> None:
+        # The good one, the empty one, none: each is tried once and never again, and so the search ends.
         resource = None
         if key not in self.instead:
             resource = self._usable(key, self._narrowed(key))

@@ -83,6 +83,7 @@ def _before(piece: Piece, out: frozenset[Unit], good: Resource | None) -> Resour
     earlier = piece_of(good)
     if earlier is None or earlier.units & out or not piece.units - out <= earlier.units:
         return None
+    # Both without any unit: what is left is what units have no part in, and that must be the same.
     return good if earlier.without(earlier.units) == piece.without(piece.units) else None
 
 

@@ -84,6 +84,7 @@ class Quarantine:
     def after(self, step: Step) -> Step:
         """Take a step of what is computed; return the step of what is served."""
         before = self._records.published
+        # Before the step is taken: what it replaces is what a rejection may have to go back to.
         replaced = list(self._replacing(step))
         self._recall(step)
         concerned = [
@@ -204,6 +205,7 @@ class Quarantine:
         if trials is None:
             return False
         concerned = [each for each in served.ordered(type_url) if concerns(each, trials.trying)]
+        # What is tried was not in what this answers: nothing is known of it yet.
         if concerned and not any((type_url, each.name) in accepted for each in concerned):
             return False
         return record.tried(type_url) or bool(trials.trying)
@@ -221,6 +223,7 @@ class Quarantine:
         """Note a rejection; say whether it is about anything that the proxy is still served so."""
         named, cost = blamed(response, rejection)
         in_force = served.resources(response.type_url)
+        # A version that is served no more has been replaced already, and is nobody's trouble any longer.
         here = [each for name in named if (each := in_force.get(name)) and each.version == named[name]]
         is_guess = cost >= named.keys() and response.type_url != SECRET
         own, record = self._records.own(node), self._records.by_node.get(node)
@@ -241,6 +244,8 @@ class Quarantine:
             said = Accusation(place, blame.versions(resource, own), words, reason, moment.date, changed)
             goods = self._goods(node, group, resource)
             accused.append(dict.fromkeys(blame.suspected(resource, reason, record.accused.get, goods), said))
+        # Of a guess one is bad, or some: they are suspects together, and a search finds which. Those that the
+        # words name are bad each, and each is searched for itself.
         for together in [dict(itertools.chain(*(each.items() for each in accused)))] if is_guess else accused:
             record.refuse(together, moment, self._jitter())
         return True

@@ -65,7 +65,7 @@ class Variants:
             record, group = records[node], self._records.group(node)
             if record.variant is not None:
                 left.add(record.variant)
-                members.setdefault(node, group)
+                members.setdefault(node, group)  # unless the step itself has another place for it
                 record.variant = None
             found = None if group is None else self._found(node, group, record)
             if group is None or found is None:
@@ -74,6 +74,7 @@ class Variants:
                 name = _variant_name(group, found.snapshot)
                 members[node], record.variant = name, name
                 snapshots[name] = self._snapshots.setdefault(name, found.snapshot)
+        # A variant is there as long as anybody is in it, be it somebody whom this step does not concern.
         for name in left - {record.variant for record in records.values()}:
             del self._snapshots[name]
             snapshots[name] = None
