@@ -1,0 +1,110 @@
+"""A server of files and of another source of objects at once, as a cluster would be."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from controller import wiring
+from controller.settings import Settings
+from mesh.config import MeshConfig
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InCluster
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from protos.envoy.service.discovery.v3 import discovery_pb2
+from providers.directory.source import DirectorySource
+from providers.sources import Sources
+from tests.feature.identity.conftest import serve
+from tests.meshes import values as a
+from tests.meshes.sources import MemorySource
+from xds.protocol.resource import ENDPOINT
+
+__all__ = ["serve"]
+
+DEADLINE = 20.0
+Serve = Callable[..., Awaitable[Any]]
+NAME = "buyer-1.buyer.shop"
+CLUSTER = "shop/store|18080"
+IN_FILE = """
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: %s, namespace: shop, labels: {app: %s}}
+spec: {address: %s, uuid: %s, serviceAccount: %s, ports: [{port: 18080}]}
+"""
+BUYER = IN_FILE % ("buyer-1", "buyer", "10.0.0.9", "buyer-1", "buyer")
+ONE = IN_FILE % ("one", "store", "10.0.0.1", "one", "store")
+
+
+def _in_cluster(*things: object) -> dict[ObjectKey, Sourced]:
+    found = a.objects(*things)
+    return {key: replace(each, origin=InCluster("east", "17")) for key, each in found.items()}
+
+
+def _store(name: str, address: str) -> object:
+    return a.workload(name, address, app="store", account="store", namespace="shop")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> MemorySource:
+    """Return a source that servers have beside their directory, which comes first."""
+    made = MemorySource("cluster", _in_cluster(MeshConfig(permissive=True), _store("two", "10.0.0.2")))
+
+    def sources(settings: Settings, clock: Callable[[], datetime]) -> Sources:
+        return Sources((DirectorySource(settings.mesh, clock), made))
+
+    monkeypatch.setattr(wiring, "sources_of", sources)
+    return made
+
+
+async def _until_addresses(client: Any, *expected: str) -> None:
+    """Read responses until one says that these are the endpoints of the cluster."""
+    while True:
+        response = await client.receive()
+        for resource in response.resources if response.type_url == ENDPOINT else ():
+            found = endpoint_pb2.ClusterLoadAssignment()
+            assert resource.resource.Unpack(found)
+            endpoints = [each.endpoint.address for place in found.endpoints for each in place.lb_endpoints]
+            if sorted(each.socket_address.address for each in endpoints) == list(expected):
+                return
+
+
+async def test_files_and_a_cluster_are_one_mesh(serve: Serve, cluster: MemorySource) -> None:
+    """Who calls stands in a file, who is called in both; each change of either reaches the caller."""
+    server = await serve(BUYER, ONE, endpoint_admission="off", verify=True)
+    async with server.client(server.certificate(NAME)) as client, asyncio.timeout(DEADLINE):
+        await client.ask(NAME)
+        assert CLUSTER in await client.names()
+        await client.call.write(
+            discovery_pb2.DeltaDiscoveryRequest(type_url=ENDPOINT, resource_names_subscribe=[CLUSTER])
+        )
+        await _until_addresses(client, "10.0.0.1", "10.0.0.2")
+        cluster.change(_in_cluster(_store("three", "10.0.0.3")))
+        await _until_addresses(client, "10.0.0.1", "10.0.0.2", "10.0.0.3")
+        server.write(BUYER)
+        await _until_addresses(client, "10.0.0.2", "10.0.0.3")
+        cluster.change({a.object_key(_store("two", "10.0.0.2")): None})
+        await _until_addresses(client, "10.0.0.3")
+    assert await server.metric("meshwright_verification_differences_total") == 0
+    told = await server.ask("GET", "/debug/sources")
+    assert [each["name"] for each in told["sources"]] == ["cluster", "directory"]
+
+
+async def test_what_both_define_is_said_and_the_first_holds(serve: Serve, cluster: MemorySource) -> None:
+    """With both places, at the one that is not in force; when the file lets go, the other takes its place."""
+    cluster.change(_in_cluster(_store("one", "10.0.0.7")))
+    server = await serve(BUYER, ONE, endpoint_admission="off")
+    told = await server.ask("GET", "/debug/policies")
+    (said,) = (each for each in told["problems"] if each["code"] == "MW1108")
+    assert (said["object"], said["origin"]) == ("Workload shop/one", "east (resourceVersion 17)")
+    assert said["expected"].startswith("is known differently by the source directory, which comes first")
+    assert said["expected"].endswith("(mesh.yaml:16 (document 3))")
+    server.write(BUYER)
+    async with asyncio.timeout(DEADLINE):
+        while any(each["code"] == "MW1108" for each in told["problems"]):
+            await asyncio.sleep(0.02)
+            told = await server.ask("GET", "/debug/policies")
+    (one,) = (each for each in told["objects"] if each["name"] == "one")
+    assert (one["origin"], one["value"]["address"]) == ("east (resourceVersion 17)", "10.0.0.7")

@@ -1,0 +1,173 @@
+"""A running loop over sources of which one follows the other: what it publishes first, counted."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from google.protobuf import any_pb2
+
+from admin.metrics.registry import Metrics
+from catalog.store.view import MeshSettings
+from certs.issuers.authority import CertificateAuthority
+from delivery.certificates import ServiceCertificates
+from delivery.debounce import Pace
+from delivery.gathering import Gathering, Paces
+from delivery.loop import Loop
+from delivery.model import Model
+from delivery.publishing import Publishing
+from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.published import Step
+from delivery.snapshots.translation import translation
+from delivery.wave import Wave
+from mesh.config import MeshConfig
+from mesh.names import IpAddress, TrustDomain
+from mesh.service import DnsName, Service
+from protos.envoy.config.endpoint.v3 import endpoint_pb2
+from providers.dns.asking import Resolver
+from providers.dns.records import Found, Question, RecordType
+from providers.dns.source import DnsSource
+from providers.sources import Sources
+from sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values as a
+from tests.meshes.sources import MemorySource
+from xds.cache import SnapshotCache
+from xds.protocol.resource import ENDPOINT, ResourceName
+
+ADDRESS = IpAddress("10.0.0.1")
+FOUND = ResourceName("default/db|8080")
+PACE = Pace(0.001, 0.01)
+MESH = a.objects(MeshConfig(permissive=True), a.workload("client", "10.0.0.9"), a.workload("one", ADDRESS))
+
+
+def _db() -> Service:
+    return Service(a.service_key("db"), (a.port(80),), dns_names=(DnsName("db.test"),))
+
+
+class Nameserver(Resolver):
+    """Knows one address, says so when `open`, and counts the names that it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = asyncio.Event()
+        self.asked: list[Question] = []
+
+    async def ask(self, question: Question) -> Found:
+        """Answer once it is open."""
+        self.asked.append(question)
+        await self.open.wait()
+        return Found(3600, (ADDRESS,) if question.record is RecordType.A else (), nameserver="10.9.0.1")
+
+
+class Running:
+    """A loop over a source in memory and the DNS; `published` are the addresses behind the Service, in order.
+
+    None is where there is no such cluster; what is published again the same is one. `asked` is how many
+    questions there were at each publication, and `causes` is what led to it.
+    """
+
+    def __init__(self, state: Path, now: datetime) -> None:
+        self.cluster = MemorySource("cluster", MESH)
+        self.nameserver = Nameserver()
+        dns = DnsSource(self.nameserver, lambda: now, patience=timedelta(0))
+        self.sources = Sources((self.cluster,), following=(dns,))
+        self.published: list[set[str] | None] = []
+        self.asked: list[int] = []
+        self.causes: list[str] = []
+        self._heard = asyncio.Event()
+        metrics = Metrics()
+        self.gathering = Gathering(self.sources, Paces(PACE, PACE), metrics)
+        translate = translation(EnvoyDriver())
+        self.loop = Loop(
+            self.gathering,
+            lambda: Model(translate, MeshSettings()),
+            ServiceCertificates(
+                CertificateAuthority.open(state, TrustDomain("cluster.local"), now), state, lambda _: None
+            ),
+            Publishing(SnapshotCache(), Quarantine(lambda _: None), metrics, self._told),
+            clock=lambda: now,
+            meter=metrics,
+            on_state=lambda _: None,
+        )
+
+    def _told(self, wave: Wave, step: Step) -> None:
+        for group, snapshot in step.snapshots.items():
+            if snapshot is not None and "|client|" in group:
+                found = snapshot.resources(ENDPOINT).get(FOUND)
+                addresses = None if found is None else _addresses(found.body)
+                if not self.published or addresses != self.published[-1]:
+                    self.published.append(addresses)
+                    self.asked.append(len(self.nameserver.asked))
+                    self.causes += map(str, wave.causes)
+        self._heard.set()
+
+    async def until_found(self) -> None:
+        """Return when the Service has its endpoint."""
+        while self.published[-1] != {ADDRESS}:
+            self._heard.clear()
+            await self._heard.wait()
+
+    async def until(self, publications: int) -> None:
+        """Return when so much has been published."""
+        while len(self.published) < publications:
+            self._heard.clear()
+            await self._heard.wait()
+
+
+def _addresses(body: bytes) -> set[str]:
+    found = endpoint_pb2.ClusterLoadAssignment()
+    assert any_pb2.Any.FromString(body).Unpack(found)
+    return {
+        each.endpoint.address.socket_address.address
+        for place in found.endpoints
+        for each in place.lb_endpoints
+    }
+
+
+@pytest.fixture
+async def running(tmp_path: Path, now: datetime) -> AsyncIterator[Running]:
+    """Run everything, with the mesh published."""
+    made = Running(tmp_path, now)
+    await made.sources.first()
+    await made.loop.wave()
+    works = [made.loop.run(), *(work for _, work in made.sources.works(made.gathering.changed))]
+    tasks = [asyncio.create_task(work) for work in works]
+    await asyncio.sleep(0)
+    yield made
+    for task in tasks:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_new_service_is_published_with_what_the_dns_says_of_it(running: Running) -> None:
+    """Where it says so soon: there is no wave in which the Service is there and nobody behind it."""
+    running.nameserver.open.set()
+    running.cluster.change(a.objects(_db()))
+    await running.until_found()
+    assert running.published == [None, {ADDRESS}]
+    assert "EndpointSlice default/db-dns added (dns (db.test at 10.9.0.1))" in running.causes
+
+
+async def test_a_nameserver_that_takes_its_time_holds_nobody_up(running: Running) -> None:
+    """The Service is published without it, its name being asked for already; then with it."""
+    running.cluster.change(a.objects(_db()))
+    await running.until(2)
+    assert (running.published[1:], running.asked[1:]) == ([set()], [2])
+    running.nameserver.open.set()
+    await running.until_found()
+    assert running.published == [None, set(), {ADDRESS}]
+
+
+async def test_a_service_that_goes_takes_its_endpoints_with_it(running: Running) -> None:
+    """And its name is asked for anew when it comes back."""
+    running.nameserver.open.set()
+    for turn in (1, 2):
+        running.cluster.change(a.objects(_db()))
+        await running.until_found()
+        running.cluster.change(dict.fromkeys(a.objects(_db())))
+        await running.until(1 + 2 * turn)
+    assert running.published == [None, {ADDRESS}, None, {ADDRESS}, None]
+    assert len(running.nameserver.asked) == 4
