@@ -42,8 +42,7 @@ ISSUER: Final = FromSource("certificates")
 class MadeFrom:
     """One input: an object, with the place where it was read.
 
-    Workloads and slices that no manifest holds come from an endpoint provider. Kinds that are no objects are
-    `certificate` (of the identity that is named) and `trust bundle`.
+    Kinds that are no objects are `certificate` (of the identity that is named) and `trust bundle`.
     """
 
     key: ObjectKey

@@ -9,8 +9,8 @@ from mesh.objects import ObjectKey
 from mesh.origins import FromSource, Origin
 from mesh.workload import WorkloadKey
 
-ELSEWHERE: Final = FromSource("endpoint provider")
-"""The origin of what no manifest holds."""
+ELSEWHERE: Final = FromSource("no source")
+"""The origin of what is not there, or no longer."""
 
 
 def origin_of(view: View, key: ObjectKey) -> Origin:

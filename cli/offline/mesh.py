@@ -10,7 +10,7 @@ from cli.errors import OfflineError
 from mesh.origins import InFile
 from mesh.problems import Problem, Problems, Severity, ordered
 from providers.directory.files import DirectoryError, list_directory, read_content
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from sidecars import lint
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry

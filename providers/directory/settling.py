@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from mesh.problems import Problems, Severity
 from providers.directory.file_form import Content
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from providers.moments import Moment
 
 PATIENCE = 10
@@ -66,7 +66,7 @@ def _doubt(before: Doubt | None, content: Content, now: Moment) -> Doubt:
 
 def _doubtful(state: Manifests, candidate: Manifests, contents: Mapping[str, Content]) -> set[str]:
     """Return the files whose new content takes an object out of force, brings an error, or looks cut off."""
-    old, new = state.files, candidate.files
+    old, new = state.holders, candidate.holders
     changed = [file for file in contents if old.get(file) is not new.get(file)]
     in_force = candidate.objects()
     found = set()

@@ -11,7 +11,7 @@ from mesh.picture import Picture
 from mesh.problems import Problems
 from providers.contract import Counts, Freshness
 from providers.directory.answer import Answer, differs, log_differences
-from providers.directory.file_form import Content, FileForm
+from providers.directory.file_form import Content
 from providers.directory.files import (
     DirectoryError,
     Listing,
@@ -21,11 +21,12 @@ from providers.directory.files import (
     read_content,
     relisted,
 )
+from providers.directory.manifests import Manifests
 from providers.directory.settling import Belief, settle
 from providers.directory.watch import DirectoryWatch
 from providers.guard import HOLD, Guarded, guard
-from providers.manifests import Manifests
 from providers.moments import Moment, monotonic
+from providers.objects import Form
 
 SETTLE = timedelta(milliseconds=300)
 REREAD = timedelta(seconds=30)
@@ -152,7 +153,7 @@ class DirectorySource:
             belief = Belief(before.belief.state)
         else:
             waited = before.held_since is not None and not listing.files  # for longer than anything settles
-            names.update(before.belief.state.files if waited else ())
+            names.update(before.belief.state.holders if waited else ())
             observed: dict[str, Content] = {
                 name: read_content(self._path, name)
                 for name in sorted(names)
@@ -178,15 +179,15 @@ class DirectorySource:
             if listing is not None:
                 return {*named, *doubts}, listing
         listing = list_directory(self._path)
-        names = set(changed_files(before.listing, listing, (*before.belief.state.files, *doubts)))
+        names = set(changed_files(before.listing, listing, (*before.belief.state.holders, *doubts)))
         names.update(named & listing.files.keys())
         names.update(listing.files if read_all else doubts)
         return names, listing
 
     def _held_back(self, before: Answer, listing: Listing) -> Moment | None:
         """Say since when it is not believed that there is no manifest any more; None where there is one."""
-        files = before.belief.state.files
-        found = files if listing.files or listing.unlisted else Picture[str, FileForm]()
+        files = before.belief.state.holders
+        found = files if listing.files or listing.unlisted else Picture[str, Form]()
         return guard(Guarded(files, before.held_since), found, self._monotonic(), self._hold).held_since
 
     def _publish(self, after: Answer) -> None:

@@ -16,7 +16,7 @@ from catalog.relations.identities import service_identities
 from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from sidecars.envoy.secrets import secrets
 from sidecars.envoy.validation import faults
 from tests.acceptance.manifests import Document, mesh

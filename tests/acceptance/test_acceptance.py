@@ -12,7 +12,7 @@ from catalog.store.view import View
 from mesh.kinds import HTTP_ROUTE_GROUP
 from mesh.objects import ObjectKey, Sourced
 from mesh.policy import HTTPMatch, HTTPRouteGroup
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from tests.acceptance.pushed import Counts, settings, try_case, try_view
 from tests.golden.live import LiveMesh, until
 from tests.meshes import texts

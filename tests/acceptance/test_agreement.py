@@ -17,7 +17,7 @@ from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_p
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from sidecars.envoy.validation import faults
 from tests.acceptance.pushed import certified, settings
 from tests.golden.cases import MESSAGES

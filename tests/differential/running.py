@@ -15,7 +15,7 @@ from catalog.store.edits import Edits
 from catalog.store.view import View
 from engine.derived import Pin
 from mesh.identity import ServiceIdentity
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from tests.differential.topology import (
     GRPC,
     HTTP_A,

@@ -29,7 +29,7 @@ from protos.envoy.config.endpoint.v3 import endpoint_pb2
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from sidecars.envoy import access_log
 from sidecars.envoy.secrets import secrets
 from tests.meshes.resources import resources

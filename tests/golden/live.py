@@ -33,7 +33,7 @@ from demo.ports import free_port
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, TrustDomain
 from mesh.workload import Explicit
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.envoy.secrets import secrets
 from tests.envoy import program as envoy_program

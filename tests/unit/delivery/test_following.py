@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from google.protobuf import any_pb2
 from admin.metrics.registry import Metrics
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
+from certs.pair_files import PairFiles
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
 from delivery.gathering import Gathering, Paces
@@ -33,8 +34,9 @@ from providers.sources import Sources
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from tests.meshes.sources import MemorySource
-from xds.cache import SnapshotCache
+from xds.cache import GroupKey, SnapshotCache
 from xds.protocol.resource import ENDPOINT, ResourceName
+from xds.protocol.snapshot import Snapshot
 
 ADDRESS = IpAddress("10.0.0.1")
 FOUND = ResourceName("default/db|8080")
@@ -84,7 +86,9 @@ class Running:
             self.gathering,
             lambda: Model(translate, MeshSettings()),
             ServiceCertificates(
-                CertificateAuthority.open(state, TrustDomain("cluster.local"), now), state, lambda _: None
+                CertificateAuthority.open(state, TrustDomain("cluster.local"), now),
+                PairFiles(state),
+                lambda _: None,
             ),
             Publishing(SnapshotCache(), Quarantine(lambda _: None), metrics, self._told),
             clock=lambda: now,
@@ -92,7 +96,7 @@ class Running:
             on_state=lambda _: None,
         )
 
-    def _told(self, wave: Wave, step: Step) -> None:
+    def _told(self, wave: Wave, step: Step, _: Mapping[GroupKey, Snapshot]) -> None:
         for group, snapshot in step.snapshots.items():
             if snapshot is not None and "|client|" in group:
                 found = snapshot.resources(ENDPOINT).get(FOUND)

@@ -7,7 +7,7 @@ import pytest
 from catalog.policy.provenance import ISSUER, MadeFrom
 from catalog.relations import groups
 from catalog.relations.groups import members
-from catalog.store.view import View, kind_in
+from catalog.store.view import MeshSettings, View, kind_in
 from certs.material import ServiceCertificate
 from delivery.snapshots.published import Published
 from delivery.snapshots.serving import GroupInput, Serving, resources
@@ -27,8 +27,9 @@ from mesh.kinds import (
     WORKLOAD,
 )
 from mesh.names import Namespace, ServiceAccountName
-from mesh.objects import ObjectKey
+from mesh.objects import EndpointSlice, ObjectKey
 from mesh.origins import InFile
+from providers.dns.slices import FoundSlice
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
@@ -140,7 +141,7 @@ def test_a_listener_names_all_that_stands_in_it() -> None:
     assert "Service default/bank" in inbound
 
 
-def test_places_are_said_and_what_no_manifest_holds_comes_from_a_provider() -> None:
+def test_places_are_said() -> None:
     """The origin of the n-th object is line n."""
     serving = _serving(a.view(*THINGS))
     found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank"))
@@ -149,17 +150,16 @@ def test_places_are_said_and_what_no_manifest_holds_comes_from_a_provider() -> N
         MadeFrom(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),
         MadeFrom(ObjectKey(CERTIFICATE, Namespace("default"), ServiceAccountName("bank")), ISSUER),
     )
-    service, workload = a.service("bank"), a.workload("bank", "10.0.0.4")
-    view = a.view(service, workload)
-    serving = _serving(view)
-    secret = serving.objects_behind(
-        _group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank")
-    )
-    assert [str(each) for each in secret] == [
-        "Service default/bank (test:1 (document 1))",
-        "Workload default/bank (test:2 (document 1))",
-        "certificate default/bank (certificates)",
-    ]
+
+
+def test_an_endpoint_that_was_found_in_the_dns_says_under_which_name_and_by_whom() -> None:
+    """It is an object like others; the nameserver is its place."""
+    value = EndpointSlice("shop-v1", Namespace("default"), "shop-v1-dns", ("10.0.0.2",), (("", 8080),))
+    found = FoundSlice(value, "shop.test at 10.9.0.1").sourced()
+    serving = _serving(View.build({**a.objects(*THINGS), found.key: found}, MeshSettings()))
+    name = ResourceName("default/shop-v1|8080")
+    behind = map(str, serving.objects_behind(_group(serving, "buyer"), ENDPOINT, name))
+    assert "EndpointSlice default/shop-v1-dns (dns (shop.test at 10.9.0.1))" in behind
 
 
 def test_the_order_of_inputs_does_not_matter() -> None:

@@ -7,7 +7,7 @@ from mesh.kinds import TCP_ROUTE, Kind
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.problems import Severity
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from specs.kinds import READ
 from tests.meshes.texts import account
 

@@ -8,7 +8,7 @@ from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import Sourced
 from mesh.origins import InFile
 from providers.directory.file_form import Unreadable
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from specs.codes import Code
 from tests.meshes.texts import account, account_key, workload, workload_key
 

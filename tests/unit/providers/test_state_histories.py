@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from providers.merge import Merged, merge
 from tests.meshes.texts import account, workload
 
@@ -42,9 +42,9 @@ def test_manifests_come_to_what_their_files_hold(steps: list[dict[str, str | Non
     for step in steps:
         state = state.apply_all(step)
     anew = Manifests()
-    for file in reversed(tuple(state.files)):
-        anew = anew._with({file: state.files[file]})
-    at_once = Manifests()._with(dict(state.files))
+    for file in reversed(tuple(state.holders)):
+        anew = anew._with({file: state.holders[file]})
+    at_once = Manifests()._with(dict(state.holders))
     for each in (anew, at_once):
         assert dict(each.objects()) == dict(state.objects())
         assert each.problems() == state.problems()

@@ -35,7 +35,7 @@ from mesh.origins import InFile
 from mesh.policy import Rule, TrafficSplit
 from mesh.service import Protocol
 from mesh.workload import WorkloadPort
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from tests.differential.cases import Case, case
 from tests.differential.topology import Document, documents
 from tests.meshes import values as a

@@ -20,7 +20,7 @@ from catalog.oracle.decide import (
 )
 from catalog.store.smi import targets
 from catalog.store.view import MeshSettings, View
-from providers.manifests import Manifests
+from providers.directory.manifests import Manifests
 from tests.differential.cases import case
 from tests.differential.comparing import FLOORS, Counts
 from tests.differential.topology import TCP

@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from providers.directory.file_form import Content
+from providers.directory.manifests import Manifests
 from providers.directory.settling import PATIENCE, Belief, settle
-from providers.manifests import Manifests
 from tests.meshes.texts import account, account_key
 
 START = timedelta(hours=3)

@@ -1,0 +1,37 @@
+"""The manifests of a directory as one immutable state: its files are what holds objects."""
+
+from collections.abc import Mapping
+from typing import Self
+
+from mesh.objects import Sourced
+from mesh.origins import InFile
+from providers.directory.file_form import Content, read_file
+from providers.objects import Objects
+
+
+class Manifests(Objects[str]):
+    """All files of a directory, by their names relative to it."""
+
+    __slots__ = ()
+
+    def apply(self, file: str, content: Content) -> Self:
+        """Return the state with one file's new content, or without the file if that is None."""
+        return self.apply_all({file: content})
+
+    def apply_all(self, contents: Mapping[str, Content]) -> Self:
+        """Return the state with the new contents of several files at once; itself if that changes nothing."""
+        return self.holding(
+            {
+                file: None if content is None else read_file(file, content, self.holders.get(file))
+                for file, content in contents.items()
+            }
+        )
+
+    @staticmethod
+    def holder_of(sourced: Sourced) -> str:
+        """Return the file that an object stands in."""
+        match sourced.origin:
+            case InFile(path):
+                return path
+            case other:
+                raise TypeError(f"{sourced.key} is from {other}, which is no file")

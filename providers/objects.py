@@ -1,0 +1,209 @@
+"""The objects of a source as one immutable state: what is in force, and what is wrong.
+
+A holder is what says something of objects as a whole: a file with all its documents, or an object of a
+cluster, which says itself. What a holder says anew changes only what it holds. What is good is in force; an
+object whose newest form is bad keeps its last good form, marked stale; an object is gone when its holder, or
+a holder all of whose documents could be named, no longer has it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, Self, TypeVar
+
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InFile, Origin
+from mesh.picture import Picture
+from mesh.problems import Problem, Problems, Severity, ordered
+from providers.claims import duplicate, held, repeats
+from specs.codes import Code
+from specs.reader import Reading
+
+H = TypeVar("H", bound=Hashable)
+
+_SOMEWHERE: Final = InFile("")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What one holder holds: its objects in force in the order in which they stand there, and its problems.
+
+    `mark` tells what it said from other things: a digest of its text, a version; empty where it said nothing.
+    """
+
+    mark: str
+    objects: tuple[Sourced, ...]
+    problems: Problems
+
+    def by_claim(self) -> dict[ObjectKey, Sourced]:
+        """Return its objects by the keys under which a source knows them."""
+        return {sourced.key.claim: sourced for sourced in self.objects}
+
+
+def read_form(mark: str, readings: Sequence[tuple[Origin, Reading]], before: Form | None) -> Form:
+    """Return what a holder holds that was read as this, each document at its place, given what it held.
+
+    Of equal keys the first counts. What is meant to be there and could not be read keeps its last good form.
+    """
+    good: dict[ObjectKey, Sourced] = {}
+    problems = [problem for _, reading in readings for problem in reading.problems]
+    for origin, reading in readings:
+        for key, value in reading.objects:
+            sourced = Sourced(key, value, origin)
+            first = good.setdefault(key.claim, sourced)
+            if first is not sourced and not repeats(sourced, first):
+                problems.append(duplicate(sourced, first.key, first.origin))
+    kept = {}
+    for sourced, is_said in _last_good(before, good.keys(), [reading for _, reading in readings]):
+        kept[sourced.key.claim] = replace(sourced, stale=True)
+        if not is_said:
+            problems.append(_held(sourced))
+    objects = sorted((*good.values(), *kept.values()), key=lambda each: each.origin.order)
+    return Form(mark, tuple(objects), tuple(problems))
+
+
+def unreadable(problem: Problem, before: Form | None) -> Form:
+    """Return what a holder holds that is there and cannot be read: what it held, all of it stale."""
+    there = before.objects if before else ()
+    return Form("", tuple(replace(each, stale=True) for each in there), (problem,))
+
+
+def _last_good(
+    before: Form | None, here: Iterable[ObjectKey], readings: Sequence[Reading]
+) -> Iterator[tuple[Sourced, bool]]:
+    """Yield what stays in force although it is not here, and whether a problem of the readings says why."""
+    if before is None:
+        return
+    there = set(here)
+    refused = {key.claim for reading in readings for key in reading.refused}
+    unnamed = any(reading.unnamed for reading in readings)
+    named = {reading.key.claim for reading in readings if reading.key}
+    for sourced in before.objects:
+        claim = sourced.key.claim
+        if claim in there:
+            continue
+        if claim in refused:
+            yield sourced, True
+        elif unnamed and claim not in named:
+            # A document that does not say what it is may be any of those that the others do not speak of.
+            yield sourced, False
+
+
+def _held(sourced: Sourced) -> Problem:
+    expected = "is kept as it was: a document of its file cannot be read; mend or remove that document"
+    return Problem(
+        code=str(Code.HELD),
+        severity=Severity.WARNING,
+        origin=sourced.origin,
+        key=sourced.key,
+        expected=expected,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Objects(ABC, Generic[H]):
+    """What all holders of a source hold; equal forms make equal states, in whatever order they came.
+
+    `contested` are the holders of each object that more than one of them has, sorted: the first one's is in
+    force. `bad` are those that have problems of their own; `stale` counts the objects that are in force in
+    their last good form.
+    """
+
+    holders: Picture[H, Form] = field(default_factory=Picture)
+    in_force: Picture[ObjectKey, Sourced] = field(default_factory=Picture, compare=False)
+    contested: Mapping[ObjectKey, tuple[H, ...]] = field(default_factory=dict, compare=False)
+    bad: frozenset[H] = field(default_factory=frozenset, compare=False)
+    said: Problems = field(default=(), compare=False)
+    stale: int = field(default=0, compare=False)
+
+    @staticmethod
+    @abstractmethod
+    def holder_of(sourced: Sourced) -> H:
+        """Return the holder of an object of this source."""
+        ...
+
+    def objects(self) -> Picture[ObjectKey, Sourced]:
+        """Return what is in force, in the order of keys; of two with equal keys the first holder's."""
+        return self.in_force
+
+    def problems(self) -> Problems:
+        """Return everything that is wrong, sorted by where it stands."""
+        return self.said
+
+    def holding(self, forms: Mapping[H, Form | None]) -> Self:
+        """Return the state with other forms of some holders, None for those that are gone; itself if equal.
+
+        Costs what these holders have, and a copy of the tables.
+        """
+        forms = {holder: form for holder, form in forms.items() if form != self.holders.get(holder)}
+        return self._with(forms) if forms else self
+
+    def _with(self, forms: Mapping[H, Form | None]) -> Self:
+        holders = self.holders.changed(forms)
+        claimed = {holder: form.by_claim() for holder, form in forms.items() if form is not None}
+        now: dict[ObjectKey, list[H]] = {}
+        for holder, found in claimed.items():
+            for claim in found:
+                now.setdefault(claim, []).append(holder)
+        contested = dict(self.contested)
+        edits: dict[ObjectKey, Sourced | None] = {}
+        for claim in self._claims(forms):
+            first = held(self.in_force, claim)
+            # Holders are kept of what is contested alone; all else has one, that which says what is in force.
+            there = contested.pop(claim, () if first is None else (self.holder_of(first),))
+            kept = [holder for holder in there if holder not in forms]
+            having = tuple(sorted([*kept, *now.get(claim, ())]))
+            if len(having) > 1:
+                contested[claim] = having
+            if first is not None:
+                # What comes may stand under another key of the same claim: a Pod where there was a Workload.
+                edits[first.key] = None
+            if having:
+                found = claimed.get(having[0]) or holders[having[0]].by_claim()
+                edits[found[claim].key] = found[claim]
+        bad = self.bad - forms.keys() | {each for each, form in forms.items() if form and form.problems}
+        # What is wrong is gathered anew only where it may be other: that costs what is wrong in all holders.
+        same = contested == self.contested and not (bad | self.bad) & forms.keys()
+        said = self.said if same and not _moved(contested, forms) else _problems(holders, bad, contested)
+        in_force = self.in_force.changed(edits)
+        fresher = sum(_is_stale(self.in_force.get(key)) for key in edits)
+        stale = self.stale - fresher + sum(map(_is_stale, edits.values()))
+        return type(self)(holders, in_force, contested, bad, said, stale)
+
+    def _claims(self, forms: Mapping[H, Form | None]) -> dict[ObjectKey, None]:
+        """Return what the holders have now or will have."""
+        found = (form for holder, after in forms.items() for form in (self.holders.get(holder), after))
+        return {each.key.claim: None for form in found if form is not None for each in form.objects}
+
+
+def _is_stale(found: Sourced | None) -> bool:
+    return found is not None and found.stale
+
+
+def _moved(contested: Mapping[ObjectKey, tuple[H, ...]], forms: Mapping[H, Form | None]) -> bool:
+    """Say whether one of the holders has something contested: its place may be another one now."""
+    return any(holder in forms for having in contested.values() for holder in having)
+
+
+def _problems(
+    holders: Mapping[H, Form], bad: frozenset[H], contested: Mapping[ObjectKey, tuple[H, ...]]
+) -> Problems:
+    """Return what is wrong with the holders themselves, and what is defined more than once."""
+    found = set(_summed(problem for holder in bad for problem in holders[holder].problems))
+    for claim, having in contested.items():
+        first, *others = (holders[holder].by_claim()[claim] for holder in having)
+        found.update(duplicate(each, first.key, first.origin) for each in others if not repeats(each, first))
+    return ordered(found)
+
+
+def _summed(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield problems, of those that tell of a kind that is not read one for each kind, at its first place."""
+    places: dict[Problem, list[Origin]] = {}
+    for problem in problems:
+        if problem.code == Code.OTHER_KIND:
+            places.setdefault(replace(problem, origin=_SOMEWHERE), []).append(problem.origin)
+        else:
+            yield problem
+    for problem, found in places.items():
+        said = problem.expected if len(found) == 1 else f"{problem.expected}; {len(found)} objects are such"
+        yield replace(problem, origin=min(found, key=lambda each: each.order), expected=said)
