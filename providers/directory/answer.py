@@ -6,9 +6,7 @@ from typing import Final
 
 import structlog
 
-from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
-from mesh.picture import Picture
 from mesh.problems import Problem, Problems, Severity, log_new
 from providers.contract import Counts, Freshness
 from providers.directory.files import Listing
@@ -30,7 +28,6 @@ class Answer:
     belief: Belief = field(default_factory=Belief)
     listing: Listing | None = None
     freshness: Freshness = field(default_factory=Freshness)
-    objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
     problems: Problems = ()
     counts: Counts = field(default_factory=Counts)
     read: Moment | None = None
@@ -52,9 +49,8 @@ class Answer:
             return replace(self, belief=belief, listing=listing, freshness=freshness, read=read)
         missing = (*map(_unlisted, unlisted), *([_HELD] if held_since is not None else []))
         problems = (*missing, *state.problems())
-        objects = state.objects()
-        counts = Counts.of(objects, state.stale, problems)
-        return Answer(belief, listing, freshness, objects, problems, counts, read, held_since)
+        counts = Counts.of(state.objects(), state.stale, problems)
+        return Answer(belief, listing, freshness, problems, counts, read, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":
         """Return what the source says when the directory itself cannot be read: the same, and that."""

@@ -80,7 +80,7 @@ class DirectorySource:
 
     def objects(self) -> Picture[ObjectKey, Sourced]:
         """Return the objects in force; the last good form where the newest is bad."""
-        return self._answer.objects
+        return self._answer.belief.state.objects()
 
     def problems(self) -> Problems:
         """Return what is wrong in the directory, sorted by place."""
