@@ -1,6 +1,6 @@
 """Incremental computation: a change costs what read it, found by recording reads, never listed by hand.
 
-    Table (inputs by key) -> Index, @derived, Firewall -> Pin (what somebody outside wants kept current)
+    Table (inputs by key) -> Index, @derived, Firewall -> Observed (what somebody outside wants kept current)
 
 Edits are applied as one change; whatever read an edited input is marked, and brought up to date when it is
 asked for. A recomputed value that equals the old one stops there: nothing that read it runs. Values are

@@ -4,8 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from engine.graph import Graph, sources
-from engine.node import ABSENT, Derivation, Source
+from engine.graph import Graph
+from engine.node import ABSENT, Derivation
 from engine.table import Table
 
 
@@ -60,27 +60,6 @@ def derived(function: Callable[Concatenate[S, P], V]) -> Derived[S, P, V]:
     return Derived(function)
 
 
-class Pin(Generic[V]):
-    """A derived value that somebody outside wants: it is kept until `release`, and said when touched."""
-
-    def __init__(self, function: Derived[S, P, V], source: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
-        self._graph = source.graph
-        self.node = function.node(source, *args, **kwargs)
-        self._graph.keep(self.node)
-
-    def value(self) -> V:
-        """Return the value, or raise its error."""
-        return cast("V", self._graph.answer(self.node))
-
-    def release(self) -> None:
-        """Stop keeping it."""
-        self._graph.let_go(self.node)
-
-    def sources(self) -> tuple[Source, ...]:
-        """Return the inputs that the value was made from, in the order of reading."""
-        return tuple(sources(self.node))
-
-
 class Observed(Generic[K, V]):
     """The values of one derived function that somebody outside wants, by key; says which were touched."""
 
@@ -103,7 +82,6 @@ class Observed(Generic[K, V]):
     def discard(self, key: K) -> None:
         """Want the value of a key no more."""
         if (node := self._wanted.pop(key, None)) is not None:
-            self._changed.pop(node, None)
             self._graph.let_go(node)
 
     def value(self, key: K) -> V:

@@ -48,7 +48,6 @@ class Graph:
         self._unread: dict[Node, None] = {}
         self._stages: list[Stage] = []
         self._families: dict[object, dict[Any, Derivation]] = {}
-        self._changed: dict[Derivation, None] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Forget what is wanted no more, and write inputs as one change.
@@ -113,17 +112,17 @@ class Graph:
         source.changed_at = self.revision
         self._mark(source)
 
-    def keep(self, node: Derivation, dirty_set: dict[Derivation, None] | None = None) -> None:
+    def keep(self, node: Derivation, dirty_set: dict[Derivation, None]) -> None:
         """Keep a derivation although nobody reads it; say in `dirty_set` when it may have changed."""
-        node.pinned = True
-        node.dirty_set = self._changed if dirty_set is None else dirty_set
+        node.pinned, node.dirty_set = True, dirty_set
         if node.stale:
-            node.dirty_set[node] = None
+            dirty_set[node] = None
 
     def let_go(self, node: Derivation) -> None:
         """Undo `keep`."""
+        if node.dirty_set is not None:
+            node.dirty_set.pop(node, None)
         node.pinned, node.dirty_set = False, None
-        self._changed.pop(node, None)
         if not node.readers:
             self._unread[node] = None
 
@@ -133,12 +132,6 @@ class Graph:
         for read in node.reads:
             self._unlink(read, node)
         node.reads = ()
-
-    def take_changed(self) -> tuple[Derivation, ...]:
-        """Return the kept derivations that may have changed since they were asked for last time."""
-        changed = tuple(self._changed)
-        self._changed.clear()
-        return changed
 
     def answer(self, node: Derivation) -> Any:  # noqa: ANN401 - derivations of all types stand in one graph
         """Return a derivation's value, or raise its error, up to date; a read by what is being computed."""

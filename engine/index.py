@@ -152,7 +152,6 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
             self._graph.keep(node, self._pending)
         elif new is ABSENT:
             node = self._derivations.pop(key)
-            self._pending.pop(node, None)
             self._graph.discard(node)
             self._removed.append(key)
 

@@ -142,7 +142,7 @@ def kind(
     return declared
 
 
-def known(*values: type) -> None:
+def without_table(*values: type) -> None:
     """Declare types of values that are known, and stand in no table for their objects' sake."""
     _kinds.update(dict.fromkeys(values))
 
@@ -157,7 +157,7 @@ namespaces: Final = kind(NamespaceObject, NAMESPACE, "namespaces", lambda found:
 workloads: Final = kind(Workload, WORKLOAD, "workloads", lambda workload: workload.key)
 slices: Final = kind(EndpointSlice, ENDPOINT_SLICE, "slices", lambda found: found)
 """Slices by themselves: another form of one is another slice."""
-known(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
+without_table(ServiceIdentity)  # a ServiceAccount says no more than its name, which others refer to
 configs: Final[Declared[View, Table[ObjectKey, MeshConfig]]] = kind(MeshConfig, MESH_CONFIG, "MeshConfigs")
 
 

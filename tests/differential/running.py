@@ -13,7 +13,6 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.view import View
-from engine.derived import Pin
 from mesh.identity import ServiceIdentity
 from providers.directory.manifests import Manifests
 from tests.differential.topology import (
@@ -29,6 +28,7 @@ from tests.differential.topology import (
 )
 from tests.differential.wire import Answered, exchange, greeter, web
 from tests.golden.live import LiveMesh, Translate, serve
+from tests.pins import Pin
 
 
 class DifferentialMesh:

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import catalog.store.inventory
+import catalog.store.smi  # noqa: F401 - declares the policies that a view may be made of
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from mesh.config import MeshConfig

@@ -12,11 +12,11 @@ from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.outbound import visible
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
-from engine.derived import Pin
 from engine.graph import Graph
 from engine.node import Derivation
 from tests.meshes import values as a
 from tests.meshes.random_meshes import Mesh, random_mesh
+from tests.pins import Pin
 from tests.unit.delivery.histories import Replica, mismatch
 from tests.unit.delivery.killers import STEPS, forgetful, names
 from xds.protocol.resource import TYPES

@@ -5,11 +5,12 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.derived import Pin, derived
+from engine.derived import derived
 from engine.firewall import Firewall
 from engine.graph import Graph
 from engine.index import DerivedIndex, Index
 from engine.table import Table
+from tests.pins import Pin
 
 KEYS = range(5)
 VALUES: tuple[Any, ...] = (0, 1, True, 2, 3, None)

@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterator
 
 import pytest
 
-from engine.derived import Pin, derived
+from engine.derived import derived
 from engine.errors import BusyError, CycleError, OrderError
 from engine.firewall import Firewall
 from engine.graph import Graph
 from engine.index import DerivedIndex, Index
 from engine.table import Table
+from tests.pins import Pin
 
 
 class Sheet:
@@ -102,9 +103,9 @@ def test_setting_what_is_there_is_no_change() -> None:
     sheet = Sheet(a=1)
     pin = Pin(described, sheet, "a")
     pin.value()
-    sheet.graph.take_changed()
+    assert pin.take_touched()
     sheet.put(a=1)
-    assert sheet.graph.take_changed() == ()
+    assert not pin.take_touched()
 
 
 def test_an_absent_key_was_read_too() -> None:
@@ -210,11 +211,11 @@ def test_pins_are_told_when_touched() -> None:
     """Those that a change may concern, and no others; a new one at once."""
     sheet = Sheet(a=1, b=1)
     of_a, of_b = Pin(described, sheet, "a"), Pin(described, sheet, "b")
-    assert sheet.graph.take_changed() == (of_a.node, of_b.node)
+    assert [of_a.take_touched(), of_b.take_touched()] == [True, True]
     assert [of_a.value(), of_b.value()] == ["odd", "odd"]
     sheet.put(a=2)
-    assert sheet.graph.take_changed() == (of_a.node,)
-    assert sheet.graph.take_changed() == ()
+    assert [of_a.take_touched(), of_b.take_touched()] == [True, False]
+    assert [of_a.take_touched(), of_b.take_touched()] == [False, False]
 
 
 def test_what_nobody_wants_is_forgotten() -> None:
@@ -366,11 +367,11 @@ def test_a_firewall_ends_doubt() -> None:
 
     pin = Pin(reader, sheet)
     assert pin.value() == "small: True"
-    sheet.graph.take_changed()
+    assert pin.take_touched()
     sheet.put(a=2)
-    assert sheet.graph.take_changed() == ()
+    assert not pin.take_touched()
     sheet.put(a=20)
-    assert sheet.graph.take_changed() == (pin.node,)
+    assert pin.take_touched()
     assert pin.value() == "small: False"
 
 

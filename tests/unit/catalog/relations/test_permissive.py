@@ -16,11 +16,11 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.relations.permissive import is_permissive
 from catalog.store.view import View
-from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
 from tests.meshes import values as a
+from tests.pins import Pin
 
 SPACES = ("closed", "default", "open")
 MESH = (

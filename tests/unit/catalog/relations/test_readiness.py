@@ -14,11 +14,11 @@ from catalog.relations.readiness import is_admitted
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from engine.derived import Pin
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice
 from tests.meshes import values as a
+from tests.pins import Pin
 
 READY = MeshSettings(endpoint_admission=EndpointAdmission.READY)
 POLICY = (

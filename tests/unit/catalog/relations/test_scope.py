@@ -10,12 +10,12 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.store.view import View
-from engine.derived import Pin
 from mesh.config import MeshConfig
 from mesh.names import Port
 from mesh.service import Scope
 from tests.meshes import values as a
 from tests.meshes.resources import resources
+from tests.pins import Pin
 from xds.protocol.resource import CLUSTER
 
 PERMISSIVE = MeshConfig(permissive=True)

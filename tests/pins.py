@@ -1,0 +1,38 @@
+"""A derived value that a test wants: kept until it is released, and said when touched."""
+
+from typing import Generic, TypeVar, cast
+
+from engine.derived import Computed, Derived, P
+from engine.graph import sources
+from engine.node import Derivation, Source
+
+S = TypeVar("S", bound=Computed)
+V = TypeVar("V")
+
+
+class Pin(Generic[V]):
+    """One derived value with whatever arguments, as `engine.derived.Observed` keeps those of one function."""
+
+    def __init__(self, function: Derived[S, P, V], source: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        self._graph = source.graph
+        self._changed: dict[Derivation, None] = {}
+        self.node = function.node(source, *args, **kwargs)
+        self._graph.keep(self.node, self._changed)
+
+    def value(self) -> V:
+        """Return the value, or raise its error."""
+        return cast("V", self._graph.answer(self.node))
+
+    def release(self) -> None:
+        """Stop keeping it."""
+        self._graph.let_go(self.node)
+
+    def take_touched(self) -> bool:
+        """Say whether a change may have concerned it since the last time; it counts as touched at first."""
+        touched = bool(self._changed)
+        self._changed.clear()
+        return touched
+
+    def sources(self) -> tuple[Source, ...]:
+        """Return the inputs that the value was made from, in the order of reading."""
+        return tuple(sources(self.node))
