@@ -110,8 +110,8 @@ def _of_group(view: View, installed: Installed, group: ProxyGroup) -> Iterator[P
 def _incapable(view: View, group: ProxyGroup, driver: str, requirement: Requirement) -> Iterator[Problem]:
     for workload in members(view)[group]:
         key = workload_object(view, workload)
-        because = str(requirement)
-        if requirement.kind == WORKLOAD:
+        because = str(requirement.by)
+        if requirement.by == WORKLOAD:
             because = (
                 "its own interception" if key.kind == WORKLOAD else "a Pod, which is taken for intercepted"
             )

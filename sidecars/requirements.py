@@ -3,27 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
-from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD, Kind
-from mesh.policy import PolicyKey
-from mesh.service import ServiceKey
+from catalog.policy.proxy import InboundPort, InterceptionKind, OutboundService, ProxyPolicy
+from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, WORKLOAD, Kind
+from mesh.objects import ObjectKey
 from sidecars.contract.driver import Capability
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Requirement:
-    """A capability, and the object that makes it necessary: its kind, and where it is.
+    """A capability, and what makes it necessary.
 
-    `subject` is the TrafficTarget, TrafficSplit or Service; None where it is the workload's own manifest
-    (`kind` Workload), or MeshConfig.
+    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig.
     """
 
     capability: Capability
-    kind: Kind
-    subject: PolicyKey | ServiceKey | None = None
-
-    def __str__(self) -> str:
-        return str(self.kind) if self.subject is None else f"{self.kind} {self.subject}"
+    by: ObjectKey | Kind
 
 
 def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
@@ -32,8 +26,8 @@ def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
 
 
 def str_order(requirement: Requirement) -> tuple[str, str]:
-    """Return what needs are sorted by; their subjects are of several types, which have no order."""
-    return (requirement.capability.value, str(requirement))
+    """Return what requirements are sorted by; what makes them is of several types, which have no order."""
+    return (requirement.capability.value, str(requirement.by))
 
 
 def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
@@ -53,19 +47,20 @@ def _requirements(policy: ProxyPolicy) -> Iterator[Requirement]:
 def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
     if not port.protocol.is_http:
         for service in port.services:
-            yield Requirement(Capability.TCP_ROUTES, SERVICE, service)
-    if isinstance(port.access, OnlyRules):
-        for rule in port.access.rules:
-            if rule.matches is not None:
-                yield Requirement(Capability.HTTP_ROUTES, TRAFFIC_TARGET, rule.target)
+            yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service))
+    for rule in port.access.rules:
+        if rule.matches is not None:
+            yield Requirement(Capability.HTTP_ROUTES, rule.by)
+        if rule.from_outside:
+            yield Requirement(Capability.CALLERS_FROM_OUTSIDE, rule.by)
 
 
 def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
     if not service.protocol.is_http:
-        yield Requirement(Capability.TCP_ROUTES, SERVICE, service.service)
+        yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service.service))
     splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
     for route in service.routes:
         if route.split is not None:
-            yield Requirement(splitting, TRAFFIC_SPLIT, route.split)
+            yield Requirement(splitting, ObjectKey.of(TRAFFIC_SPLIT, route.split))
         if route.matches is not None and route.split is not None:
-            yield Requirement(Capability.HTTP_ROUTES, TRAFFIC_SPLIT, route.split)
+            yield Requirement(Capability.HTTP_ROUTES, ObjectKey.of(TRAFFIC_SPLIT, route.split))

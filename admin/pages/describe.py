@@ -18,6 +18,8 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     WeightedBackend,
 )
+from mesh.kinds import TRAFFIC_TARGET
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
 
 EVERYBODY: Final = "everybody with a certificate of the mesh"
@@ -92,10 +94,11 @@ def _outbound_listener(service: OutboundService) -> Document:
 
 
 def _admission(port: InboundPort) -> Iterator[Document]:
-    def line(callers: Iterable[object], requests: Iterable[str] | None, target: str | None) -> Document:
+    def line(callers: Iterable[object], requests: Iterable[str] | None, by: ObjectKey | None) -> Document:
         who, what = [str(each) for each in callers], None if requests is None else list(requests)
         said = "everything" if what is None else _listed(what)
-        by = f" (TrafficTarget {target})" if target else ""
+        told = "" if by is None else f" ({by})"
+        target = None if by is None else by.path if by.kind == TRAFFIC_TARGET else str(by)
         return {
             "direction": "inbound",
             "port": port.port,
@@ -103,7 +106,7 @@ def _admission(port: InboundPort) -> Iterator[Document]:
             "callers": list(who),
             "requests": None if what is None else list(what),
             "target": target,
-            "text": f"inbound {port.port}: {_listed(who)} may send {said}{by}"
+            "text": f"inbound {port.port}: {_listed(who)} may send {said}{told}"
             if who
             else f"inbound {port.port}: nobody is admitted",
         }
@@ -113,9 +116,10 @@ def _admission(port: InboundPort) -> Iterator[Document]:
             yield line((EVERYBODY,), None, None)
         case OnlyRules(()):
             yield line((), None, None)
-        case OnlyRules(rules):
-            for rule in rules:
-                yield line(rule.principals, _matches(rule.matches), str(rule.target))
+        case _:
+            pass
+    for rule in port.access.rules:
+        yield line(rule.callers, _matches(rule.matches), rule.by)
 
 
 def _route(service: OutboundService, route: OutboundRoute) -> Document:

@@ -31,7 +31,7 @@ def answering(view: View, request: Request) -> tuple[Answering, ...]:
     """
     service = view.services.get(request.service)
     port = service.port(request.port) if service is not None else None
-    if port is None or request.client is None:
+    if port is None or request.identity is None:
         return ()
     split = oracle.split_for(view, request, port)
     found = [

@@ -32,7 +32,7 @@ def _seen(view: View, request: Request, decision: Decision) -> str:
         case Answer.REFUSED if decision.turned_down is not None:
             status = decision.turned_down.status
             return f"refused: the client's sidecar {f'answers {status}' if status else 'ends the connection'}"
-        case Answer.REFUSED if request.client is None:
+        case Answer.REFUSED if request.identity is None:
             return "refused: the TLS handshake fails"
         case Answer.REFUSED:
             return f"refused: the server's sidecar {'answers 403' if http else 'closes the connection'}"

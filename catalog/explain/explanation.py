@@ -54,12 +54,12 @@ def _steps(view: View, request: Request) -> Iterator[Step]:
         )
         return
     yield Step(ports.spoken_at(view, service, port), origin_of(view, SERVICE, service.key))
-    if request.client is None:
+    if (client := request.identity) is None:
         yield Step("the caller has no certificate of the mesh: nobody answers, not even in permissive mode")
         return
-    yield from names.client(view, request.client)
-    yield from preconditions.upstreams(view, request, request.client)
-    yield from preconditions.scope(view, request.service, oracle.told(view, request.client, request.service))
+    yield from names.client(view, client)
+    yield from preconditions.upstreams(view, request, client)
+    yield from preconditions.scope(view, request.service, oracle.told(view, client, request.service))
     yield from preconditions.permissive(view, request.service.namespace)
     arrived = oracle.arriving(view, request)
     yield from of_client(request, arrived)

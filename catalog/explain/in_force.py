@@ -134,7 +134,7 @@ def standing(
     unknown = [f"{name} {clause}" for name, clause in found.items() if clause]
     del unknown[NAMED:]
     if not _of_client(view, request):
-        unknown.insert(0, f"there is no sidecar of {request.client}")
+        unknown.insert(0, f"there is no sidecar of {request.identity}")
     unknown.extend(_of_splits(view, request, sidecars))
     judge = _Judge(sidecars)
     really = oracle.decide(view, request, judge.admitting)
@@ -146,7 +146,7 @@ def standing(
 
 
 def _of_client(view: View, request: Request) -> tuple[ProxyName, ...]:
-    running = () if request.client is None else by_identity(view).found(request.client)
+    running = () if request.identity is None else by_identity(view).found(request.identity)
     return tuple(sorted(each.proxy_name for each in running if each.proxy_name is not None))
 
 

@@ -79,9 +79,9 @@ def waiting(
 def besides(view: View, request: Request) -> Iterator[str]:
     """Yield in clauses what keeps a request from passing, whatever policy says; nothing without a service."""
     arrived = oracle.arriving(view, request)
-    if request.client is None or isinstance(arrived, TurnedDown) or not (found := answering(view, arrived)):
+    if request.identity is None or isinstance(arrived, TurnedDown) or not (found := answering(view, arrived)):
         return
-    for each in oracle.told(view, request.client, request.service):
+    for each in oracle.told(view, request.identity, request.service):
         if not each.yes:
             yield f"{each.by} does not have {request.service} among the services that its sidecar is told of"
     for backend in found:

@@ -53,13 +53,13 @@ def _manifests(view: View, request: Request, refused: list[tuple[Place, bool]]) 
 
 
 def _client(request: Request) -> str:
-    return request.client.service_account if request.client is not None else ""
+    return request.identity.service_account if request.identity is not None else ""
 
 
 def _target(request: Request, server: ServiceIdentity, name: str, kind: Kind) -> Manifest:
     spec: Manifest = {
         "destination": _account(server),
-        "sources": [_account(each) for each in (request.client,) if each is not None],
+        "sources": [_account(each) for each in (request.identity,) if each is not None],
         "rules": [{"kind": kind.name, "name": name}],
     }
     return _manifest("v1alpha3", TRAFFIC_TARGET, server.namespace, name, spec)

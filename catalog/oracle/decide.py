@@ -137,10 +137,10 @@ def decide(view: View, request: Request, admits: Admits | None = None) -> Decisi
     port = service.port(request.port) if service is not None else None
     if port is None:
         return Decision(Answer.UNREACHABLE)
-    if request.client is None:
+    if request.identity is None:
         # No certificate, no call: also in permissive mode.
         return Decision(Answer.REFUSED)
-    heard = {each.yes for each in told(view, request.client, request.service)}
+    heard = {each.yes for each in told(view, request.identity, request.service)}
     if heard == {False}:
         return Decision(Answer.UNREACHABLE)
     arrived = arriving(view, request)

@@ -81,9 +81,9 @@ def chooses_endpoint(view: View, request: Request) -> bool:
     client of which only some workloads are so is taken for one that does not.
     """
     service = view.services.get(request.service)
-    if service is None or not service.headless or request.client is None:
+    if service is None or not service.headless or request.identity is None:
         return False
-    running = by_identity(view).found(request.client)
+    running = by_identity(view).found(request.identity)
     return not any(isinstance(each.interception, Explicit) for each in running)
 
 

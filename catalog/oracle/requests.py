@@ -8,6 +8,7 @@ from typing import Final
 from catalog.oracle.expressions import fits_in_full
 from catalog.oracle.headers import SINGLE, UNSEEN
 from catalog.oracle.paths import Passed, TurnedDown, passed_on
+from mesh.callers import Client
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.policy import HTTPMatch
@@ -19,19 +20,26 @@ _HOST_BYTES: Final = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=:@\[\]-]*")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call: who, to which service and port, and for HTTP what is asked. Header names in any case.
+    """A call: who (None: nobody known), to which service and port, and for HTTP what is asked.
+
+    Header names are in any case.
 
     The path is the request target as it is sent (`catalog.oracle.paths`), UTF-8 but for bytes that are none
     (surrogates). `http2`: the client speaks HTTP/2 to its sidecar, which differs in what it takes.
     """
 
-    client: ServiceIdentity | None
+    client: Client | None
     service: ServiceKey
     port: Port
     method: str = "GET"
     path: str = "/"
     headers: tuple[tuple[str, str], ...] = ()
     http2: bool = False
+
+    @property
+    def identity(self) -> ServiceIdentity | None:
+        """The client's identity in the mesh; None for one outside it, whom no sidecar speaks for."""
+        return self.client if isinstance(self.client, ServiceIdentity) else None
 
 
 def passed(request: Request, slashes: EscapedSlashes) -> Request | TurnedDown:

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from catalog.oracle.callers import is_caller
 from catalog.oracle.requests import Request, fits
 from catalog.store.smi import http_route_groups, targets_by_destination, tcp_routes
 from catalog.store.view import View
@@ -52,7 +53,7 @@ def judge(view: View, request: Request, target: TrafficTarget, port: Port, *, is
     """Return what a target says of a request to its destination, called at a port: the table of rules."""
     if target.key.namespace != target.destination.namespace:
         return Verdict.NOT_IN_FORCE
-    if request.client not in target.sources:
+    if not any(is_caller(each, request.client, view.settings.trust_domain) for each in target.sources):
         return Verdict.OTHER_CLIENTS
     kinds = {rule.kind for rule in target.rules}
     if not kinds:

@@ -13,7 +13,9 @@ from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import IpAddress, Port
+from mesh.objects import ObjectKey
 from mesh.service import EscapedSlashes, Protocol, Service
 from mesh.workload import Explicit
 
@@ -65,16 +67,17 @@ def refused_ports(view: View, group: ProxyGroup) -> frozenset[Port]:
 
 def _rules(view: View, identity: ServiceIdentity, port: Port, protocol: Protocol) -> Iterator[AccessRule]:
     for target in targets_by_destination(view).found(identity):
-        principals = tuple(sorted(set(target.sources)))
-        if not principals:
+        callers = tuple(sorted(set(target.sources)))
+        if not callers:
             continue
+        by = ObjectKey.of(TRAFFIC_TARGET, target.key)
         match grant(view, target, port, protocol):
             case Nothing():
                 continue
             case Everything():
-                yield AccessRule(target.key, principals)
+                yield AccessRule(by, callers)
             case Matching(matches):
-                yield AccessRule(target.key, principals, matches)
+                yield AccessRule(by, callers, matches)
 
 
 def _escaped_slashes(protocol: Protocol, services: Iterable[Service]) -> EscapedSlashes:

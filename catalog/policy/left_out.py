@@ -1,9 +1,9 @@
 """Policy without parts of it that may not be sent, and what two policies admit both.
 
 A unit is a part of policy as a value: a match of an HTTPRouteGroup wherever a rule or a split names it, what
-a TrafficTarget admits where it names no matches, a TrafficSplit for all requests, permissive mode. Equal
-parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is made from
-its content, and is the same in every process.
+an object (a TrafficTarget) admits where it names no matches, a TrafficSplit for all requests, permissive
+mode. Equal parts are one unit, an edited one is another: what is known of a unit lapses by itself. Its id is
+made from its content, and is the same in every process.
 
 To leave out a unit denies what it alone would admit, and never admits anything. A request that only a split
 without its match would have taken goes where it goes without the split.
@@ -48,8 +48,8 @@ def describe(unit: Unit) -> str:
     match unit:
         case HTTPMatch(name):
             return f"match {name}"
-        case AccessRule(target):
-            return f"TrafficTarget {target}"
+        case AccessRule(by):
+            return str(by)
         case OutboundRoute():
             return f"TrafficSplit {unit.split}"
         case EveryoneInTheMesh():
@@ -62,11 +62,11 @@ def units(value: object) -> Iterator[Unit]:
         case ProxyPolicy():
             for each in (*value.inbound, *value.outbound):
                 yield from units(each)
-        case InboundPort(access=EveryoneInTheMesh() as everyone):
-            yield everyone
-        case InboundPort(access=OnlyRules(rules)):
+        case InboundPort(access=access):
+            if isinstance(access, EveryoneInTheMesh):
+                yield EveryoneInTheMesh()
             # By matches where there are any: one that is refused must not cost its neighbours.
-            for rule in rules:
+            for rule in access.rules:
                 yield from (rule,) if rule.matches is None else rule.matches
         case OutboundService() if value.protocol.is_http:
             for route in value.routes:
@@ -119,12 +119,10 @@ def narrowed(value: T, to: object) -> T:
 
 
 def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:
-    match access:
-        case EveryoneInTheMesh():
-            return OnlyRules() if access in left_out else access
-        case OnlyRules(rules):
-            found = (_rule_without(each, left_out) for each in rules)
-            return OnlyRules(tuple(each for each in found if each is not None))
+    found = (_rule_without(each, left_out) for each in access.rules)
+    rules = tuple(each for each in found if each is not None)
+    everyone = isinstance(access, EveryoneInTheMesh) and EveryoneInTheMesh() not in left_out
+    return EveryoneInTheMesh(rules) if everyone else OnlyRules(rules)
 
 
 def _rule_without(rule: AccessRule, left_out: AbstractSet[Unit]) -> AccessRule | None:
@@ -154,24 +152,36 @@ def _route_without(route: OutboundRoute, left_out: AbstractSet[Unit]) -> Outboun
 
 def _both(access: Access, now: Access) -> Access:
     match access, now:
+        case EveryoneInTheMesh(), EveryoneInTheMesh():
+            return EveryoneInTheMesh(_common(access.rules, now.rules))
         case _, EveryoneInTheMesh():
-            return access
+            return OnlyRules(_common(access.rules, now.rules, mesh_at_will=True))
         case EveryoneInTheMesh(), _:
-            return now
-        case OnlyRules(rules), OnlyRules(allowed):
-            by_target = {each.target: each for each in allowed}
-            found = (_narrower(each, by_target.get(each.target)) for each in rules)
-            return OnlyRules(tuple(each for each in found if each is not None))
+            return OnlyRules(_common(now.rules, access.rules, mesh_at_will=True))
+        case _:
+            return OnlyRules(_common(access.rules, now.rules))
+
+
+def _common(
+    rules: tuple[AccessRule, ...], allowed: tuple[AccessRule, ...], *, mesh_at_will: bool = False
+) -> tuple[AccessRule, ...]:
+    """Return what rules admit that `allowed` do; `mesh_at_will` where callers of the mesh are, by no rule."""
+    by_object = {each.by: each for each in allowed}
+    found = (
+        each if mesh_at_will and not each.from_outside else _narrower(each, by_object.get(each.by))
+        for each in rules
+    )
+    return tuple(each for each in found if each is not None)
 
 
 def _narrower(rule: AccessRule, now: AccessRule | None) -> AccessRule | None:
-    """Return what a target admitted and admits; what another one admits in its place is not looked for."""
+    """Return what an object admitted and admits; what another one admits in its place is not looked for."""
     if now is None:
         return None
-    principals = tuple(each for each in rule.principals if each in now.principals)
+    callers = tuple(each for each in rule.callers if each in now.callers)
     matches = rule.matches
     if rule.matches is None:
         matches = now.matches
     elif now.matches is not None:
         matches = tuple(each for each in rule.matches if each in now.matches)
-    return replace(rule, principals=principals, matches=matches) if principals and matches != () else None
+    return replace(rule, callers=callers, matches=matches) if callers and matches != () else None

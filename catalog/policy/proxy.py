@@ -2,11 +2,14 @@
 
 import enum
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from catalog.store.settings import HeaderLimits
+from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, TrustDomain
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import EscapedSlashes, Protocol, ServiceKey
 from mesh.workload import Transparent
@@ -42,19 +45,28 @@ class TlsRange:
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """What one TrafficTarget admits on one port: these principals, with any of these requests.
+    """What one object (a TrafficTarget) admits on one port: these callers, with any of these requests.
 
-    `matches` is None where every request, or every connection, is admitted; it is never empty.
+    `matches` is None where every request, or every connection, is admitted; it is never empty. Of one port's
+    rules no two are `by` one object.
     """
 
-    target: PolicyKey
-    principals: tuple[ServiceIdentity, ...]
+    by: ObjectKey
+    callers: tuple[Caller, ...]
     matches: tuple[HTTPMatch, ...] | None = None
+
+    @property
+    def from_outside(self) -> bool:
+        """Say whether it admits anybody who is not of the mesh."""
+        return not all(isinstance(each, ServiceIdentity) for each in self.callers)
 
 
 @dataclass(frozen=True, slots=True)
 class EveryoneInTheMesh:
-    """Permissive: any caller with a service certificate of the trust domain."""
+    """Permissive: any caller with a service certificate of the trust domain; and from outside, by `rules`."""
+
+    # Rules are units of their own (`left_out`), by their own text.
+    rules: tuple[AccessRule, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +75,15 @@ class OnlyRules:
 
     rules: tuple[AccessRule, ...] = ()
 
-    @property
-    def admitted(self) -> tuple[ServiceIdentity, ...]:
-        """Return who is admitted to anything, sorted."""
-        return tuple(sorted({each for rule in self.rules for each in rule.principals}))
-
 
 Access = EveryoneInTheMesh | OnlyRules
+
+C = TypeVar("C", ServiceIdentity, IpRange, AuthenticatedName)
+
+
+def admitted(access: Access, kind: type[C]) -> tuple[C, ...]:
+    """Return the callers of one kind whom some rule admits to anything, sorted."""
+    return tuple(sorted({each for rule in access.rules for each in rule.callers if isinstance(each, kind)}))
 
 
 @dataclass(frozen=True, slots=True)

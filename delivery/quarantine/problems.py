@@ -127,8 +127,8 @@ def parts_left_out(serving: Serving, out: Iterable[UnitOut]) -> tuple[LeftOut, .
 def at_fault(view: View, unit: Unit, behind: Iterable[MadeFrom]) -> tuple[ObjectKey | None, str]:
     """Return the object that a unit of policy is of, and its field, empty where it is the whole object."""
     match unit:
-        case AccessRule(target):
-            return ObjectKey.of(TRAFFIC_TARGET, target), ""
+        case AccessRule(by):
+            return by, ""
         case OutboundRoute(split=key) if key is not None:
             return ObjectKey.of(TRAFFIC_SPLIT, key), ""
         case HTTPMatch():

@@ -34,6 +34,7 @@ class Capability(enum.StrEnum):
     TRAFFIC_SPLITS = "traffic-splits"
     TCP_SPLITS = "tcp-splits"
     EGRESS_PASSTHROUGH = "egress-passthrough"
+    CALLERS_FROM_OUTSIDE = "callers-from-outside"
 
 
 def no_faults(resource: Resource) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.policy.proxy import (
-    AccessRule,
     Destination,
     EveryoneInTheMesh,
     InboundPort,
@@ -69,9 +68,12 @@ def _inbound(port: InboundPort, trust_domain: TrustDomain) -> dict[str, Any]:
 
 
 def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
-    """Return who may connect, whatever they then ask for: a rule with matches admits nobody here."""
-    rules: tuple[AccessRule, ...] = () if isinstance(port.access, EveryoneInTheMesh) else port.access.rules
-    return frozenset(each for rule in rules if rule.matches is None for each in rule.principals)
+    """Return who may connect, whatever they then ask for: a rule with matches admits nobody here.
+
+    Nor does one anybody from outside the mesh: readers look for identities.
+    """
+    rules = (each for each in port.access.rules if each.matches is None)
+    return frozenset(each for rule in rules for each in rule.callers if isinstance(each, ServiceIdentity))
 
 
 def _outbound(

@@ -21,7 +21,14 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import EveryoneInTheMesh, InboundPort, OutboundService, ProxyPolicy, WeightedBackend
+from catalog.policy.proxy import (
+    EveryoneInTheMesh,
+    InboundPort,
+    OutboundService,
+    ProxyPolicy,
+    WeightedBackend,
+    admitted,
+)
 from mesh.identity import ServiceIdentity
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.rbac.v3 import rbac_pb2 as network_rbac_pb2
@@ -78,7 +85,7 @@ def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
     """Return the callers that have filter chains of their own at an inbound port."""
     if port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
         return ()
-    return port.access.admitted[:OWN_CHAINS]
+    return admitted(port.access, ServiceIdentity)[:OWN_CHAINS]
 
 
 def outbound(policy: ProxyPolicy, service: OutboundService) -> Filters:

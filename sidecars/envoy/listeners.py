@@ -14,7 +14,7 @@ keeps the others.
 
 No listener looks into what a client sends in order to tell protocols apart, so a protocol in which the
 server speaks first is not held up: outbound chains are chosen by address, and inbound the mesh's TLS is
-what the client sends first.
+what the client sends first. Only networks outside the mesh, which call in plain text, must speak first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,9 @@ from catalog.policy.proxy import (
     OutboundService,
     ProxyPolicy,
     SocketAddress,
+    admitted,
 )
+from mesh.callers import IpRange
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port
 from mesh.workload import Capture
@@ -41,7 +43,7 @@ from protos.envoy.extensions.filters.listener.original_dst.v3 import original_ds
 from protos.envoy.extensions.filters.listener.tls_inspector.v3 import tls_inspector_pb2
 from sidecars.envoy import chains, names, tls
 from sidecars.envoy.chain_names import outbound_chain
-from sidecars.envoy.typed import packed, reference, socket_address
+from sidecars.envoy.typed import cidr, packed, reference, socket_address
 from xds.protocol.resource import CLUSTER, Reference, Resource, encode
 
 _Chain = listener_components_pb2.FilterChain
@@ -116,30 +118,57 @@ def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
 
 
 def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
-    """Yield the filter chains of an inbound port: that of everybody, and those of single callers."""
+    """Yield the filter chains of an inbound port: that of everybody, those of single callers, of networks."""
     yield _inbound_chain(policy, port)
     for caller in chains.own_chains(port):
         yield _inbound_chain(policy, port, caller)
+    if ranges := admitted(port.access, IpRange):
+        yield _plain_chain(policy, port, ranges)
 
 
 def _inbound_chain(
     policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None
 ) -> tuple[_Chain, frozenset[Reference]]:
     filters = chains.inbound(policy, port, caller)
-    name = f"inbound_{policy.primary}_{port.port}_{port.protocol}"
-    match = _Match(transport_protocol="tls")
-    if caller is not None:
-        name = f"{name}_{caller}"
-        match.server_names.append(f"*.{names.caller(caller, policy.trust_domain)}")
-    if policy.interception is InterceptionKind.TRANSPARENT:
-        match.destination_port.CopyFrom(UInt32Value(value=port.port))
     chain = _Chain(
-        name=name,
-        filter_chain_match=match,
+        name=_chain_name(policy, port),
+        filter_chain_match=_Match(transport_protocol="tls", destination_port=_arriving(policy, port)),
         transport_socket=tls.downstream(policy, port, caller),
         filters=filters.messages,
     )
+    if caller is not None:
+        chain.name += f"_{caller}"
+        chain.filter_chain_match.server_names.append(f"*.{names.caller(caller, policy.trust_domain)}")
     return chain, filters.references
+
+
+def _plain_chain(
+    policy: ProxyPolicy, port: InboundPort, ranges: Iterable[IpRange]
+) -> tuple[_Chain, frozenset[Reference]]:
+    """Return the filter chain of who calls in plain text from an admitted network; nobody else's is taken.
+
+    Like the handshake on TCP ports this is a second lock: the rules behind it say the same.
+    """
+    filters = chains.inbound(policy, port)
+    match = _Match(
+        transport_protocol="raw_buffer",
+        destination_port=_arriving(policy, port),
+        source_prefix_ranges=map(cidr, ranges),
+    )
+    chain = _Chain(
+        name=f"{_chain_name(policy, port)}_plain", filter_chain_match=match, filters=filters.messages
+    )
+    return chain, filters.references
+
+
+def _chain_name(policy: ProxyPolicy, port: InboundPort) -> str:
+    return f"inbound_{policy.primary}_{port.port}_{port.protocol}"
+
+
+def _arriving(policy: ProxyPolicy, port: InboundPort) -> UInt32Value | None:
+    """Return the port that a connection was for, where listeners take those for all ports."""
+    transparent = policy.interception is InterceptionKind.TRANSPARENT
+    return UInt32Value(value=port.port) if transparent else None
 
 
 def _transparent_outbound(policy: ProxyPolicy) -> list[Resource]:

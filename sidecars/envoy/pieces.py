@@ -73,8 +73,13 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
 
 
 def _port_of_listener(port: InboundPort) -> InboundPort:
-    """Leave out what stands in a port's route configuration."""
-    access = OnlyRules() if port.protocol.is_http else port.access
+    """Leave out what stands in a port's route configuration: of HTTP, all rules but those from outside.
+
+    Connections of outsiders are chosen by the listener. Their rules are whole here, to be the same units.
+    """
+    access = port.access
+    if port.protocol.is_http:
+        access = OnlyRules(tuple(each for each in access.rules if each.from_outside))
     return replace(port, services=(), access=access)
 
 

@@ -1,19 +1,23 @@
-"""Access rules as Envoy RBAC: one policy per TrafficTarget, so that overlapping targets unite.
+"""Access rules as Envoy RBAC: one policy per object (a TrafficTarget), so that overlapping ones unite.
 
 Within one connection manager a request is allowed if any policy fits. Policies that hung on single routes
 would not do: Envoy takes the first route that matches, and its rule alone would decide.
 """
 
-from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
+from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, admitted
+from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.identity import ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import TrustDomain
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
 from sidecars.envoy.matching import full_match, header_matchers
+from sidecars.envoy.typed import cidr
 
 PERMISSIVE = "permissive"
-"""The policy name in permissive mode; no TrafficTarget has it, for theirs hold a slash."""
+"""The policy name in permissive mode; no object has it, for theirs hold a slash or a space."""
 
 
 def deny_all() -> rbac_pb2.RBAC:
@@ -23,13 +27,18 @@ def deny_all() -> rbac_pb2.RBAC:
 
 def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
     """Return the rules of one port. They allow what some rule admits; without rules, nothing."""
-    match access:
-        case EveryoneInTheMesh():
-            everything = rbac_pb2.Permission(any=True)
-            policies = {PERMISSIVE: rbac_pb2.Policy(permissions=[everything], principals=[anyone()])}
-        case OnlyRules(admitted):
-            policies = {str(rule.target): _policy(rule, trust_domain) for rule in admitted}
+    policies = {policy_name(rule.by): _policy(rule, trust_domain) for rule in access.rules}
+    if isinstance(access, EveryoneInTheMesh):
+        # Where names from outside pass the handshake too, a certificate alone is not the mesh's.
+        everyone = _of_the_mesh(trust_domain) if admitted(access, AuthenticatedName) else anyone()
+        everything = rbac_pb2.Permission(any=True)
+        policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[everything], principals=[everyone])
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def policy_name(by: ObjectKey) -> str:
+    """Return the name of an object's policy: of a TrafficTarget `<ns>/<name>`, of others with their kind."""
+    return by.path if by.kind == TRAFFIC_TARGET else str(by)
 
 
 def only(caller: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
@@ -51,12 +60,28 @@ def _policy(rule: AccessRule, trust_domain: TrustDomain) -> rbac_pb2.Policy:
         if rule.matches is None
         else [_permission(match) for match in rule.matches]
     )
-    principals = [_principal(each, trust_domain) for each in rule.principals]
+    principals = [_principal(each, trust_domain) for each in rule.callers]
     return rbac_pb2.Policy(permissions=permissions, principals=principals)
 
 
-def _principal(identity: ServiceIdentity, trust_domain: TrustDomain) -> rbac_pb2.Principal:
-    name = string_pb2.StringMatcher(exact=identity.spiffe_id(trust_domain))
+def _principal(caller: Caller, trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    match caller:
+        case ServiceIdentity():
+            return _named(string_pb2.StringMatcher(exact=caller.spiffe_id(trust_domain)))
+        case AuthenticatedName(name):
+            return _named(string_pb2.StringMatcher(exact=name))
+        case IpRange():
+            # Not `remote_ip`, which is what a header says: whoever writes X-Forwarded-For would be anywhere.
+            near = rbac_pb2.Principal(direct_remote_ip=cidr(caller))
+            plain = rbac_pb2.Principal(not_id=anyone())
+            return rbac_pb2.Principal(and_ids=rbac_pb2.Principal.Set(ids=[near, plain]))
+
+
+def _of_the_mesh(trust_domain: TrustDomain) -> rbac_pb2.Principal:
+    return _named(string_pb2.StringMatcher(prefix=f"spiffe://{trust_domain}/"))
+
+
+def _named(name: string_pb2.StringMatcher) -> rbac_pb2.Principal:
     return rbac_pb2.Principal(authenticated=rbac_pb2.Principal.Authenticated(principal_name=name))
 
 

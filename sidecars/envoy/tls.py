@@ -9,7 +9,15 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import Destination, EveryoneInTheMesh, InboundPort, ProxyPolicy, TlsRange
+from catalog.policy.proxy import (
+    Destination,
+    EveryoneInTheMesh,
+    InboundPort,
+    ProxyPolicy,
+    TlsRange,
+    admitted,
+)
+from mesh.callers import AuthenticatedName
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
@@ -32,11 +40,16 @@ def downstream(
     On a TCP port under rules only the SPIFFE IDs that some rule admits pass the handshake, and only that of
     `caller` where the filter chain is one caller's. Envoy's network RBAC filter is not enough there: it
     decides on the caller's first byte, and by then a server that speaks first has answered. On HTTP ports
-    any ID of the trust domain passes and each request is judged.
+    any ID of the trust domain passes and each request is judged. Names pass where a rule has them.
     """
-    accepted = _any_of(policy.trust_domain)
-    if not port.protocol.is_http and not isinstance(port.access, EveryoneInTheMesh):
-        accepted = _exactly(policy.trust_domain, port.access.admitted if caller is None else (caller,))
+    if caller is not None:
+        accepted = _exactly(policy.trust_domain, (caller,))
+    elif port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
+        accepted = _any_of(policy.trust_domain)
+    else:
+        accepted = _exactly(policy.trust_domain, admitted(port.access, ServiceIdentity))
+    if caller is None:
+        accepted += map(_name, admitted(port.access, AuthenticatedName))
     context = tls_pb2.DownstreamTlsContext(
         common_tls_context=_common(policy, accepted),
         require_client_certificate=BoolValue(value=True),
@@ -112,6 +125,11 @@ def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -
     """Match these SPIFFE IDs. For none, one that nobody has: an empty list would match every certificate."""
     accepted = sorted(each.spiffe_id(trust_domain) for each in set(identities))
     return [_uri(string_pb2.StringMatcher(exact=each)) for each in accepted or (f"spiffe://{trust_domain}/",)]
+
+
+def _name(caller: AuthenticatedName) -> _Matcher:
+    matcher = string_pb2.StringMatcher(exact=caller.name)
+    return _uri(matcher) if caller.is_uri else _Matcher(san_type=_Matcher.SanType.DNS, matcher=matcher)
 
 
 def _uri(matcher: string_pb2.StringMatcher) -> _Matcher:

@@ -4,8 +4,10 @@ from typing import Final
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
+from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.proxy import SocketAddress
+from mesh.callers import IpRange
 from protos.envoy.config.core.v3 import address_pb2, config_source_pb2
 from xds.protocol.resource import Reference, ResourceName, TypeUrl
 
@@ -21,6 +23,12 @@ def socket_address(where: SocketAddress) -> address_pb2.Address:
     """Return a TCP address in Envoy's words."""
     socket = address_pb2.SocketAddress(address=where.address, port_value=where.port)
     return address_pb2.Address(socket_address=socket)
+
+
+def cidr(network: IpRange) -> address_pb2.CidrRange:
+    """Return a network in Envoy's words."""
+    address, _, length = network.network.partition("/")
+    return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=int(length)))
 
 
 def reference(type_url: TypeUrl, name: str) -> Reference:

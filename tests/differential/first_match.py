@@ -4,6 +4,7 @@ That was Open Service Mesh's: equal matches share their principals, overlapping 
 """
 
 from catalog.policy.proxy import InboundPort, OnlyRules, ProxyPolicy
+from mesh.identity import ServiceIdentity
 from mesh.policy import HTTPMatch
 from protos.envoy.config.rbac.v3 import rbac_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
@@ -30,7 +31,7 @@ def _routes(policy: ProxyPolicy, port: InboundPort, access: OnlyRules) -> Resour
     principals: dict[HTTPMatch | None, list[str]] = {}
     for rule in access.rules:
         for match in rule.matches if rule.matches is not None else (None,):
-            who = [each.spiffe_id(policy.trust_domain) for each in rule.principals]
+            who = [e.spiffe_id(policy.trust_domain) for e in rule.callers if isinstance(e, ServiceIdentity)]
             principals.setdefault(match, []).extend(who)
     cluster = names.local_cluster(policy.primary, port.port)
     routes = [_route(match, sorted(set(who)), cluster) for match, who in principals.items()]

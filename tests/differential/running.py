@@ -86,8 +86,8 @@ class DifferentialMesh:
 
     async def send_directly(self, asked: Request, server: Runs, port: int) -> Answered:
         """Send a request to a server's sidecar with the client's certificate, past the client's sidecar."""
-        assert asked.client is not None
-        return await exchange(server.address, port, asked, self._contexts[asked.client])
+        assert asked.identity is not None
+        return await exchange(server.address, port, asked, self._contexts[asked.identity])
 
     async def complaints(self) -> str:
         """Return what the Envoys logged or rejected."""

@@ -1,4 +1,4 @@
-"""The golden cases: manifests in `<case>/mesh.yaml`, and what each group of proxies is sent.
+"""The golden cases: manifests in `<case>/mesh.yaml`, or values, and what each group of proxies is sent.
 
 `<case>/<namespace>.<workload>.<type>.yaml` holds the resources of one type for the group whose first proxy
 is that workload's, `<case>/problems.txt` what the mesh says of its objects. A secret is shown by its name and
@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from catalog.lint.problems import problems
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import ProxyGroup, groups
+from catalog.relations.groups import groups
 from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
@@ -32,11 +32,15 @@ from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from providers.directory.manifests import Manifests
 from sidecars.envoy import access_log
 from sidecars.envoy.secrets import secrets
+from tests.golden.policies import POLICIES
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
 
 HERE: Final = Path(__file__).parent
 CASES: Final = tuple(sorted(each.parent.name for each in HERE.glob("*/mesh.yaml")))
+"""Those from manifests."""
+EVERY: Final = (*CASES, *POLICIES)
+"""These, and those from values (`tests.golden.policies`)."""
 FILES: Final = {
     LISTENER: "listeners",
     ROUTE: "routes",
@@ -58,7 +62,6 @@ class Group:
     """One group of proxies of a case: its file name, its policy, and its resources but the secrets."""
 
     name: str
-    key: ProxyGroup
     policy: ProxyPolicy
     resources: tuple[Resource, ...]
 
@@ -75,12 +78,14 @@ def view(case: str) -> View:
 @cache
 def case_groups(case: str) -> tuple[Group, ...]:
     """Return the groups of a case, sorted by name."""
+    if case in POLICIES:
+        return tuple(Group(name, each, resources(each)) for name, each in POLICIES[case].items())
     mesh = view(case)
     found = []
     for key, uuids in groups(mesh).items():
         first = min(by_uuid(mesh)[uuid][0] for uuid in uuids)
         policy = proxy_policy(mesh, key)
-        found.append(Group(f"{first.namespace}.{first.name}", key, policy, resources(policy)))
+        found.append(Group(f"{first.namespace}.{first.name}", policy, resources(policy)))
     return tuple(sorted(found, key=lambda each: each.name))
 
 
@@ -91,7 +96,7 @@ def render(case: str) -> Mapping[str, str]:
         for resource in (*group.resources, *masked_secrets(group.policy)):
             name = f"{group.name}.{FILES[resource.type_url]}.yaml"
             files[name] = files.get(name, "") + _document(resource)
-    said = sorted(problems(view(case)), key=lambda each: each.code)
+    said = sorted(problems(view(case)), key=lambda each: each.code) if case in CASES else ()
     if said:
         files["problems.txt"] = "".join(f"{each.severity} {each}\n" for each in said)
     return files

@@ -12,17 +12,18 @@ from google.protobuf.message import Message
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
 from sidecars.envoy.validation import faults
-from tests.golden.cases import CASES, HERE, case_groups, decoded, masked_secrets, render
+from tests.golden.cases import CASES, EVERY, HERE, case_groups, decoded, masked_secrets, render
 from xds.protocol.resource import SECRET, Resource
 from xds.protocol.snapshot import Snapshot
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY)
 def test_resources_are_as_written(case: str, pytestconfig: pytest.Config) -> None:
     """The resources of every group of a case are those in its files, and there are no other files."""
     folder = HERE / case
     made = render(case)
     if pytestconfig.getoption("--update-golden", default=False):
+        folder.mkdir(exist_ok=True)
         for stale in {each.name for each in folder.iterdir()} - {*made, "mesh.yaml"}:
             (folder / stale).unlink()
         for name, text in made.items():
@@ -31,7 +32,7 @@ def test_resources_are_as_written(case: str, pytestconfig: pytest.Config) -> Non
     assert found == made
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY)
 def test_every_reference_leads_somewhere(case: str) -> None:
     """What a resource refers to is in the snapshot of its group, and nothing lies there unused."""
     for group in case_groups(case):
@@ -48,7 +49,7 @@ def test_every_reference_leads_somewhere(case: str) -> None:
         assert unused == []
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY)
 def test_another_codec_reads_the_same(case: str) -> None:
     """envoy-data-plane, which shares no code with protobuf, decodes every resource to the same values."""
     for group in case_groups(case):
@@ -56,7 +57,7 @@ def test_another_codec_reads_the_same(case: str) -> None:
             assert _other_codec(resource) == decoded(resource), resource.name
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY)
 def test_no_two_filter_chains_match_alike(case: str) -> None:
     """In no listener do two filter chains have the same match, nor one address and port in two matches."""
     for group in case_groups(case):
@@ -119,7 +120,7 @@ def _other_codec(resource: Resource) -> dict[str, Any]:
         return found
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY)
 def test_no_deprecated_field_is_used(case: str) -> None:
     """No field that the API marks as deprecated is set, at any depth."""
     for group in case_groups(case):
@@ -128,7 +129,7 @@ def test_no_deprecated_field_is_used(case: str) -> None:
             assert list(_deprecated(_unpacked(wrapped), resource.name)) == []
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", EVERY)
 def test_envoys_own_rules_hold(case: str) -> None:
     """What Envoy validates, by its API's rules and in its code, is right in every resource."""
     for group in case_groups(case):

@@ -9,6 +9,7 @@ from catalog.relations.groups import group_of, members
 from catalog.store.view import View
 from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, TRAFFIC_TARGET, WORKLOAD
 from mesh.names import Namespace, ServiceName
+from mesh.objects import ObjectKey
 from mesh.policy import PolicyKey
 from mesh.service import ServiceKey
 from mesh.workload import WorkloadKey
@@ -39,10 +40,10 @@ def test_what_is_needed_and_by_what() -> None:
     """Interception, routes by request, splits of both kinds, ports that are not HTTP."""
     assert _needs(view(POLICY, workload("one"))) == (
         Requirement(Capability.EXPLICIT_INTERCEPTION, WORKLOAD),
-        Requirement(Capability.HTTP_ROUTES, TRAFFIC_TARGET, BY_PATH),
-        Requirement(Capability.TCP_ROUTES, SERVICE, STORE),
-        Requirement(Capability.TCP_SPLITS, TRAFFIC_SPLIT, HALVES),
-        Requirement(Capability.TRAFFIC_SPLITS, TRAFFIC_SPLIT, HALVES),
+        Requirement(Capability.HTTP_ROUTES, ObjectKey.of(TRAFFIC_TARGET, BY_PATH)),
+        Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, STORE)),
+        Requirement(Capability.TCP_SPLITS, ObjectKey.of(TRAFFIC_SPLIT, HALVES)),
+        Requirement(Capability.TRAFFIC_SPLITS, ObjectKey.of(TRAFFIC_SPLIT, HALVES)),
     )
 
 

@@ -94,7 +94,7 @@ def by_targets(mesh: View, request: Request, answer: Answer) -> Iterator[str]:
     said = "allowed" if answer is Answer.ALLOWED else "denied"
     if request.port == TCP:
         yield f"TCP is {said}"
-    if request.client is not None and request.client.namespace != request.service.namespace:
+    if request.identity is not None and request.identity.namespace != request.service.namespace:
         yield f"a caller of another namespace is {said}"
 
 

@@ -14,6 +14,7 @@ from catalog.store.view import View
 from mesh.config import MeshConfig
 from mesh.kinds import TRAFFIC_SPLIT, TRAFFIC_TARGET
 from mesh.names import Namespace, Port
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, TrafficTarget
 from tests.meshes import values as a
 
@@ -110,7 +111,7 @@ def admits(port_policy: InboundPort, request: Request) -> bool:
             return request.client is not None
         case OnlyRules(rules):
             return any(
-                request.client in rule.principals
+                request.client in rule.callers
                 and (rule.matches is None or any(_holds(each, request) for each in rule.matches))
                 for rule in rules
             )
@@ -156,8 +157,8 @@ def test_overlapping_targets_unite() -> None:
     assert isinstance(found, OnlyRules)
     curl = a.match("curl", None, headers=(("x-agent", "curl/.*"),))
     assert found.rules == (
-        AccessRule(MESH[-4].key, (a.identity("buyer"),), (BOOKS,)),
-        AccessRule(MESH[-3].key, (a.identity("buyer"),), (curl,)),
+        AccessRule(ObjectKey.of(TRAFFIC_TARGET, MESH[-4].key), (a.identity("buyer"),), (BOOKS,)),
+        AccessRule(ObjectKey.of(TRAFFIC_TARGET, MESH[-3].key), (a.identity("buyer"),), (curl,)),
     )
 
 

@@ -77,7 +77,7 @@ def test_two_callers_of_one_target_are_narrowed_together() -> None:
 
     def access(sources: str, *matches: str) -> InboundPort:
         one = rule("a", *matches)
-        named = AccessRule(one.target, tuple(map(identity, sources)), one.matches)
+        named = AccessRule(one.by, tuple(map(identity, sources)), one.matches)
         return port(80, Protocol.HTTP, OnlyRules((named,)))
 
     assert narrowed(access("pq", "x", "y"), access("qr", "y", "z")) == access("q", "y")

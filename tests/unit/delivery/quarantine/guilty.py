@@ -26,7 +26,9 @@ from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.published import Published, Step
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import Protocol, ServiceKey
 from sidecars.envoy.empty import empty
@@ -66,7 +68,8 @@ def match(name: str) -> HTTPMatch:
 def rule(source: str, *matches: str) -> AccessRule:
     """Return what a TrafficTarget admits; without matches everything."""
     found = tuple(map(match, matches)) or None
-    return AccessRule(PolicyKey(Namespace("default"), f"from-{source}"), (identity(source),), found)
+    by = ObjectKey(TRAFFIC_TARGET, Namespace("default"), f"from-{source}")
+    return AccessRule(by, (identity(source),), found)
 
 
 def port(number: int, protocol: Protocol, access: Access) -> InboundPort:
@@ -132,7 +135,7 @@ def _of_port(inbound: InboundPort) -> Iterator[tuple[int, str, str]]:
         yield inbound.port, "*", "*"
         return
     for each in inbound.access.rules:
-        for principal, which in itertools.product(each.principals, each.matches or (None,)):
+        for principal, which in itertools.product(each.callers, each.matches or (None,)):
             yield inbound.port, str(principal), "*" if which is None else which.name
 
 

@@ -29,9 +29,9 @@ MATCHES = tuple(f"m{number}" for number in range(12))
 _http_rules = st.lists(
     st.builds(rule, st.sampled_from(SOURCES), *[st.sampled_from(MATCHES)] * 2),
     max_size=6,
-    unique_by=lambda each: each.target,
+    unique_by=lambda each: each.by,
 )
-_tcp_rules = st.lists(st.sampled_from(SOURCES).map(rule), max_size=4, unique_by=lambda each: each.target)
+_tcp_rules = st.lists(st.sampled_from(SOURCES).map(rule), max_size=4, unique_by=lambda each: each.by)
 _splits = st.lists(
     st.builds(split, st.sampled_from(("s", "t")), st.sampled_from(MATCHES)),
     max_size=2,
@@ -40,7 +40,7 @@ _splits = st.lists(
 
 
 def _access(rules: list[AccessRule]) -> OnlyRules:
-    return OnlyRules(tuple(sorted(rules, key=lambda each: each.target)))
+    return OnlyRules(tuple(sorted(rules, key=lambda each: each.by)))
 
 
 @st.composite
@@ -112,7 +112,7 @@ def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, 
                 found.add((int(inbound.port), "*", "*"))
             continue
         for each in inbound.access.rules:
-            for who in map(str, each.principals):
+            for who in map(str, each.callers):
                 if each in guilty:
                     found.add((int(inbound.port), who, "*"))
                 found |= {(int(inbound.port), who, one.name) for one in each.matches or () if one in guilty}

@@ -7,17 +7,17 @@ import pytest
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, OnlyRules
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, ServiceAccountName
-from mesh.policy import HTTPMatch, PolicyKey
+from mesh.policy import HTTPMatch
 from sidecars.envoy.empty import empty
 from sidecars.envoy.renewal import interim, narrows
 from tests.meshes.resources import resources
-from tests.unit.sidecars.envoy.test_translate import BUYER, DEFAULT, KEY, decoded, inbound, policy
+from tests.unit.sidecars.envoy.test_translate import BUYER, BY, DEFAULT, by, decoded, inbound, policy
 from xds.protocol.resource import LISTENER, ROUTE, Resource, ResourceName
 
 CLERK = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
-OTHER = PolicyKey(DEFAULT, "other")
+OTHER = by("other")
 READ, WRITE = HTTPMatch("r", "/books", ("GET",)), HTTPMatch("w", "/books", ("PUT",))
-BOTH = OnlyRules((AccessRule(KEY, (BUYER, CLERK), (READ, WRITE)),))
+BOTH = OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ, WRITE)),))
 
 
 def routes(access: Access) -> Resource:
@@ -32,16 +32,19 @@ def routes(access: Access) -> Resource:
         (BOTH, False),
         (OnlyRules((AccessRule(OTHER, (CLERK, BUYER), (WRITE, READ)),)), False),
         (
-            OnlyRules((AccessRule(KEY, (BUYER,), (READ, WRITE)), AccessRule(OTHER, (CLERK,), (READ, WRITE)))),
+            OnlyRules((AccessRule(BY, (BUYER,), (READ, WRITE)), AccessRule(OTHER, (CLERK,), (READ, WRITE)))),
             False,
         ),
-        (OnlyRules((AccessRule(KEY, (BUYER, CLERK)),)), False),
+        (OnlyRules((AccessRule(BY, (BUYER, CLERK)),)), False),
         (OnlyRules((*BOTH.rules, AccessRule(OTHER, (CLERK,)))), False),
         (EveryoneInTheMesh(), False),
-        (OnlyRules((AccessRule(KEY, (BUYER,), (READ, WRITE)),)), True),
-        (OnlyRules((AccessRule(KEY, (BUYER, CLERK), (READ,)),)), True),
-        (OnlyRules((AccessRule(KEY, (BUYER,)), AccessRule(OTHER, (CLERK,), (READ,)))), True),
-        (OnlyRules((AccessRule(KEY, (BUYER, CLERK), (READ, replace(WRITE, path_regex="/books.*"))),)), True),
+        (OnlyRules((AccessRule(BY, (BUYER,), (READ, WRITE)),)), True),
+        (OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ,)),)), True),
+        (OnlyRules((AccessRule(BY, (BUYER,)), AccessRule(OTHER, (CLERK,), (READ,)))), True),
+        (
+            OnlyRules((AccessRule(BY, (BUYER, CLERK), (READ, replace(WRITE, path_regex="/books.*"))),)),
+            True,
+        ),
         (OnlyRules(), True),
     ],
 )

@@ -26,7 +26,9 @@ from catalog.policy.proxy import (
 )
 from mesh.config import TlsVersion
 from mesh.identity import ServiceIdentity
+from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
 from mesh.service import Protocol, ServiceKey
 from mesh.workload import Capture, Transparent
@@ -42,7 +44,15 @@ from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, Resource
 DEFAULT = Namespace("default")
 SHOP = ServiceKey(DEFAULT, ServiceName("shop"))
 BUYER = ServiceIdentity(DEFAULT, ServiceAccountName("buyer"))
-KEY = PolicyKey(DEFAULT, "target")
+KEY = PolicyKey(DEFAULT, "split")
+
+
+def by(name: str) -> ObjectKey:
+    """Return the key of a TrafficTarget."""
+    return ObjectKey(TRAFFIC_TARGET, DEFAULT, name)
+
+
+BY = by("target")
 CHAIN = "inbound_default/shop_8080_tcp"
 MESSAGES: dict[str, type[Message]] = {
     LISTENER: listener_pb2.Listener,
@@ -127,7 +137,10 @@ def test_a_tcp_port_that_admits_nobody_is_shut() -> None:
 def test_a_tcp_port_names_who_is_admitted_twice() -> None:
     """In the handshake and in the rules behind it: a mistake in one of the lists opens nothing."""
     other = ServiceIdentity(DEFAULT, ServiceAccountName("clerk"))
-    rules = (AccessRule(KEY, (BUYER, other)), AccessRule(PolicyKey(DEFAULT, "u"), (BUYER,)))
+    rules = (
+        AccessRule(BY, (BUYER, other)),
+        AccessRule(by("u"), (BUYER,)),
+    )
     both = [f"spiffe://cluster.local/ns/default/sa/{each}" for each in ("buyer", "clerk")]
     for demanded, admitted in tcp_chains(*rules).values():
         assert demanded == admitted
@@ -137,11 +150,11 @@ def test_a_tcp_port_names_who_is_admitted_twice() -> None:
 def test_a_caller_s_chain_is_there_while_it_is_admitted_and_never_another() -> None:
     """Whoever else is admitted, and by which rules: so nobody's connections end but those of who is not."""
     clerk, guest = (ServiceIdentity(DEFAULT, ServiceAccountName(each)) for each in ("clerk", "guest"))
-    other = PolicyKey(DEFAULT, "u")
+    other = by("u")
     changes = (
-        (AccessRule(KEY, (BUYER,)),),
-        (AccessRule(KEY, (BUYER, clerk)),),
-        (AccessRule(KEY, (BUYER, clerk)), AccessRule(other, (BUYER, guest))),
+        (AccessRule(BY, (BUYER,)),),
+        (AccessRule(BY, (BUYER, clerk)),),
+        (AccessRule(BY, (BUYER, clerk)), AccessRule(other, (BUYER, guest))),
         (AccessRule(other, (BUYER, guest)),),
     )
     mine = f"{CHAIN}_{BUYER}"
@@ -157,7 +170,7 @@ def test_how_many_callers_have_chains_of_their_own() -> None:
     """The first by name; the others share the common one, which admits all."""
     accounts = (ServiceAccountName(f"c{number:04}") for number in range(OWN_CHAINS + 2))
     callers = [ServiceIdentity(DEFAULT, each) for each in accounts]
-    found = tcp_chains(AccessRule(KEY, tuple(reversed(callers))))
+    found = tcp_chains(AccessRule(BY, tuple(reversed(callers))))
     assert list(found) == [CHAIN, *(f"{CHAIN}_{each}" for each in callers[:OWN_CHAINS])]
     assert len(found[CHAIN][0]) == OWN_CHAINS + 2
 
@@ -233,7 +246,7 @@ def sans(found: ProxyPolicy) -> list[dict[str, Any]]:
 
 def test_whom_the_handshake_lets_in() -> None:
     """On a TCP port under rules exactly the principals; else every SPIFFE ID of the trust domain."""
-    rules = OnlyRules((AccessRule(KEY, (BUYER,)),))
+    rules = OnlyRules((AccessRule(BY, (BUYER,)),))
     exact = [{"exact": "spiffe://cluster.local/ns/default/sa/buyer"}]
     anyone = [{"prefix": "spiffe://cluster.local/"}]
     assert sans(policy(inbound=(inbound(rules, Protocol.TCP_SERVER_FIRST),))) == exact
@@ -356,7 +369,7 @@ def test_methods_are_words_not_expressions() -> None:
 
 def test_equal_policies_are_equal_bytes() -> None:
     """Two translations of one policy agree to the byte, RBAC's map of policies included."""
-    rules = tuple(AccessRule(PolicyKey(DEFAULT, f"t{number}"), (BUYER,)) for number in range(50))
+    rules = tuple(AccessRule(by(f"t{number}"), (BUYER,)) for number in range(50))
     found = policy(inbound=(inbound(OnlyRules(rules)),))
     assert [each.body for each in resources(found)] == [each.body for each in resources(found)]
     turned = policy(inbound=(inbound(OnlyRules(rules[::-1])),))

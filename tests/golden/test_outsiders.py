@@ -1,0 +1,162 @@
+"""Callers from outside the mesh, called by values: what a real Envoy lets in, compared with the rules.
+
+Networks are 127.x.y.z/32: a client chooses the address that it calls from.
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from catalog.oracle.callers import is_caller
+from catalog.policy.proxy import EveryoneInTheMesh, OnlyRules, ProxyPolicy
+from certs.issuers.contract import Names, Usage
+from certs.pair import issue_pair
+from mesh.callers import AuthenticatedName, IpRange, Outsider
+from mesh.kinds import TRAFFIC_TARGET
+from mesh.names import IpAddress
+from mesh.policy import HTTPMatch
+from tests.golden.live import TRUST_DOMAIN, LiveMesh, envoy_program, serve
+from tests.golden.policies import GATEWAY, rule
+from tests.meshes.resources import resources
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
+]
+
+NET = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
+SERVER, NEAR, FAR = f"{NET}.1", IpAddress(f"{NET}.11"), IpAddress(f"{NET}.12")
+PORT = 8080
+NAME = AuthenticatedName("gateway.example.org")
+MESH = f"""
+apiVersion: v1
+kind: Service
+metadata: {{name: shop, namespace: default}}
+spec:
+  selector: {{app: shop}}
+  ports: [{{name: web, port: 80, targetPort: {PORT}, appProtocol: http}}]
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: shop, namespace: default, labels: {{app: shop}}}}
+spec: {{address: {SERVER}, applicationAddress: {NET}.2, serviceAccount: shop, uuid: shop-uuid}}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {{name: alice, namespace: default}}
+spec: {{address: {NET}.3, serviceAccount: alice, uuid: alice-uuid}}
+"""
+RULE = rule(GATEWAY, IpRange(f"{NEAR}/32"), NAME, matches=(HTTPMatch("books", "/books"),))
+
+
+async def _application(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def mesh(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LiveMesh]:
+    """A shop behind an Envoy."""
+    async with AsyncExitStack() as ends:
+        await serve(ends, f"{NET}.2", PORT, _application)
+        found = await LiveMesh.start(tmp_path_factory.mktemp("outside"), MESH, ends)
+        await found.envoy("shop-uuid")
+        yield found
+
+
+async def admitting(mesh: LiveMesh, access: OnlyRules | EveryoneInTheMesh) -> None:
+    """Have the shop's port admit these, and wait until it does."""
+
+    def policy(of: ProxyPolicy) -> ProxyPolicy:
+        return replace(of, inbound=tuple(replace(each, access=access) for each in of.inbound))
+
+    mesh.translate = lambda of: resources(policy(of))
+    mesh.publish(mesh.view)
+    await mesh.in_force()
+
+
+async def asked(address: str, path: str, tls: ssl.SSLContext | None = None, header: str = "") -> int | None:
+    """Return the status of a request from an address; None where the connection is closed."""
+    try:
+        reader, writer = await asyncio.open_connection(SERVER, PORT, local_addr=(address, 0), ssl=tls)
+        writer.write(f"GET {path} HTTP/1.1\r\nhost: shop\r\n{header}connection: close\r\n\r\n".encode())
+        await writer.drain()
+        status = await asyncio.wait_for(reader.readline(), 20)
+        writer.close()
+    except (ConnectionError, ssl.SSLError):
+        return None
+    return int(status.split()[1]) if status else None
+
+
+def gateway(mesh: LiveMesh, state: Path, name: str) -> ssl.SSLContext:
+    """Return a TLS client with a certificate of the mesh's own root for a name that is no identity."""
+    now = datetime.now(UTC)
+    pair = issue_pair(mesh.authority, Usage.SERVICE, Names(name, dns_names=(name,)), timedelta(hours=1), now)
+    file = state / f"{name}.pem"
+    file.write_bytes(pair.chain_pem + pair.key.reveal())
+    context = ssl.create_default_context(cadata=mesh.authority.trust_bundle().decode())
+    context.check_hostname = False
+    context.load_cert_chain(file)
+    return context
+
+
+@pytest.mark.parametrize(("address", "answer"), [(NEAR, (200, 403)), (FAR, (None, None))])
+async def test_a_network_is_admitted_in_plain_text_by_its_rules(
+    mesh: LiveMesh, address: IpAddress, answer: tuple[int | None, int | None]
+) -> None:
+    """With its matches; nobody else's connection is taken, whatever a header says of its address."""
+    await admitting(mesh, OnlyRules((RULE,)))
+    assert (await asked(address, "/books"), await asked(address, "/other")) == answer
+    assert await asked(address, "/books", header=f"x-forwarded-for: {NEAR}\r\n") == answer[0]
+    admitted = is_caller(IpRange(f"{NEAR}/32"), Outsider(address), TRUST_DOMAIN)
+    assert admitted == (answer[0] == 200)
+
+
+async def test_a_header_does_not_move_who_is_near(mesh: LiveMesh) -> None:
+    """With two networks under two rules, each has its own: an address in X-Forwarded-For is no address."""
+    far = rule(TRAFFIC_TARGET, IpRange(f"{FAR}/32"), matches=(HTTPMatch("toys", "/toys"),))
+    await admitting(mesh, OnlyRules((RULE, far)))
+    found = [await asked(FAR, path, header=f"x-forwarded-for: {NEAR}\r\n") for path in ("/books", "/toys")]
+    assert found == [403, 200]
+
+
+async def test_a_name_is_admitted_by_its_certificate(mesh: LiveMesh, tmp_path: Path) -> None:
+    """From wherever it calls; one of the same roots for another name does not pass the handshake."""
+    await admitting(mesh, OnlyRules((RULE,)))
+    mine, other = gateway(mesh, tmp_path, NAME.name), gateway(mesh, tmp_path, "other.example.org")
+    assert [await asked(FAR, path, mine) for path in ("/books", "/other")] == [200, 403]
+    assert await asked(NEAR, "/books", other) is None
+
+
+async def test_the_mesh_is_judged_by_identity_wherever_it_calls_from(mesh: LiveMesh) -> None:
+    """A network's rule is for who shows no certificate."""
+    await admitting(mesh, OnlyRules((RULE,)))
+    assert await asked(NEAR, "/books", mesh.client("default", "alice")) == 403
+
+
+async def test_permissive_mode_is_the_mesh_s_and_outsiders_keep_to_their_rules(
+    mesh: LiveMesh, tmp_path: Path
+) -> None:
+    """A certificate that a rule lets through the handshake does not make its name one of the mesh."""
+    await admitting(mesh, EveryoneInTheMesh((RULE,)))
+    alice, mine = mesh.client("default", "alice"), gateway(mesh, tmp_path, NAME.name)
+    assert await asked(FAR, "/other", alice) == 200
+    assert [await asked(FAR, path, mine) for path in ("/books", "/other")] == [200, 403]
+    assert [await asked(NEAR, path) for path in ("/books", "/other")] == [200, 403]
+    assert await asked(FAR, "/books") is None
+
+
+async def test_envoy_complains_of_nothing(mesh: LiveMesh) -> None:
+    """Of all the above: no rejection, no warning, no deprecated field."""
+    assert await mesh.complaints() == ""

@@ -1,0 +1,57 @@
+"""Who is meant by a rule's callers."""
+
+import pytest
+
+from catalog.oracle.callers import is_caller
+from catalog.oracle.decide import Answer, Decision, Request, decide
+from mesh.callers import AuthenticatedName, Caller, Client, IpRange, Outsider
+from mesh.identity import ServiceIdentity
+from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
+from mesh.service import ServiceKey
+from tests.meshes import values as a
+
+TRUST = TrustDomain("cluster.local")
+BUYER, CLERK = (ServiceIdentity(Namespace("shop"), ServiceAccountName(each)) for each in ("buyer", "clerk"))
+NETWORK, V6 = IpRange("10.0.0.0/8"), IpRange("fd00::/16")
+GATEWAY = AuthenticatedName("gateway.example.org")
+SPIFFE = AuthenticatedName("spiffe://cluster.local/ns/shop/sa/buyer")
+NEAR, FAR = (Outsider(IpAddress(each)) for each in ("10.1.2.3", "192.0.2.1"))
+NAMED = Outsider(IpAddress("10.1.2.3"), GATEWAY)
+EVERY: tuple[Client | None, ...] = (BUYER, CLERK, NEAR, Outsider(IpAddress("fd00::1")), FAR, NAMED, None)
+
+
+@pytest.mark.parametrize(
+    ("caller", "meant"),
+    [
+        (BUYER, {BUYER}),
+        (NETWORK, {NEAR}),
+        (V6, {Outsider(IpAddress("fd00::1"))}),
+        (GATEWAY, {NAMED}),
+        (SPIFFE, {BUYER}),
+    ],
+)
+def test_who_is_meant(caller: Caller, meant: set[Client]) -> None:
+    """A network means whoever shows no certificate in it: others are judged by theirs."""
+    assert {each for each in EVERY if is_caller(caller, each, TRUST)} == meant
+
+
+@pytest.mark.parametrize("network", ["10.0.0.1/8", "10.0.0.0", "10.0.0.0/33", "shop", ""])
+def test_what_is_no_network(network: str) -> None:
+    """It is written in one way, so that equal networks are equal values."""
+    with pytest.raises(ValueError, match=r"network|host bits"):
+        IpRange(network)
+
+
+@pytest.mark.parametrize("client", [NEAR, NAMED, None])
+def test_no_target_admits_who_is_not_of_the_mesh(client: Client | None) -> None:
+    """Nor does permissive mode: what is said for outsiders is said by other objects."""
+    mesh = a.view(
+        a.service("shop"),
+        a.workload("buyer", "10.0.0.1"),
+        a.workload("shop", "10.0.0.2"),
+        a.target("t", "buyer", "shop", a.tcp("all")),
+        a.tcp_route("all"),
+    )
+    shop = ServiceKey(Namespace("default"), ServiceName("shop"))
+    assert decide(mesh, Request(client, shop, Port(80))) == Decision(Answer.REFUSED)
+    assert decide(mesh, Request(a.identity("buyer"), shop, Port(80))).allowed
