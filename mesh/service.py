@@ -55,6 +55,20 @@ class ServiceKey:
         return f"{self.namespace}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class ExternalHost:
+    """A host outside the mesh: its name in the DNS, or its address."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Upstream = ServiceKey | ExternalHost
+"""Whom calls lead to."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServicePattern:
     """Services by namespace and name; None is any."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from catalog.policy.proxy import InboundPort, InterceptionKind, OutboundService, ProxyPolicy
 from mesh.kinds import MESH_CONFIG, SERVICE, TRAFFIC_SPLIT, WORKLOAD, Kind
 from mesh.objects import ObjectKey
+from mesh.service import ExternalHost
 from sidecars.contract.driver import Capability
 
 
@@ -13,11 +14,12 @@ from sidecars.contract.driver import Capability
 class Requirement:
     """A capability, and what makes it necessary.
 
-    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig.
+    That is an object; a kind alone where it is the workload's own manifest (Workload), or MeshConfig; a host
+    outside the mesh that is called.
     """
 
     capability: Capability
-    by: ObjectKey | Kind
+    by: ObjectKey | Kind | ExternalHost
 
 
 def requirements(policy: ProxyPolicy) -> tuple[Requirement, ...]:
@@ -56,8 +58,13 @@ def _of_inbound(port: InboundPort) -> Iterator[Requirement]:
 
 
 def _of_outbound(service: OutboundService) -> Iterator[Requirement]:
-    if not service.protocol.is_http:
-        yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, service.service))
+    match service.upstream:
+        case ExternalHost() as host:
+            yield Requirement(Capability.EXTERNAL_DESTINATIONS, host)
+        case key if not service.protocol.is_http:
+            yield Requirement(Capability.TCP_ROUTES, ObjectKey.of(SERVICE, key))
+        case _:
+            pass
     splitting = Capability.TRAFFIC_SPLITS if service.protocol.is_http else Capability.TCP_SPLITS
     for route in service.routes:
         if route.split is not None:

@@ -16,7 +16,7 @@ from mesh.kinds import MESH_CONFIG
 from mesh.names import Port
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
-from mesh.service import Protocol, Service, ServicePort
+from mesh.service import Protocol, Service, ServiceKey, ServicePort
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,9 @@ def _record(view: View, call: Call) -> Json:
 def _admitted(view: View, call: Call) -> Iterator[Admitted]:
     for route in routes(view, call.source, call.service.key, call.port):
         for backend in route.backends:
-            behind = view.services[backend.service]
+            if not isinstance(backend.upstream, ServiceKey):
+                continue
+            behind = view.services[backend.upstream]
             for port in behind.ports:
                 if str(port.target_port) != backend.target_port or backend.weight == 0:
                     continue

@@ -11,11 +11,13 @@ from admin.pages.jsonable import Document
 from catalog.policy.proxy import (
     Destination,
     EveryoneInTheMesh,
+    ExternalDestination,
     InboundPort,
     OnlyRules,
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    ServiceDestination,
     WeightedBackend,
 )
 from mesh.kinds import TRAFFIC_TARGET
@@ -57,7 +59,7 @@ def clusters(policy: ProxyPolicy) -> list[Document]:
 
 def endpoints(policy: ProxyPolicy) -> list[Document]:
     """Return the addresses behind each place that is called."""
-    return [line for place in policy.destinations for line in _endpoints(place)]
+    return [line for place in policy.service_destinations for line in _endpoints(place)]
 
 
 def _inbound_listener(port: InboundPort) -> Document:
@@ -85,11 +87,11 @@ def _outbound_listener(service: OutboundService) -> Document:
     where += map(str, service.listen)
     return {
         "direction": "outbound",
-        "service": str(service.service),
+        "service": str(service.upstream),
         "port": service.port,
         "protocol": service.protocol.value,
         "addresses": list(where),
-        "text": f"outbound {service.service}:{service.port}, {service.protocol.value}, at {_listed(where)}",
+        "text": f"outbound {service.upstream}:{service.port}, {service.protocol.value}, at {_listed(where)}",
     }
 
 
@@ -124,7 +126,7 @@ def _admission(port: InboundPort) -> Iterator[Document]:
 
 def _route(service: OutboundService, route: OutboundRoute) -> Document:
     requests = _matches(route.matches)
-    called = f"{service.service}:{service.port}"
+    called = f"{service.upstream}:{service.port}"
     by = f" (TrafficSplit {route.split})" if route.split is not None else ""
     to = (
         _listed([_share(each, route.backends) for each in route.backends])
@@ -133,12 +135,12 @@ def _route(service: OutboundService, route: OutboundRoute) -> Document:
     )
     return {
         "direction": "outbound",
-        "service": str(service.service),
+        "service": str(service.upstream),
         "port": service.port,
         "requests": None if requests is None else list(requests),
         "split": str(route.split) if route.split is not None else None,
         "backends": [
-            {"service": str(each.service), "target_port": each.target_port, "weight": each.weight}
+            {"service": str(each.upstream), "target_port": each.target_port, "weight": each.weight}
             for each in route.backends
         ],
         "text": f"outbound {called}: {'everything' if requests is None else _listed(requests)} -> {to}{by}",
@@ -146,11 +148,28 @@ def _route(service: OutboundService, route: OutboundRoute) -> Document:
 
 
 def _share(backend: WeightedBackend, among: tuple[WeightedBackend, ...]) -> str:
-    place = f"{backend.service} port {backend.target_port}"
+    place = f"{backend.upstream} port {backend.target_port}"
     return place if len(among) == 1 else f"{place} (weight {backend.weight})"
 
 
 def _cluster(place: Destination) -> Document:
+    return _external(place) if isinstance(place, ExternalDestination) else _service(place)
+
+
+def _external(place: ExternalDestination) -> Document:
+    what = "HTTP" if place.is_http else "TCP"
+    over = f", over TLS as {place.tls.server_name}" if place.tls is not None else ""
+    return {
+        "direction": "outbound",
+        "host": str(place.host),
+        "port": place.port,
+        "http": place.is_http,
+        "server_name": place.tls.server_name if place.tls is not None else None,
+        "text": f"outbound {place.host} port {place.port}, {what}{over}, outside the mesh",
+    }
+
+
+def _service(place: ServiceDestination) -> Document:
     expected = [str(each) for each in place.identities]
     what = "HTTP" if place.is_http else "TCP"
     return {
@@ -166,7 +185,7 @@ def _cluster(place: Destination) -> Document:
     }
 
 
-def _endpoints(place: Destination) -> Iterator[Document]:
+def _endpoints(place: ServiceDestination) -> Iterator[Document]:
     for each in place.endpoints:
         where = f"[{each.address}]:{each.port}" if ":" in each.address else f"{each.address}:{each.port}"
         locality = f", in {each.locality}" if each.locality else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from catalog.policy.outbound import allowed_endpoints, answering
-from catalog.policy.proxy import Destination, DestinationEndpoint, OutboundService
+from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
 from catalog.relations.readiness import takes_traffic
 from catalog.store.view import View
 from engine.derived import derived
@@ -18,8 +18,8 @@ from mesh.service import ServiceKey, ServicePort
 
 def destinations(
     view: View, client: ServiceIdentity, services: Iterable[OutboundService]
-) -> tuple[Destination, ...]:
-    """Return the destinations that the routes of these services name, sorted; without endpoints.
+) -> tuple[ServiceDestination, ...]:
+    """Return the services' ports that the routes of these name, sorted; without endpoints.
 
     Identities are there before their endpoints are admitted, so that admission changes no cluster.
     """
@@ -27,10 +27,11 @@ def destinations(
     for service in services:
         for route in service.routes:
             for backend in route.backends:
-                place = (backend.service, backend.target_port, backend.as_called)
-                named[place] = named.get(place, False) or service.protocol.is_http
+                if isinstance(backend.upstream, ServiceKey):
+                    place = (backend.upstream, backend.target_port, backend.as_called)
+                    named[place] = named.get(place, False) or service.protocol.is_http
     return tuple(
-        Destination(
+        ServiceDestination(
             service=key,
             target_port=target_port,
             is_http=is_http,
@@ -57,7 +58,7 @@ def destination_endpoints(
     return tuple(sorted(found))
 
 
-def with_endpoints(view: View, client: ServiceIdentity, found: Destination) -> Destination:
+def with_endpoints(view: View, client: ServiceIdentity, found: ServiceDestination) -> ServiceDestination:
     """Return a destination with its endpoints; there are none where the one that was called answers."""
     if found.as_called:
         return found

@@ -11,7 +11,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey
-from mesh.service import EscapedSlashes, Protocol, ServiceKey
+from mesh.service import EscapedSlashes, ExternalHost, Protocol, ServiceKey, Upstream
 from mesh.workload import Transparent
 
 
@@ -105,12 +105,12 @@ class InboundPort:
 
 @dataclass(frozen=True, slots=True, order=True)
 class WeightedBackend:
-    """A share of the calls: a service's target port (a number, or a port's name) and a relative weight.
+    """A share of the calls: an upstream's target port (a number, or a port's name) and a relative weight.
 
     `as_called`: the endpoint that was called answers, and no other is chosen (headless services).
     """
 
-    service: ServiceKey
+    upstream: Upstream
     target_port: str
     weight: int
     as_called: bool = False
@@ -127,14 +127,14 @@ class OutboundRoute:
 
 @dataclass(frozen=True, slots=True)
 class OutboundService:
-    """A service's port that the workload may call.
+    """A port of a service, or of a host outside the mesh, that the workload may call.
 
     `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
     explicit. `port` is the service's; of a headless service, whose endpoints are called without a
     translation of ports, it is theirs. The first of `routes` that fits decides, and the last fits everything.
     """
 
-    service: ServiceKey
+    upstream: Upstream
     port: Port
     protocol: Protocol
     routes: tuple[OutboundRoute, ...]
@@ -154,7 +154,7 @@ class DestinationEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class ServiceDestination:
     """A service's target port as a place that connections are opened to.
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
@@ -168,6 +168,34 @@ class Destination:
     identities: tuple[ServiceIdentity, ...]
     endpoints: tuple[DestinationEndpoint, ...]
     as_called: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOrigination:
+    """TLS that the proxy speaks for the application to a host outside the mesh.
+
+    It asks for `server_name`, a name in the DNS, which the host's certificate must be for; `roots` (PEM) must
+    vouch for it. There is no TLS without either.
+    """
+
+    server_name: str
+    roots: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalDestination:
+    """A port of a host outside the mesh as a place that connections are opened to: without the mesh's TLS.
+
+    Where it is, is asked of the DNS by the proxy. Without `tls` what the application sends goes on as it is.
+    """
+
+    host: ExternalHost
+    port: Port
+    is_http: bool
+    tls: TlsOrigination | None = None
+
+
+Destination = ServiceDestination | ExternalDestination
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +218,8 @@ class ProxyPolicy:
     closed: tuple[SocketAddress, ...] = ()
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
+
+    @property
+    def service_destinations(self) -> tuple[ServiceDestination, ...]:
+        """The destinations in the mesh."""
+        return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))

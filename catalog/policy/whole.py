@@ -6,7 +6,7 @@ from catalog.policy.closed import closed
 from catalog.policy.destinations import destinations, with_endpoints
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.outbound import outbound_services
-from catalog.policy.proxy import InterceptionKind, ProxyPolicy, TlsRange
+from catalog.policy.proxy import InterceptionKind, ProxyPolicy, ServiceDestination, TlsRange
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
@@ -19,10 +19,11 @@ __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     """Return what a group of proxies needs."""
     found = outline(view, group)
-    return replace(
-        found,
-        destinations=tuple(with_endpoints(view, group.identity, each) for each in found.destinations),
+    places = (
+        with_endpoints(view, group.identity, each) if isinstance(each, ServiceDestination) else each
+        for each in found.destinations
     )
+    return replace(found, destinations=tuple(places))
 
 
 @derived

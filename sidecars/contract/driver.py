@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from catalog.policy import left_out
 from catalog.policy.left_out import Unit
 from catalog.policy.provenance import Part, Whole
-from catalog.policy.proxy import Destination, ProxyPolicy
+from catalog.policy.proxy import ProxyPolicy, ServiceDestination
 from certs.material import ServiceCertificate
 from mesh.names import TrustDomain
 from sidecars.contract.contexts import ControllerContext
@@ -34,6 +34,7 @@ class Capability(enum.StrEnum):
     TRAFFIC_SPLITS = "traffic-splits"
     TCP_SPLITS = "tcp-splits"
     EGRESS_PASSTHROUGH = "egress-passthrough"
+    EXTERNAL_DESTINATIONS = "external-destinations"
     CALLERS_FROM_OUTSIDE = "callers-from-outside"
 
 
@@ -57,7 +58,7 @@ class Piece:
     make: Callable[..., "Resource | tuple[Resource, ...]"]
     arguments: tuple[Any, ...] = ()
     about: Part = field(default=Whole(), compare=False)
-    destinations: tuple[Destination, ...] = ()
+    destinations: tuple[ServiceDestination, ...] = ()
     faults: Callable[[Resource], tuple[str, ...]] = field(default=no_faults, compare=False)
 
     def resources(self) -> tuple[Resource, ...]:

@@ -49,7 +49,7 @@ class DocumentDriver:
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the document as the one piece; all endpoints are in it."""
         rest = replace(policy, destinations=())
-        return (Piece(document, (rest,), destinations=policy.destinations),)
+        return (Piece(document, (rest,), destinations=policy.service_destinations),)
 
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:
         """Return the certificate, key and roots as one piece."""

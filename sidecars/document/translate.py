@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from catalog.policy.proxy import (
-    Destination,
     EveryoneInTheMesh,
     InboundPort,
     OutboundService,
     ProxyPolicy,
+    ServiceDestination,
 )
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain
@@ -24,7 +24,7 @@ NAME: Final = ResourceName("document")
 """The one name of both: a proxy has one document."""
 
 
-def document(policy: ProxyPolicy, *places: Destination) -> Resource:
+def document(policy: ProxyPolicy, *places: ServiceDestination) -> Resource:
     """Return what a proxy may know of the mesh, without secrets; `places` are the policy's destinations."""
     # One headless service may be both: called at an endpoint, and a backend that chooses one. Only the latter
     # can be told of, and only by it.
@@ -77,19 +77,22 @@ def _admitted(port: InboundPort) -> frozenset[ServiceIdentity]:
 
 
 def _outbound(
-    service: OutboundService, destinations: dict[Any, Destination], trust_domain: TrustDomain
+    service: OutboundService, destinations: dict[Any, ServiceDestination], trust_domain: TrustDomain
 ) -> dict[str, Any] | None:
-    """Return a service that may be called; None where only routes or splits say where calls go."""
+    """Return a service that may be called; None where only routes or splits say where calls go.
+
+    Nor is a host outside the mesh told of: nobody there shows a certificate that a reader could look for.
+    """
     match service.routes:
         case [only] if only.matches is None and only.split is None and len(only.backends) == 1:
             backend = only.backends[0]
         case _:
             return None
-    found = destinations.get((backend.service, backend.target_port))
+    found = destinations.get((backend.upstream, backend.target_port))
     if found is None or backend.as_called:
         return None
     return {
-        "service": str(service.service),
+        "service": str(service.upstream),
         "port": service.port,
         "protocol": service.protocol.value,
         "listen": [{"address": each.address, "port": each.port} for each in service.listen],

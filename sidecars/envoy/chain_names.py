@@ -4,14 +4,17 @@ import re
 from typing import Final
 
 from mesh.names import Namespace, Port, ServiceName
-from mesh.service import Protocol, ServiceKey
+from mesh.service import Protocol, ServiceKey, Upstream
 
 _OUTBOUND: Final = re.compile(r"outbound_(?P<namespace>[^/_]+)/(?P<name>[^/_]+)_\d+_[a-z-]+")
 
 
-def outbound_chain(service: ServiceKey, port: Port, protocol: Protocol) -> str:
-    """Return `outbound_<ns>/<service>_<service port>_<protocol>`; no part of it can hold a `_`."""
-    return f"outbound_{service}_{port}_{protocol}"
+def outbound_chain(upstream: Upstream, port: Port, protocol: Protocol) -> str:
+    """Return `outbound_<ns>/<service>_<service port>_<protocol>`; no part of it can hold a `_`.
+
+    Of a host outside the mesh it has that in the service's place, and so no slash.
+    """
+    return f"outbound_{upstream}_{port}_{protocol}"
 
 
 def called_service(chain: str) -> ServiceKey | None:

@@ -92,10 +92,10 @@ def outbound(policy: ProxyPolicy, service: OutboundService) -> Filters:
     """Return the filters of a service that is called: its routes, or for TCP its backends directly."""
     if service.protocol.is_http:
         route = names.outbound_routes(service)
-        manager = connection_manager(route, policy, service.service, order.outbound(service))
+        manager = connection_manager(route, policy, service.upstream, order.outbound(service))
         return Filters((manager,), frozenset({reference(ROUTE, route)}))
     backends = service.routes[-1].backends
-    return to_clusters(f"outbound.{service.service}|{service.port}", backends)
+    return to_clusters(f"outbound.{service.upstream}|{service.port}", backends)
 
 
 def to_clusters(stat_prefix: str, backends: Iterable[WeightedBackend]) -> Filters:

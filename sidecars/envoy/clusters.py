@@ -1,10 +1,19 @@
-"""Clusters (CDS): destinations in the mesh, the application itself, and the way out."""
+"""Clusters (CDS): destinations in the mesh and outside, the application itself, and the way out."""
+
+from ipaddress import ip_address
 
 from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import Destination, InboundPort, ProxyPolicy
+from catalog.policy.proxy import (
+    ExternalDestination,
+    InboundPort,
+    ProxyPolicy,
+    ServiceDestination,
+    SocketAddress,
+)
+from mesh.names import IpAddress
 from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
@@ -19,7 +28,7 @@ _NO_LIMIT = UInt32Value(value=2**32 - 1)
 _Cluster = cluster_pb2.Cluster
 
 
-def destination(policy: ProxyPolicy, wanted: Destination) -> Resource:
+def destination(policy: ProxyPolicy, wanted: ServiceDestination) -> Resource:
     """Return the cluster of a destination: mTLS to the identities expected there.
 
     Its endpoints come over ADS, and one that leaves is left at once, whatever its health. Where the endpoint
@@ -48,21 +57,32 @@ def destination(policy: ProxyPolicy, wanted: Destination) -> Resource:
 def application(policy: ProxyPolicy, port: InboundPort) -> Resource:
     """Return the cluster of the application behind an inbound port: one fixed address, plain text."""
     name = names.local_cluster(policy.primary, port.port)
-    endpoint = endpoint_components_pb2.Endpoint(address=socket_address(port.application))
     message = _Cluster(
         name=name,
         type=_Cluster.DiscoveryType.STATIC,
         connect_timeout=_CONNECT_TIMEOUT,
         circuit_breakers=_no_limits(),
-        load_assignment=endpoint_pb2.ClusterLoadAssignment(
-            cluster_name=name,
-            endpoints=[
-                endpoint_components_pb2.LocalityLbEndpoints(
-                    lb_endpoints=[endpoint_components_pb2.LbEndpoint(endpoint=endpoint)]
-                )
-            ],
-        ),
+        load_assignment=_one_endpoint(name, port.application),
         typed_extension_protocol_options=_protocol_options(policy, is_http=port.protocol.is_http),
+    )
+    return encode(message)
+
+
+def external(policy: ProxyPolicy, wanted: ExternalDestination) -> Resource:
+    """Return the cluster of a host outside the mesh: none of the mesh's TLS, its own where that is wanted.
+
+    Envoy asks the DNS for a name, and connects to whatever is the first answer at the time. It lets
+    connections be when the next answer is another one, as that of large sites ever is (LOGICAL_DNS).
+    """
+    name, kinds = names.cluster(wanted), _Cluster.DiscoveryType
+    message = _Cluster(
+        name=name,
+        type=kinds.STATIC if _is_address(wanted.host.name) else kinds.LOGICAL_DNS,
+        connect_timeout=_CONNECT_TIMEOUT,
+        circuit_breakers=_no_limits(),
+        load_assignment=_one_endpoint(name, SocketAddress(IpAddress(wanted.host.name), wanted.port)),
+        transport_socket=None if wanted.tls is None else tls.origination(wanted.tls),
+        typed_extension_protocol_options=_protocol_options(policy, is_http=wanted.is_http),
     )
     return encode(message)
 
@@ -90,6 +110,21 @@ def blackhole() -> Resource:
             load_assignment=endpoint_pb2.ClusterLoadAssignment(cluster_name=names.BLACKHOLE_CLUSTER),
         )
     )
+
+
+def _one_endpoint(cluster: str, where: SocketAddress) -> endpoint_pb2.ClusterLoadAssignment:
+    endpoint = endpoint_components_pb2.Endpoint(address=socket_address(where))
+    found = endpoint_components_pb2.LbEndpoint(endpoint=endpoint)
+    locality = endpoint_components_pb2.LocalityLbEndpoints(lb_endpoints=[found])
+    return endpoint_pb2.ClusterLoadAssignment(cluster_name=cluster, endpoints=[locality])
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _no_limits() -> circuit_breaker_pb2.CircuitBreakers:

@@ -12,7 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.proxy import ProxyPolicy
-from mesh.service import ServiceKey
+from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
@@ -26,7 +26,7 @@ _Manager = hcm_pb2.HttpConnectionManager
 
 
 def connection_manager(
-    route: str, proxy: ProxyPolicy, host: ServiceKey, features: Iterable[Feature]
+    route: str, proxy: ProxyPolicy, host: Upstream, features: Iterable[Feature]
 ) -> listener_components_pb2.Filter:
     """Return the connection manager of a route configuration, with these features.
 
@@ -41,9 +41,13 @@ def connection_manager(
         skip_xff_append=True,
         stream_idle_timeout=Duration(),
         http_protocol_options=protocol_pb2.Http1ProtocolOptions(
-            accept_http_10=True, default_host_for_http_10=f"{host.name}.{host.namespace}"
+            accept_http_10=True, default_host_for_http_10=_host(host)
         ),
     )
     for each in features:
         each.to_manager(manager, proxy)
     return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))
+
+
+def _host(upstream: Upstream) -> str:
+    return f"{upstream.name}.{upstream.namespace}" if isinstance(upstream, ServiceKey) else upstream.name

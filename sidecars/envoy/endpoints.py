@@ -2,7 +2,7 @@
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import Destination, DestinationEndpoint, SocketAddress
+from catalog.policy.proxy import DestinationEndpoint, ServiceDestination, SocketAddress
 from protos.envoy.config.core.v3 import base_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
 from sidecars.envoy import names
@@ -10,7 +10,7 @@ from sidecars.envoy.typed import socket_address
 from xds.protocol.resource import Resource, encode
 
 
-def assignment(wanted: Destination) -> Resource:
+def assignment(wanted: ServiceDestination) -> Resource:
     """Return the load assignment of a destination; one without endpoints is empty, never missing.
 
     (Envoy keeps the endpoints it has where a resource is merely removed.)

@@ -232,7 +232,7 @@ def _explicit_outbound(policy: ProxyPolicy) -> list[Resource]:
                 traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
                 filter_chains=[
                     _Chain(
-                        name=outbound_chain(service.service, service.port, service.protocol),
+                        name=outbound_chain(service.upstream, service.port, service.protocol),
                         filters=filters.messages,
                     )
                 ],
@@ -246,7 +246,7 @@ def _outbound_chain(
     service: OutboundService, addresses: Iterable[IpAddress], filters: Iterable[_Filter]
 ) -> _Chain:
     return _Chain(
-        name=outbound_chain(service.service, service.port, service.protocol),
+        name=outbound_chain(service.upstream, service.port, service.protocol),
         filter_chain_match=_Match(
             destination_port=UInt32Value(value=service.port),
             prefix_ranges=[_single(address) for address in addresses],

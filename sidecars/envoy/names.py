@@ -3,10 +3,17 @@
 import hashlib
 from typing import Final
 
-from catalog.policy.proxy import Destination, OutboundService, SocketAddress, WeightedBackend
+from catalog.policy.proxy import (
+    Destination,
+    ExternalDestination,
+    OutboundService,
+    ServiceDestination,
+    SocketAddress,
+    WeightedBackend,
+)
 from mesh.identity import ServiceIdentity
 from mesh.names import Port, TrustDomain
-from mesh.service import ServiceKey
+from mesh.service import ExternalHost, ServiceKey
 from sidecars import layout
 
 INBOUND_LISTENER: Final = "inbound-listener"
@@ -29,10 +36,22 @@ TPROXY_PORT: Final = Port(layout.TPROXY_PORT)
 def cluster(place: WeightedBackend | Destination) -> str:
     """Return `<ns>/<service>|<target port>`, as the policy has the target port: a number or a name.
 
-    Where the endpoint that was called answers, it ends in `|as-called`.
+    Where the endpoint that was called answers, it ends in `|as-called`. A host outside has `<host>:<port>`.
     """
-    name = f"{place.service}|{place.target_port}"
+    match place:
+        case ExternalDestination(host, port):
+            return _outside(host, str(port))
+        case WeightedBackend(ExternalHost() as host, target_port):
+            return _outside(host, target_port)
+        case ServiceDestination():
+            name = f"{place.service}|{place.target_port}"
+        case WeightedBackend(upstream):
+            name = f"{upstream}|{place.target_port}"
     return f"{name}|as-called" if place.as_called else name
+
+
+def _outside(host: ExternalHost, port: str) -> str:
+    return f"[{host}]:{port}" if ":" in host.name else f"{host}:{port}"
 
 
 def local_cluster(primary: ServiceKey, port: Port) -> str:
@@ -46,12 +65,12 @@ def inbound_routes(port: Port) -> str:
 
 
 def outbound_routes(service: OutboundService) -> str:
-    """Return `rds-outbound.<ns>/<service>|<service port>`.
+    """Return `rds-outbound.<ns>/<service>|<service port>`; of a host outside it has its name.
 
     One per service and port: the filter chain has chosen the service by its address, so a changed split
     changes one route configuration and a Host header decides nothing.
     """
-    return f"rds-outbound.{service.service}|{service.port}"
+    return f"rds-outbound.{service.upstream}|{service.port}"
 
 
 def listener(kind: str, where: SocketAddress) -> str:

@@ -18,8 +18,15 @@ from catalog.policy.provenance import (
     MeshWide,
     Reached,
 )
-from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, OutboundService, ProxyPolicy
-from mesh.service import EscapedSlashes
+from catalog.policy.proxy import (
+    ExternalDestination,
+    InboundPort,
+    InterceptionKind,
+    OnlyRules,
+    OutboundService,
+    ProxyPolicy,
+)
+from mesh.service import EscapedSlashes, ServiceKey
 from mesh.workload import Transparent
 from sidecars.contract.driver import Piece
 from sidecars.envoy import clusters, endpoints, listeners, routes
@@ -56,10 +63,14 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
                 yield _Judged(routes.inbound, (proxy, bare), admitting)
     for service in policy.outbound:
         if service.protocol.is_http:
-            calls = Calls(service.service, service.port)
+            to, number = service.upstream, service.port
+            calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
             split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
             yield _Judged(routes.outbound, (split,), calls)
     for destination in policy.destinations:
+        if isinstance(destination, ExternalDestination):
+            yield _Judged(clusters.external, (proxy, destination), AllOutbound())
+            continue
         reached = Reached(destination.service, destination.target_port)
         yield _Judged(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
         if destination.as_called:

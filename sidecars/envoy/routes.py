@@ -13,6 +13,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy
 from mesh.policy import HTTPMatch
+from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from sidecars.envoy import matching, names
 from sidecars.envoy.features import order
@@ -39,11 +40,11 @@ def outbound(service: OutboundService) -> Resource:
     found: list[_Route] = []
     references: set[Reference] = set()
     for route in service.routes:
-        name = f"split:{route.split}" if route.split else f"service:{service.service}"
+        name = f"split:{route.split}" if route.split else f"{_word(service.upstream)}:{service.upstream}"
         matches = route.matches if route.matches is not None else (None,)
         found.extend(_outbound_route(name, match, route) for match in matches)
         references |= {reference(CLUSTER, names.cluster(each)) for each in route.backends}
-    message = _configuration(names.outbound_routes(service), str(service.service), found)
+    message = _configuration(names.outbound_routes(service), str(service.upstream), found)
     for each in order.outbound(service):
         each.to_routes(message)
     return encode(message, frozenset(references))
@@ -83,6 +84,10 @@ def _match(match: HTTPMatch | None) -> route_components_pb2.RouteMatch:
         return route_components_pb2.RouteMatch(prefix="/", headers=headers)
     path = matching.full_match(match.path_regex).safe_regex
     return route_components_pb2.RouteMatch(safe_regex=path, headers=headers)
+
+
+def _word(upstream: Upstream) -> str:
+    return "service" if isinstance(upstream, ServiceKey) else "host"
 
 
 def _configuration(name: str, host: str, routes: list[_Route]) -> route_pb2.RouteConfiguration:

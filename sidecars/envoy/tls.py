@@ -1,4 +1,4 @@
-"""TLS inside the mesh: both ends show a service certificate and check the other's SPIFFE ID.
+"""TLS inside the mesh: both ends show a service certificate and check the other's SPIFFE ID. And out of it.
 
 No ALPN is set: Envoy's HTTP codec then looks for the HTTP/2 preface itself, and one inbound port takes
 HTTP/1.1 and gRPC alike; an ALPN of our own would be taken for HTTP/1.
@@ -10,10 +10,11 @@ from typing import Final
 from google.protobuf.wrappers_pb2 import BoolValue
 
 from catalog.policy.proxy import (
-    Destination,
     EveryoneInTheMesh,
     InboundPort,
     ProxyPolicy,
+    ServiceDestination,
+    TlsOrigination,
     TlsRange,
     admitted,
 )
@@ -57,7 +58,7 @@ def downstream(
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
-def upstream(policy: ProxyPolicy, destination: Destination) -> base_pb2.TransportSocket:
+def upstream(policy: ProxyPolicy, destination: ServiceDestination) -> base_pb2.TransportSocket:
     """Return what a caller demands of a destination: exactly one of the identities expected there.
 
     On a TCP port it says which caller it is, by which the server chooses a filter chain.
@@ -68,6 +69,26 @@ def upstream(policy: ProxyPolicy, destination: Destination) -> base_pb2.Transpor
     context = tls_pb2.UpstreamTlsContext(
         common_tls_context=_common(policy, _exactly(policy.trust_domain, destination.identities)),
         sni=name,
+    )
+    return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
+
+
+def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
+    """Return what is demanded of a host outside the mesh: a certificate for the name that is asked for.
+
+    The proxy shows none of its own: whoever is outside need not know the mesh. Versions are Envoy's for a
+    server, 1.2 and 1.3; what it speaks inside the mesh is no affair of others.
+    """
+    name = _dns(string_pb2.StringMatcher(exact=wanted.server_name))
+    roots = base_pb2.DataSource(inline_string=wanted.roots)
+    context = tls_pb2.UpstreamTlsContext(
+        common_tls_context=tls_pb2.CommonTlsContext(
+            tls_params=_parameters(TlsRange(TlsVersion.V1_2, TlsVersion.V1_3)),
+            validation_context=common_pb2.CertificateValidationContext(
+                trusted_ca=roots, match_typed_subject_alt_names=[name]
+            ),
+        ),
+        sni=wanted.server_name,
     )
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
@@ -129,7 +150,11 @@ def _exactly(trust_domain: TrustDomain, identities: Iterable[ServiceIdentity]) -
 
 def _name(caller: AuthenticatedName) -> _Matcher:
     matcher = string_pb2.StringMatcher(exact=caller.name)
-    return _uri(matcher) if caller.is_uri else _Matcher(san_type=_Matcher.SanType.DNS, matcher=matcher)
+    return _uri(matcher) if caller.is_uri else _dns(matcher)
+
+
+def _dns(matcher: string_pb2.StringMatcher) -> _Matcher:
+    return _Matcher(san_type=_Matcher.SanType.DNS, matcher=matcher)
 
 
 def _uri(matcher: string_pb2.StringMatcher) -> _Matcher:

@@ -124,14 +124,16 @@ def _look(policy: ProxyPolicy, counts: Counts) -> None:
         "a header": any(match.headers for match in matches),
         "shares": any(len(route.backends) > 1 for route in routes),
         "a split for some requests": any(route.matches is not None for route in routes),
-        "endpoints": any(each.endpoints for each in policy.destinations),
-        "IPv6 endpoints": any(":" in one.address for each in policy.destinations for one in each.endpoints),
-        "localities": any(one.locality for each in policy.destinations for one in each.endpoints),
-        "as called": any(each.as_called for each in policy.destinations),
+        "endpoints": any(each.endpoints for each in policy.service_destinations),
+        "IPv6 endpoints": any(
+            ":" in one.address for each in policy.service_destinations for one in each.endpoints
+        ),
+        "localities": any(one.locality for each in policy.service_destinations for one in each.endpoints),
+        "as called": any(each.as_called for each in policy.service_destinations),
         "explicit": policy.interception is InterceptionKind.EXPLICIT,
         "egress": policy.passthrough,
         "TLS parameters": bool(policy.tls.cipher_suites or policy.tls.ecdh_curves),
         "permissive": any(isinstance(port.access, EveryoneInTheMesh) for port in policy.inbound),
-        "long names": any(len(each.service.name) == 63 for each in policy.destinations),
+        "long names": any(len(each.service.name) == 63 for each in policy.service_destinations),
     }
     counts.held.update(name for name, holds in found.items() if holds)

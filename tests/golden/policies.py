@@ -8,12 +8,17 @@ from catalog.policy.proxy import (
     Access,
     AccessRule,
     EveryoneInTheMesh,
+    ExternalDestination,
     InboundPort,
     InterceptionKind,
     OnlyRules,
+    OutboundRoute,
+    OutboundService,
     ProxyPolicy,
     SocketAddress,
+    TlsOrigination,
     TlsRange,
+    WeightedBackend,
 )
 from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import TlsVersion
@@ -22,7 +27,7 @@ from mesh.kinds import TRAFFIC_TARGET, Kind
 from mesh.names import IpAddress, Namespace, Port, ServiceAccountName, ServiceName, TrustDomain
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch
-from mesh.service import Protocol, ServiceKey
+from mesh.service import ExternalHost, Protocol, ServiceKey
 from mesh.workload import Transparent
 
 GOLDEN: Final = Namespace("golden")
@@ -30,6 +35,19 @@ SHOP: Final = ServiceKey(GOLDEN, ServiceName("shop"))
 BUYER: Final = ServiceIdentity(GOLDEN, ServiceAccountName("buyer"))
 GATEWAY: Final = Kind("Gateway", "example.org")
 """A kind that nobody reads."""
+ROOTS: Final = """-----BEGIN CERTIFICATE-----
+MIIBlDCCATugAwIBAgIUViUx+HqaTKfc5BG8KYblVqn5f2AwCgYIKoZIzj0EAwIw
+HzEdMBsGA1UEAwwUcm9vdHMgb2YgZXhhbXBsZS5vcmcwIBcNMjYxMTIyMDQ0NDA4
+WhgPMjEyNjEwMjkwNDQ0MDhaMB8xHTAbBgNVBAMMFHJvb3RzIG9mIGV4YW1wbGUu
+b3JnMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEczUejKDk1UqOenPu26faOIiO
+F+L81p+8NBrDJwMwB03e0iYHoW6rspeTmesK0jRVQORHV8DDNH4xxmVwA9AQL6NT
+MFEwHQYDVR0OBBYEFIXsyLlMOa48TxpGdHftGV4fXtPyMB8GA1UdIwQYMBaAFIXs
+yLlMOa48TxpGdHftGV4fXtPyMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwID
+RwAwRAIgVI+cSiFPgE/5XnVlYyZrtXV/phz2VWEPaJCNvNw68yUCIE2N86DFXsRj
+NjA6LJp4n6nyeJCyGK438V25RkGalq7s
+-----END CERTIFICATE-----
+"""
+"""Somebody's certificate, until 2126; nobody has its key."""
 
 
 def bare(kind: InterceptionKind = InterceptionKind.TRANSPARENT) -> ProxyPolicy:
@@ -76,8 +94,35 @@ _INBOUND: Final = (
     port(9091, Protocol.TCP, OnlyRules((rule(GATEWAY, IpRange("192.0.2.7/32")),))),
 )
 
+
+def external(name: str, number: int, *, http: bool, tls: TlsOrigination | None = None) -> ExternalDestination:
+    """Return a port of a host outside the mesh."""
+    return ExternalDestination(ExternalHost(name), Port(number), http, tls)
+
+
+def calls(to: ExternalDestination, listen: SocketAddress) -> OutboundService:
+    """Return a host outside the mesh, called at an address of the proxy's own."""
+    route = OutboundRoute(None, (WeightedBackend(to.host, str(to.port), 1),))
+    protocol = Protocol.HTTP if to.is_http else Protocol.TCP
+    return OutboundService(to.host, to.port, protocol, (route,), listen=(listen,))
+
+
+def calling(*hosts: ExternalDestination) -> ProxyPolicy:
+    """Return the policy of a proxy that takes calls to these hosts from 127.0.90.1:9000 on."""
+    at = (SocketAddress(IpAddress("127.0.90.1"), Port(9000 + number)) for number in range(len(hosts)))
+    found = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
+    return replace(bare(InterceptionKind.EXPLICIT), outbound=found, destinations=hosts)
+
+
+_EXTERNAL: Final = (
+    external("api.example.org", 80, http=True),
+    external("api.example.org", 443, http=True, tls=TlsOrigination("api.example.org", ROOTS)),
+    external("192.0.2.7", 5432, http=False),
+)
+
 POLICIES: Final[Mapping[str, Mapping[str, ProxyPolicy]]] = {
     "callers_from_outside": {
         "golden.shop": replace(bare(), inbound=_INBOUND, transparent=Transparent(ipv6=True)),
     },
+    "external_hosts": {"golden.shop": calling(*_EXTERNAL)},
 }

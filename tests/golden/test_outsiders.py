@@ -23,14 +23,13 @@ from mesh.callers import AuthenticatedName, IpRange, Outsider
 from mesh.kinds import TRAFFIC_TARGET
 from mesh.names import IpAddress
 from mesh.policy import HTTPMatch
-from tests.golden.live import TRUST_DOMAIN, LiveMesh, envoy_program, serve
+from tests.golden.live import TRUST_DOMAIN, LiveMesh, serve
 from tests.golden.policies import GATEWAY, rule
 from tests.meshes.resources import resources
 
 pytestmark = [
     pytest.mark.envoy,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.skipif(envoy_program() is None, reason="there is no Envoy (make envoy)"),
 ]
 
 NET = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"

@@ -13,6 +13,7 @@ from typing import Any, Final
 import re2
 from google.protobuf.duration_pb2 import Duration
 
+from protos.envoy.config.cluster.v3 import cluster_pb2
 from protos.envoy.config.core.v3 import address_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
@@ -28,6 +29,10 @@ _MAX_SECONDS: Final = 315_576_000_000
 """google.protobuf.Duration: ten thousand years."""
 
 
+_ASKS_THE_DNS: Final = (
+    cluster_pb2.Cluster.DiscoveryType.STRICT_DNS,
+    cluster_pb2.Cluster.DiscoveryType.LOGICAL_DNS,
+)
 _READINGS: Final = (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1)
 """How older Envoys (1.38.3), and newer ones, read expressions."""
 
@@ -61,8 +66,34 @@ def _duration(message: Duration, way: Way, found: list[Fault]) -> None:
 
 
 def _socket_address(message: address_pb2.SocketAddress, way: Way, found: list[Fault]) -> None:
-    if not message.resolver_name and not _is_ip(message.address):
-        found.append(fault((way, "address", None), "must be an IP address", message.address))
+    if not message.resolver_name and not _is_ip(message.address) and not _is_of_cluster(way):
+        found.append(_no_ip(message, way))
+
+
+def _is_of_cluster(way: Way) -> bool:
+    """Say whether an address stands in a cluster, whose kind says if it may be a name (`_cluster`)."""
+    while way is not None:
+        way, field, _ = way
+        if field == "load_assignment":
+            return True
+    return False
+
+
+def _cluster(message: cluster_pb2.Cluster, way: Way, found: list[Fault]) -> None:
+    if message.type in _ASKS_THE_DNS or message.HasField("cluster_type"):
+        return
+    where: Way = (way, "load_assignment", None)
+    for number, locality in enumerate(message.load_assignment.endpoints):
+        for position, each in enumerate(locality.lb_endpoints):
+            address = each.endpoint.address
+            at = address.socket_address
+            if address.HasField("socket_address") and not at.resolver_name and not _is_ip(at.address):
+                here: Way = (((where, "endpoints", number), "lb_endpoints", position), "endpoint", None)
+                found.append(_no_ip(at, ((here, "address", None), "socket_address", None)))
+
+
+def _no_ip(message: address_pb2.SocketAddress, way: Way) -> Fault:
+    return fault((way, "address", None), "must be an IP address", message.address)
 
 
 def _cidr_range(message: address_pb2.CidrRange, way: Way, found: list[Fault]) -> None:
@@ -137,6 +168,7 @@ CODE: Final[dict[str, CodeCheck]] = {
     for made, check in (
         (Duration, _duration),
         (address_pb2.CidrRange, _cidr_range),
+        (cluster_pb2.Cluster, _cluster),
         (address_pb2.SocketAddress, _socket_address),
         (listener_pb2.Listener, _filter_chains),
         (regex_pb2.RegexMatcher, _regex),

@@ -23,7 +23,7 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
         if port.protocol.is_http:
             yield routes.inbound(policy, port)
     yield from (routes.outbound(each) for each in policy.outbound if each.protocol.is_http)
-    for destination in policy.destinations:
+    for destination in policy.service_destinations:
         yield clusters.destination(policy, destination)
         yield endpoints.assignment(destination)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:

@@ -64,7 +64,7 @@ def test_outbound_is_services_backends_and_endpoints(policies: tuple[ProxyPolicy
         "target_port": "8080",
         "http": True,
         "identities": ["shop/store"],
-        "server_name": client.destinations[0].server_name,
+        "server_name": client.service_destinations[0].server_name,
         "endpoints": 1,
         "text": "outbound shop/store port 8080, HTTP, answered by shop/store, 1 endpoint",
     }
@@ -83,7 +83,7 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     """And a route without backends that nobody answers."""
     service = policies[1].outbound[0]
     key = PolicyKey(Namespace("shop"), "canary")
-    shares = tuple(WeightedBackend(service.service, port, weight) for port, weight in (("1", 90), ("2", 10)))
+    shares = tuple(WeightedBackend(service.upstream, port, weight) for port, weight in (("1", 90), ("2", 10)))
     routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
     policy = replace(policies[1], outbound=(replace(service, routes=routes),))
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"

@@ -67,7 +67,7 @@ def test_what_a_split_for_all_requests_took_is_answered_by_nobody() -> None:
     (called,) = policy(splits=[split("s")]).outbound
     assert [each.split for each in without(called, frozenset({split("s")})).routes] == [None]
     alone = without(called, frozenset({split("s")}))
-    only = without(type(called)(called.service, called.port, called.protocol, (split("s"),)), {split("s")})
+    only = without(type(called)(called.upstream, called.port, called.protocol, (split("s"),)), {split("s")})
     assert alone.routes[0].backends
     assert only.routes == (OutboundRoute(None, ()),)
 

@@ -1,11 +1,11 @@
 """What a client's proxy is told: services, splits, destinations, listeners in dispute."""
 
 from catalog.policy.proxy import (
-    Destination,
     DestinationEndpoint,
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    ServiceDestination,
     SocketAddress,
     WeightedBackend,
 )
@@ -57,8 +57,8 @@ def test_a_client_sees_what_it_may_call_and_no_more() -> None:
             addresses=(IpAddress("10.96.0.1"),),
         ),
     )
-    assert found.destinations == (
-        Destination(
+    assert found.service_destinations == (
+        ServiceDestination(
             a.service_key("shop"),
             "8080",
             True,
@@ -80,12 +80,12 @@ def test_permissive_mode_shows_every_service() -> None:
         a.workload("bare", "10.0.0.2", app="shop", sidecar=False),
     )
     found = policy(mesh, "shop")
-    assert [each.service.name for each in found.outbound] == ["empty", "shop"]
-    assert [each.endpoints for each in found.destinations] == [
+    assert [each.upstream.name for each in found.outbound] == ["empty", "shop"]
+    assert [each.endpoints for each in found.service_destinations] == [
         (),
         (DestinationEndpoint(IpAddress("10.0.0.1"), Port(8080)),),
     ]
-    assert found.destinations[0].identities == ()
+    assert found.service_destinations[0].identities == ()
 
 
 SPLIT = (
@@ -107,7 +107,7 @@ SPLIT = (
 
 def routes(mesh: View, number: int) -> tuple[OutboundRoute, ...]:
     """Return the buyer's routes to the shop."""
-    found = [each for each in policy(mesh, "buyer").outbound if each.service == a.service_key("shop")]
+    found = [each for each in policy(mesh, "buyer").outbound if each.upstream == a.service_key("shop")]
     return next((each.routes for each in found if each.port == number), ())
 
 
@@ -174,10 +174,10 @@ def test_headless_services_are_called_at_their_endpoints() -> None:
         a.target("t", "client", "node", a.tcp("any")),
     )
     found = policy(mesh, "client")
-    assert [(each.service.name, each.port, each.addresses) for each in found.outbound] == [
+    assert [(each.upstream.name, each.port, each.addresses) for each in found.outbound] == [
         ("a-nodes", 7000, ("10.0.0.1", "10.0.0.2"))
     ]
-    (place,) = found.destinations
+    (place,) = found.service_destinations
     assert (place.as_called, place.identities, place.endpoints) == (True, (a.identity("node"),), ())
 
 
@@ -214,7 +214,7 @@ def test_a_split_says_who_answers_for_a_headless_service() -> None:
         a.target("t", "client", "node", a.http("all")),
     )
     nodes, _ = policy(mesh, "client").outbound
-    assert [[(each.service.name, each.as_called) for each in way.backends] for way in nodes.routes] == [
+    assert [[(each.upstream.name, each.as_called) for each in way.backends] for way in nodes.routes] == [
         [("nodes", False), ("spare", False)],
         [("nodes", True)],
     ]
@@ -234,7 +234,9 @@ def test_services_are_called_at_ipv6_addresses_where_the_rules_capture_it() -> N
     )
     offered = {
         name: {
-            (each.service.name, address) for each in policy(mesh, name).outbound for address in each.addresses
+            (each.upstream.name, address)
+            for each in policy(mesh, name).outbound
+            for address in each.addresses
         }
         for name in ("buyer", "modern")
     }

@@ -34,7 +34,7 @@ SAID = (a.namespace("open", permissive=True), a.namespace("closed", permissive=F
 def seen(mesh: View) -> list[str]:
     """Return the namespaces whose shop the client's proxy is configured to call."""
     (group,) = (key for key in members(mesh) if key.identity == a.identity("client"))
-    return [each.service.namespace for each in proxy_policy(mesh, group).outbound]
+    return [str(each.upstream).partition("/")[0] for each in proxy_policy(mesh, group).outbound]
 
 
 @pytest.mark.parametrize(("mesh_wide", "expected"), [(False, ["open"]), (True, ["default", "open"])])

@@ -58,7 +58,10 @@ def policy_of(mesh: View, client: str = "client") -> ProxyPolicy:
 
 def addresses(mesh: View) -> dict[str, list[str]]:
     """Return the addresses that the client's proxy is given, by service."""
-    return {each.service.name: [at.address for at in each.endpoints] for each in policy_of(mesh).destinations}
+    return {
+        each.service.name: [at.address for at in each.endpoints]
+        for each in policy_of(mesh).service_destinations
+    }
 
 
 def test_it_changes_addresses_and_nothing_else() -> None:
@@ -70,7 +73,7 @@ def test_it_changes_addresses_and_nothing_else() -> None:
     assert addresses(mesh) == {"shop": ["10.0.0.2"], "spare": []}
     admit(mesh, name("shop-1"), name("spare-1", "spare"))
     last = policy_of(mesh)
-    bare = tuple(replace(each, endpoints=()) for each in last.destinations)
+    bare = tuple(replace(each, endpoints=()) for each in last.service_destinations)
     assert replace(last, destinations=bare) == first
     assert policy_of(mesh, "shop") == server
     assert last == policy_of(a.view(*MESH))  # OFF: everybody
@@ -123,8 +126,8 @@ def test_headless_services_are_called_as_before() -> None:
     """Who calls an endpoint by its address has chosen it: it stays in the listener, whoever is ready."""
     headless = a.service("nodes", a.port(80), app="shop", headless=True)
     before, after = (a.view(*MESH, headless, settings=each) for each in (READY, MeshSettings()))
-    (waiting,) = (each for each in policy_of(before).outbound if each.service.name == "nodes")
-    (ready,) = (each for each in policy_of(after).outbound if each.service.name == "nodes")
+    (waiting,) = (each for each in policy_of(before).outbound if each.upstream.name == "nodes")
+    (ready,) = (each for each in policy_of(after).outbound if each.upstream.name == "nodes")
     assert waiting == ready
     assert waiting.addresses == ("10.0.0.1", "10.0.0.2")
 

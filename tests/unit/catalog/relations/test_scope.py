@@ -37,7 +37,7 @@ def policy_of(mesh: View, name: str = "client") -> ProxyPolicy:
 
 def told(mesh: View, name: str = "client") -> list[str]:
     """Return the services in a proxy's configuration."""
-    return [str(each.service) for each in policy_of(mesh, name).outbound]
+    return [str(each.upstream) for each in policy_of(mesh, name).outbound]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_stands_behind_a_service_comes_along() -> None:
         PERMISSIVE,
     )
     assert told(mesh) == ["default/root"]
-    assert [each.service.name for each in policy_of(mesh).destinations] == ["shop"]
+    assert [each.service.name for each in policy_of(mesh).service_destinations] == ["shop"]
 
 
 def test_explicit_upstreams_are_narrowed_too() -> None:
@@ -129,7 +129,7 @@ def test_five_services_are_five_clusters() -> None:
         mesh = a.view(*many, a.workload("client", "10.0.9.9", app="none", scope=scope), PERMISSIVE)
         made = resources(policy_of(mesh))
         counts.append(sum(each.type_url == CLUSTER for each in made))
-        assert len(policy_of(mesh).destinations) == (5 if scope else 200)
+        assert len(policy_of(mesh).service_destinations) == (5 if scope else 200)
     assert counts == [5, 200]
 
 

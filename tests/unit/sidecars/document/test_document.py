@@ -100,8 +100,8 @@ def test_where_services_are_stands_in_it_unless_they_are_split() -> None:
 def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None:
     """Its form without endpoints, for those who call one of them, does not take the other's place."""
     policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
-    as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.destinations)
-    both = replace(policy, destinations=(*policy.destinations, *as_called))
+    as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.service_destinations)
+    both = replace(policy, destinations=(*policy.service_destinations, *as_called))
     assert _document(both) == _document(policy)
     assert [len(each["endpoints"]) for each in _document(both)["outbound"]] == [1, 1]
 

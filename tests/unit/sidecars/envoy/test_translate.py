@@ -20,6 +20,7 @@ from catalog.policy.proxy import (
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    ServiceDestination,
     SocketAddress,
     TlsRange,
     WeightedBackend,
@@ -257,7 +258,7 @@ def test_whom_the_handshake_lets_in() -> None:
 @pytest.mark.parametrize("identities", [(), (BUYER,)])
 def test_a_caller_never_accepts_just_anyone(identities: tuple[ServiceIdentity, ...]) -> None:
     """Without an expected identity the cluster accepts one that nobody has, not every certificate."""
-    wanted = Destination(SHOP, "8080", True, "shop.default.svc.cluster.local", identities, ())
+    wanted = ServiceDestination(SHOP, "8080", True, "shop.default.svc.cluster.local", identities, ())
     tls = only(policy(destinations=(wanted,)), CLUSTER)["transportSocket"]["typedConfig"]
     assert tls["sni"] == "shop.default.svc.cluster.local"  # on a TCP port it says who calls as well
     common = tls["commonTlsContext"]
@@ -325,7 +326,7 @@ def test_egress_is_transparent_and_ends_loops() -> None:
 
 def test_endpoints_keep_weight_and_locality() -> None:
     """Endpoints are grouped by locality; a weight of 1 is Envoy's default and not written."""
-    wanted = Destination(
+    wanted = ServiceDestination(
         SHOP,
         "8080",
         True,
@@ -345,7 +346,7 @@ def test_endpoints_keep_weight_and_locality() -> None:
 
 def test_whoever_is_called_answers() -> None:
     """A destination as called has its own cluster, which takes the connection's address, and no endpoints."""
-    chosen = Destination(SHOP, "8080", False, "shop", (BUYER,), ())
+    chosen = ServiceDestination(SHOP, "8080", False, "shop", (BUYER,), ())
     found = policy(destinations=(chosen, replace(chosen, as_called=True)))
     assert names(found) == [
         ("Cluster", "default/shop|8080"),

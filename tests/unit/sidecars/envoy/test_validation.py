@@ -86,6 +86,15 @@ def locality(*weights: int) -> endpoint_components_pb2.LocalityLbEndpoints:
     )
 
 
+def cluster_at(host: str, kind: cluster_pb2.Cluster.DiscoveryType) -> cluster_pb2.Cluster:
+    """Return a cluster with one endpoint."""
+    made = cluster_pb2.Cluster(name="c", type=kind)
+    found = made.load_assignment.endpoints.add().lb_endpoints.add().endpoint
+    made.load_assignment.cluster_name = "c"
+    found.address.socket_address.CopyFrom(address_pb2.SocketAddress(address=host, port_value=1))
+    return made
+
+
 def weighted(*weights: int) -> route_components_pb2.WeightedCluster:
     """Return weighted clusters of these weights."""
     one = route_components_pb2.WeightedCluster.ClusterWeight
@@ -221,6 +230,10 @@ WRONG: tuple[tuple[Message, str], ...] = (
         "address: must be an IP address, not 'fe80::1%eth9x.y'",
     ),
     (address_pb2.SocketAddress(address="here", port_value=1), "address: must be an IP address"),
+    (
+        cluster_at("here", cluster_pb2.Cluster.DiscoveryType.STATIC),
+        "endpoints[0].lb_endpoints[0].endpoint.address.socket_address.address: must be an IP address",
+    ),
     (address_pb2.CidrRange(address_prefix="10.0.0.256"), "address_prefix: must be an IP address"),
     (
         address_pb2.CidrRange(address_prefix="10.0.0.1", prefix_len=UInt32Value(value=33)),
@@ -264,6 +277,9 @@ RIGHT: tuple[Message, ...] = (
     core_protocol_pb2.QuicKeepAliveSettings(initial_interval=Duration()),
     core_protocol_pb2.QuicKeepAliveSettings(initial_interval=Duration(seconds=1)),
     cluster_pb2.Cluster(name="c", connect_timeout=Duration(nanos=1)),
+    cluster_at("here", cluster_pb2.Cluster.DiscoveryType.LOGICAL_DNS),
+    cluster_at("here", cluster_pb2.Cluster.DiscoveryType.STRICT_DNS),
+    cluster_at("10.0.0.1", cluster_pb2.Cluster.DiscoveryType.STATIC),
     regex(r"/api/\d+(/.*)?"),
     regex("x" * 4096),
     weighted(0, 1),

@@ -1,0 +1,152 @@
+"""Hosts outside the mesh: places in a policy that no service is behind."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from admin.pages import describe
+from catalog.policy.proxy import (
+    ExternalDestination,
+    InterceptionKind,
+    OutboundRoute,
+    TlsOrigination,
+    WeightedBackend,
+)
+from mesh.names import IpAddress, Port
+from mesh.service import ExternalHost
+from sidecars.contract.driver import Capability
+from sidecars.document.driver import DocumentDriver
+from sidecars.envoy.chain_names import called_service
+from sidecars.requirements import Requirement, requirements
+from tests.golden.policies import calling, external
+from tests.meshes.resources import resources
+from tests.unit.sidecars.envoy.test_translate import decoded, only
+from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
+
+TLS = TlsOrigination("api.example.org", "roots")
+API = external("api.example.org", 443, http=True, tls=TLS)
+DATABASE = external("192.0.2.7", 5432, http=False)
+
+
+def cluster(to: ExternalDestination) -> dict[str, Any]:
+    """Return the cluster of a destination."""
+    return only(calling(to), CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("host", "kind", "name"),
+    [
+        ("api.example.org", "LOGICAL_DNS", "api.example.org:80"),
+        ("192.0.2.7", "STATIC", "192.0.2.7:80"),
+        ("2001:db8::1", "STATIC", "[2001:db8::1]:80"),
+    ],
+)
+def test_a_name_is_asked_of_the_dns_and_an_address_is_not(host: str, kind: str, name: str) -> None:
+    """There is no load assignment for it: the one endpoint is in the cluster."""
+    found = cluster(external(host, 80, http=True))
+    (locality,) = found["loadAssignment"]["endpoints"]
+    assert locality["lbEndpoints"] == [
+        {"endpoint": {"address": {"socketAddress": {"address": host, "portValue": 80}}}}
+    ]
+    assert (found["name"], found["loadAssignment"]["clusterName"], found["type"]) == (name, name, kind)
+
+
+def test_nothing_of_the_mesh_is_shown_to_it() -> None:
+    """No certificate of the mesh, no secret; with TLS the name that is asked for must be the host's."""
+    assert "transportSocket" not in cluster(external("api.example.org", 80, http=True))
+    tls = cluster(API)["transportSocket"]["typedConfig"]
+    assert (tls["sni"], "tlsCertificateSdsSecretConfigs" in tls["commonTlsContext"]) == (
+        TLS.server_name,
+        False,
+    )
+    assert tls["commonTlsContext"]["validationContext"] == {
+        "trustedCa": {"inlineString": "roots"},
+        "matchTypedSubjectAltNames": [{"sanType": "DNS", "matcher": {"exact": "api.example.org"}}],
+    }
+    secrets = [each for made in resources(calling(API)) for each in made.references if "Secret" in each[0]]
+    assert secrets == []
+    assert "roots" not in repr(TLS)
+
+
+def test_calls_lead_to_it_by_route_or_directly() -> None:
+    """HTTP has a route configuration, TCP a proxy to the cluster; the chain names no service."""
+    policy = calling(API, DATABASE)
+    (route,) = only(policy, ROUTE)["virtualHosts"][0]["routes"]
+    assert (route["name"], route["route"]["cluster"]) == ("host:api.example.org", "api.example.org:443")
+    found = [decoded(each) for each in resources(policy) if each.type_url == LISTENER]
+    chains = [chain for each in found for chain in each["filterChains"]]
+    assert [each["name"] for each in chains] == [
+        "outbound_api.example.org_443_http",
+        "outbound_192.0.2.7_5432_tcp",
+    ]
+    assert [called_service(each["name"]) for each in chains] == [None, None]
+    http, tcp = (each["filters"][0]["typedConfig"] for each in chains)
+    assert http["httpProtocolOptions"]["defaultHostForHttp10"] == "api.example.org"
+    assert tcp["cluster"] == "192.0.2.7:5432"
+
+
+def test_in_transparent_interception_it_is_called_at_its_addresses() -> None:
+    """Where they are known: chains are chosen by them, as those of services are."""
+    policy = calling(DATABASE)
+    at = (replace(policy.outbound[0], listen=(), addresses=(IpAddress("192.0.2.7"),)),)
+    (chain,) = only(replace(policy, outbound=at, interception=InterceptionKind.TRANSPARENT), LISTENER)[
+        "filterChains"
+    ]
+    assert chain["filterChainMatch"] == {
+        "prefixRanges": [{"addressPrefix": "192.0.2.7", "prefixLen": 32}],
+        "destinationPort": 5432,
+    }
+
+
+def test_a_share_of_the_calls_may_go_there() -> None:
+    """Beside a service's: a place is a place."""
+    policy = calling(API)
+    backends = (
+        WeightedBackend(API.host, "443", 1),
+        WeightedBackend(ExternalHost("other.example.org"), "443", 3),
+    )
+    called = replace(policy.outbound[0], routes=(OutboundRoute(None, backends),))
+    found = only(replace(policy, outbound=(called,)), ROUTE)["virtualHosts"][0]["routes"][0]["route"]
+    shares = [(each["name"], each["weight"]) for each in found["weightedClusters"]["clusters"]]
+    assert shares == [("api.example.org:443", 1), ("other.example.org:443", 3)]
+
+
+def test_it_takes_a_capability_and_is_left_out_without() -> None:
+    """Of a document: nobody there shows a certificate that its readers could look for."""
+    policy = calling(API)
+    assert Requirement(Capability.EXTERNAL_DESTINATIONS, API.host) in requirements(policy)
+    assert Capability.EXTERNAL_DESTINATIONS not in DocumentDriver().capabilities
+    (made,) = (each for piece in DocumentDriver().pieces(policy) for each in piece.resources())
+    assert b'"outbound":[]' in made.body
+
+
+def test_it_is_told_in_words() -> None:
+    """Where it is called, where its calls go, and that nobody of the mesh is there."""
+    policy = calling(API, DATABASE)
+    told = [each["text"] for page in (describe.listeners, describe.routes) for each in page(policy)]
+    assert told == [
+        "outbound api.example.org:443, http, at 127.0.90.1:9000",
+        "outbound 192.0.2.7:5432, tcp, at 127.0.90.1:9001",
+        "outbound api.example.org:443: everything -> api.example.org port 443",
+        "outbound 192.0.2.7:5432: everything -> 192.0.2.7 port 5432",
+    ]
+    assert describe.clusters(policy) == [
+        {
+            "direction": "outbound",
+            "host": "api.example.org",
+            "port": Port(443),
+            "http": True,
+            "server_name": "api.example.org",
+            "text": "outbound api.example.org port 443, HTTP, over TLS as api.example.org, outside the mesh",
+        },
+        {
+            "direction": "outbound",
+            "host": "192.0.2.7",
+            "port": Port(5432),
+            "http": False,
+            "server_name": None,
+            "text": "outbound 192.0.2.7 port 5432, TCP, outside the mesh",
+        },
+    ]
+    assert describe.endpoints(policy) == []
