@@ -71,19 +71,23 @@ def application(policy: ProxyPolicy, port: InboundPort) -> Resource:
 def external(policy: ProxyPolicy, wanted: ExternalDestination) -> Resource:
     """Return the cluster of a host outside the mesh: none of the mesh's TLS, its own where that is wanted.
 
-    Envoy asks the DNS for a name, and connects to whatever is the first answer at the time. It lets
-    connections be when the next answer is another one, as that of large sites ever is (LOGICAL_DNS).
+    Envoy asks the DNS for a name, and lets connections be when the next answer is another one, as that of
+    large sites ever is (LOGICAL_DNS). It tries addresses of both families: by itself it would know those of
+    IPv6 alone where a host has any, and those may lead nowhere from here.
     """
     name, kinds = names.cluster(wanted), _Cluster.DiscoveryType
     message = _Cluster(
         name=name,
-        type=kinds.STATIC if _is_address(wanted.host.name) else kinds.LOGICAL_DNS,
+        type=kinds.STATIC,
         connect_timeout=_CONNECT_TIMEOUT,
         circuit_breakers=_no_limits(),
         load_assignment=_one_endpoint(name, SocketAddress(IpAddress(wanted.host.name), wanted.port)),
         transport_socket=None if wanted.tls is None else tls.origination(wanted.tls),
         typed_extension_protocol_options=_protocol_options(policy, is_http=wanted.is_http),
     )
+    if not _is_address(wanted.host.name):
+        message.type = kinds.LOGICAL_DNS
+        message.dns_lookup_family = _Cluster.DnsLookupFamily.ALL
     return encode(message)
 
 
