@@ -18,7 +18,6 @@ from delivery.certificates import ServiceCertificates
 from delivery.history.history import PushHistory
 from delivery.history.push import Push
 from delivery.loop import Loop
-from delivery.proxies.large_responses import LargeResponses
 from delivery.proxies.registry import ProxyRegistry
 from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
@@ -49,7 +48,6 @@ class ServerReading:
     registry: ProxyRegistry
     cache: SnapshotCache
     history: PushHistory
-    large: LargeResponses
     statuses: Callable[[], tuple[StreamStatus, ...]]
     late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
@@ -103,7 +101,9 @@ class ServerReading:
 
     def unreceived(self, name: ProxyName) -> str:
         """Return which response a proxy may not be able to take."""
-        return "; ".join(str(each) for each in self.large.of(NodeKey(str(name))) if each.is_suspect)
+        proxy = self.registry.find(NodeKey(str(name)))
+        large = () if proxy is None else proxy.large.unanswered()
+        return "; ".join(str(each) for each in large if each.is_suspect)
 
     def failure(self, name: ProxyName) -> str:
         """Return why a proxy's group could not be computed."""

@@ -88,7 +88,6 @@ class Parts:
             registry=self.registry,
             cache=self.cache,
             history=self.history,
-            large=self.observer.large_responses,
             statuses=self.pages.statuses,
             late=self.watchdog.moments,
             clock=self.clock,
@@ -114,12 +113,18 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     sources = sources_of(settings, StateFile(settings.state, DNS_ANSWERS), clock)
     keeper = ServiceCertificates(issuer, pairs, lambda count: metrics.issued("service", count))
     cache = SnapshotCache()
-    history = PushHistory(cache)
-    registry = ProxyRegistry(clock, history.forget)
+    registry = ProxyRegistry(clock)
+    history = PushHistory(cache, registry.find)
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     readiness = EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types)
 
-    quarantine = Quarantine(drivers.empty, drivers.reason, verdicts.load(), time.monotonic())
+    quarantine = Quarantine(
+        drivers.empty,
+        drivers.reason,
+        verdicts.load(),
+        time.monotonic(),
+        acknowledged=registry.acknowledged,
+    )
     gathering = Gathering(
         sources,
         paces(settings),

@@ -1,7 +1,7 @@
 """The last pushes of each proxy. Written at every response: it keeps references, and computes when asked."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,6 +13,7 @@ from delivery.history.record import (
     Early,
     Known,
     Record,
+    Remembered,
     Sent,
     TypeRecord,
     answer,
@@ -38,7 +39,7 @@ TYPES: Final = 64
 """Types remembered per proxy, over all its streams: a proxy may ask for any."""
 
 PROXIES: Final = 10_000
-"""Proxies remembered; beyond that the one that was connected first is forgotten."""
+"""Proxies whose pushes are remembered; beyond that those of the one that was connected first are not."""
 
 EARLY: Final = 8
 """Answers remembered per proxy that came before word of what they answer."""
@@ -62,12 +63,14 @@ class PushHistory:
     they open alone: while two of them overlap, what the proxy holds is what either was sent.
     """
 
-    def __init__(self, cache: SnapshotCache) -> None:
+    def __init__(self, cache: SnapshotCache, find: Callable[[NodeKey], Remembered | None]) -> None:
+        """`find` returns where the pushes of a proxy are kept; None for one that is not known."""
         self._cache = cache
         self._contents = Contents()
         self._replaced = Replaced()
         self._triggers = Triggers(self._is_here, self._replaced.keep)
-        self._proxies: dict[NodeKey, Record] = {}
+        self._find = find
+        self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
         self._waiting: dict[Sent, None] = {}
         self._newest = -1
         self.replaced = self._replaced.find
@@ -75,18 +78,21 @@ class PushHistory:
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         """Note what a wave, or a part of it, published, and which snapshots it replaced."""
         self._newest += 1
-        here = [node for node in step.members if node in self._proxies]
+        here = {node: found for node in step.members if (found := self._of(node)) is not None}
         for node, touch in self._triggers.published(self._newest, wave, step, replaced, here).items():
-            proxy = self._proxies[node]
+            proxy = here[node]
             proxy.moved = (*proxy.moved, touch)[-TOUCHES:]
 
     def opened(self, node: NodeKey, variant: Variant, now: float) -> None:
         """Note a stream. An incremental client keeps what it holds over streams, any other begins anew."""
-        known = self._proxies.pop(node, None)
+        if (keeper := self._find(node)) is None:
+            return
+        known = keeper.pushes
+        self._order.pop(node, None)
         if known is None:
-            known = Record(variant, self._newest, now)
-            if len(self._proxies) >= PROXIES:
-                self.forget((next(iter(self._proxies)),))
+            known = keeper.pushes = Record(variant, self._newest, now)
+            if len(self._order) >= PROXIES:
+                self._forget(next(iter(self._order)))
         else:
             known.again, known.opened, known.since = True, self._newest, now
             known.moved, known.early = (), ()
@@ -96,11 +102,11 @@ class PushHistory:
                     each.held = NOTHING_HELD
             known.variant = variant
         known.streams += 1
-        self._proxies[node] = known
+        self._order[node] = None
 
     def closed(self, node: NodeKey) -> None:
         """Note the end of a stream, its proxy's oldest: nobody will answer what was sent before the next."""
-        if (proxy := self._proxies.get(node)) is None:
+        if (proxy := self._of(node)) is None:
             return
         proxy.streams -= 1
         for each in proxy.pushes:
@@ -112,7 +118,7 @@ class PushHistory:
 
     def sent(self, node: NodeKey, response: Response, size: int, now: float) -> Delays:
         """Note a response; return how long after its event it went out, and its ACK if that came before."""
-        if (proxy := self._proxies.get(node)) is None:
+        if (proxy := self._of(node)) is None:
             return NO_DELAYS
         content = self._contents.of(proxy.variant, response)
         kind = proxy.types.get(response.type_url)
@@ -139,7 +145,7 @@ class PushHistory:
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
         """Note an ACK or NACK; return how long after its event an ACK came."""
-        if (proxy := self._proxies.get(node)) is None:
+        if (proxy := self._of(node)) is None:
             return NO_DELAYS
         for push in reversed(proxy.pushes):
             if push.response is response:
@@ -154,18 +160,11 @@ class PushHistory:
 
     def changed(self, node: NodeKey, response: Response) -> frozenset[ObjectKey]:
         """Return the objects that led to a response, of those that are named; none where it was asked for."""
-        proxy = self._proxies.get(node)
+        proxy = self._of(node)
         pushes = () if proxy is None else reversed(proxy.pushes)
         due = next((each.due for each in pushes if each.response is response), ())
         causes = (cause for wave in due for cause in wave.causes) if isinstance(due, tuple) else ()
         return frozenset(each.object for each in causes)
-
-    def forget(self, nodes: Iterable[NodeKey]) -> None:
-        """Forget proxies."""
-        for node in nodes:
-            if (proxy := self._proxies.pop(node, None)) is not None:
-                for push in proxy.pushes:
-                    self._waiting.pop(push, None)
 
     def unanswered_age(self, now: float) -> float:
         """Return for how many seconds the oldest response without an answer has waited, 0 if none has."""
@@ -174,7 +173,7 @@ class PushHistory:
 
     def pushes(self, node: NodeKey, now: float, date: datetime) -> tuple[Push, ...]:
         """Return a proxy's last pushes, newest first; `now` and `date` are the same moment on both clocks."""
-        proxy = self._proxies.get(node)
+        proxy = self._of(node)
         return () if proxy is None else tuple(shown(each, now, date) for each in reversed(proxy.pushes))
 
     def _touches(self, node: NodeKey, proxy: Record) -> tuple[Touch, ...]:
@@ -205,5 +204,17 @@ class PushHistory:
 
     def _is_here(self, group: GroupKey) -> bool:
         return any(
-            self._proxies[node].streams for node in self._cache.members(group) if node in self._proxies
+            proxy.streams for node in self._cache.members(group) if (proxy := self._of(node)) is not None
         )
+
+    def _of(self, node: NodeKey) -> Record | None:
+        keeper = self._find(node)
+        return None if keeper is None else keeper.pushes
+
+    def _forget(self, node: NodeKey) -> None:
+        """Forget what is remembered of a proxy; the proxy itself is not forgotten here."""
+        del self._order[node]
+        if (keeper := self._find(node)) is not None and keeper.pushes is not None:
+            for push in keeper.pushes.pushes:
+                self._waiting.pop(push, None)
+            keeper.pushes = None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from delivery.history.causes import Touch
 from delivery.history.push import Answer, Push, Trigger
@@ -67,6 +68,12 @@ class Record:
     types: dict[TypeUrl, TypeRecord] = field(default_factory=dict)
     moved: tuple[Touch, ...] = ()
     early: tuple[Early, ...] = ()
+
+
+class Remembered(Protocol):
+    """Whoever keeps what is remembered of one proxy: forgotten with all else that is known of it."""
+
+    pushes: Record | None
 
 
 def taken(proxy: Record, response: Response) -> Early | None:

@@ -5,16 +5,11 @@ size, but not where it uses Google's gRPC; gRPC's own clients take LARGE bytes.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from sidecars.type_words import short_type
-from xds.cache import NodeKey
 from xds.protocol.resource import TypeUrl
 from xds.protocol.wire import Nonce, Response
 from xds.server.hooks import LARGE
-
-REMEMBERED: Final = 10_000
-"""Proxies' types remembered; beyond that the oldest are forgotten, and said again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,36 +43,36 @@ class Large:
 
 
 class LargeResponses:
-    """What is known of large responses, by proxy and type."""
+    """What is known of the large responses to one proxy, by type."""
+
+    __slots__ = ("_found",)
 
     def __init__(self) -> None:
-        self._found: dict[tuple[NodeKey, TypeUrl], Large] = {}
+        self._found: dict[TypeUrl, Large] = {}
 
-    def sending(self, node: NodeKey, response: Response, size: int, user_agent: str) -> Large | None:
-        """Note one that goes out; return it if it is the first of its type to this proxy."""
-        key = node, response.type_url
-        first = key not in self._found
-        if first and len(self._found) >= REMEMBERED:
-            del self._found[next(iter(self._found))]
-        found = self._found[key] = Large(response.type_url, size, user_agent, response.nonce)
+    def sending(self, response: Response, size: int, user_agent: str) -> Large | None:
+        """Note one that goes out; return it if it is the first of its type."""
+        first = response.type_url not in self._found
+        found = Large(response.type_url, size, user_agent, response.nonce)
+        self._found[response.type_url] = found
         return found if first else None
 
-    def sent(self, node: NodeKey, response: Response, size: int) -> None:
+    def sent(self, response: Response, size: int) -> None:
         """Note any response that went out: a smaller one takes the place of the large one."""
         if size <= LARGE and self._found:
-            self._settle(node, response.type_url)
+            self._settle(response.type_url)
 
-    def answered(self, node: NodeKey, response: Response) -> None:
+    def answered(self, response: Response) -> None:
         """Note an answer: who accepts or rejects a response has taken it."""
-        found = self._found.get((node, response.type_url)) if self._found else None
+        found = self._found.get(response.type_url)
         if found is not None and found.nonce == response.nonce:
-            self._settle(node, response.type_url)
+            self._settle(response.type_url)
 
-    def of(self, node: NodeKey) -> tuple[Large, ...]:
-        """Return the last large responses to a proxy that it has not answered, by type."""
-        found = (each for (key, _), each in self._found.items() if key == node and not each.answered)
+    def unanswered(self) -> tuple[Large, ...]:
+        """Return the last ones that were not answered, by type."""
+        found = (each for each in self._found.values() if not each.answered)
         return tuple(sorted(found, key=lambda each: each.type_url))
 
-    def _settle(self, node: NodeKey, type_url: TypeUrl) -> None:
-        if (found := self._found.get((node, type_url))) is not None:
-            self._found[node, type_url] = replace(found, answered=True)
+    def _settle(self, type_url: TypeUrl) -> None:
+        if (found := self._found.get(type_url)) is not None:
+            self._found[type_url] = replace(found, answered=True)

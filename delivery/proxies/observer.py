@@ -13,7 +13,6 @@ from certs.peer import read_peer
 from delivery.history.history import Delays, PushHistory
 from delivery.meters import StreamMeter
 from delivery.proxies.ended_connections import EndedConnections
-from delivery.proxies.large_responses import LargeResponses
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
 from mesh.objects import ObjectKey
@@ -61,11 +60,9 @@ class MeshObserver:
         self._readiness = readiness
         self._loop = loop
         self._now = monotonic
-        self._variants: dict[tuple[NodeKey, str], list[Variant]] = {}
         self._connections: dict[str, None] = {}
         self._own = 0
         self._ended = EndedConnections()
-        self.large_responses = LargeResponses()
         self.streams = {variant.value: 0 for variant in Variant}
 
     def handshake(self) -> None:
@@ -103,15 +100,14 @@ class MeshObserver:
     def opened(self, node_key: NodeKey, peer: Peer, variant: Variant) -> None:
         """Note a stream."""
         self._used(peer)
-        self._registry.opened(node_key, peer.address)
+        proxy = self._registry.opened(node_key, peer.address, variant)
         self._history.opened(node_key, variant, self._now())
         self._readiness.opened(node_key)
         self._loop.opened(node_key)
         self._metrics.stream_opened(variant.value)
-        self._variants.setdefault((node_key, peer.address), []).append(variant)
         self.streams[variant.value] += 1
         said = {"proxy": node_key, "peer": peer.address, "protocol": variant.value}
-        if self._registry.expects(node_key):
+        if proxy.expected is not None:
             _log.info("stream opened", **said)
         else:
             _log.warning("stream held until its workload is known", **said)
@@ -144,7 +140,7 @@ class MeshObserver:
 
     def sent(self, node_key: NodeKey, response: Response, size: int) -> None:
         """Count and remember it."""
-        self.large_responses.sent(node_key, response, size)
+        self._registry.of(node_key).large.sent(response, size)
         self._metrics.sent(response.type_url, len(response.resources), size)
         self._measure(self._history.sent(node_key, response, size, self._now()))
         if _logging.isEnabledFor(logging.DEBUG):  # asked first: an unwritten line is dear
@@ -161,7 +157,8 @@ class MeshObserver:
         """Count it, and say the first of its type to a proxy: a client that cannot take it says nothing."""
         self._metrics.large(response.type_url)
         agent = node.user_agent if node is not None else ""
-        if (first := self.large_responses.sending(node_key, response, size, agent)) is not None:
+        large = self._registry.of(node_key).large
+        if (first := large.sending(response, size, agent)) is not None:
             say = _log.warning if first.is_suspect else _log.info
             kind = short_type(response.type_url)
             said = {"proxy": node_key, "type": kind, "bytes": size, "user_agent": agent[:200]}
@@ -169,7 +166,7 @@ class MeshObserver:
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
         """Count an ACK; a NACK is an error of ours, and said with the proxy's words."""
-        self.large_responses.answered(node_key, response)
+        self._registry.of(node_key).large.answered(response)
         changed = self._history.changed(node_key, response) if rejection is not None else frozenset()
         self._measure(self._history.answered(node_key, response, rejection, self._now()))
         self._loop.answered(node_key, response, rejection, changed)
@@ -194,14 +191,11 @@ class MeshObserver:
 
     def closed(self, node_key: NodeKey, peer: Peer, ending: Ending, detail: str) -> None:
         """Note the end of a stream; one that was refused after it was opened counts as refused, too."""
-        self._registry.closed(node_key)
+        variant = self._registry.closed(node_key, peer.address)
         self._history.closed(node_key)
         if ending is Ending.REFUSED:
             self._metrics.stream_refused(detail)
-        variants = self._variants[node_key, peer.address]
-        self.streams[variants.pop().value] -= 1
-        if not variants:
-            del self._variants[node_key, peer.address]
+        self.streams[variant.value] -= 1
         _log.info("stream closed", proxy=node_key, peer=peer.address, ending=ending.value, detail=detail)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
+from delivery.history.record import Record
+from delivery.proxies.registry import ProxyRegistry
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
 from mesh.kinds import TRAFFIC_TARGET
@@ -34,7 +36,8 @@ class Mesh:
 
     def __init__(self) -> None:
         self.cache = SnapshotCache()
-        self.history = PushHistory(self.cache)
+        self.registry = ProxyRegistry(lambda: DATE)
+        self.history = PushHistory(self.cache, self.registry.of)
         self.waves = 0
         self.nonces = 0
 
@@ -78,6 +81,12 @@ class Mesh:
         response = Response(type_url, Version("v"), Nonce(str(self.nonces)), resources, removed)
         self.history.sent(node, response, 100, now)
         return response
+
+    def record(self, node: NodeKey) -> Record:
+        """Return what is remembered of a proxy."""
+        found = self.registry.of(node).pushes
+        assert found is not None
+        return found
 
     def last(self, node: NodeKey = NODE, now: float = 0.0) -> Push:
         """Return a proxy's newest push."""
@@ -280,7 +289,7 @@ def test_an_answer_may_come_before_word_of_what_it_answers(mesh: Mesh) -> None:
     assert (mesh.last().answer, mesh.last().seconds) == (Answer.ACK, 0.0)
     for number in range(EARLY + 3):  # of responses that are never heard of
         mesh.history.answered(NODE, replace(response, nonce=Nonce(str(number))), None, 11.0)
-    assert len(mesh.history._proxies[NODE].early) == EARLY
+    assert len(mesh.record(NODE).early) == EARLY
 
 
 def test_the_oldest_response_without_an_answer_has_an_age(mesh: Mesh) -> None:
@@ -316,10 +325,21 @@ def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
         mesh.send(resource("a"))
     shown = mesh.history.pushes(NODE, 0.0, DATE)
     assert [each.nonce for each in shown] == [str(number) for number in range(PUSHES + 3, 3, -1)]
-    mesh.history.forget([NODE])
+    mesh.registry.expect(())
     assert mesh.history.pushes(NODE, 0.0, DATE) == ()
     mesh.history.closed(NODE)
     assert mesh.history.sent(NODE, mesh.send(resource("a")), 1, 0.0) == Delays()
+
+
+def test_pushes_are_remembered_of_so_many_proxies(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one more they go with the proxy that was connected first: nobody waits for its answers."""
+    monkeypatch.setattr("delivery.history.history.PROXIES", 2)
+    mesh.send(resource("a"))
+    mesh.history.opened(OTHER, Variant.DELTA, 1.0)
+    mesh.history.opened(NodeKey("c.store.shop"), Variant.DELTA, 2.0)
+    assert mesh.history.pushes(NODE, 3.0, DATE) == ()
+    assert mesh.history.unanswered_age(3.0) == 0.0
+    assert mesh.registry.find(NODE) is not None
 
 
 def test_earlier_versions_are_kept_but_no_secrets(mesh: Mesh) -> None:
@@ -338,7 +358,7 @@ def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
     same = (resource("a"), resource("b"))
     mesh.send(*same)
     mesh.send(*same, node=OTHER)
-    proxies = mesh.history._proxies
+    proxies = {node: mesh.record(node) for node in (NODE, OTHER)}
     one, other = (proxies[node].pushes[0].move for node in (NODE, OTHER))
     assert one is other
     assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
@@ -362,7 +382,7 @@ def test_groups_that_are_sent_the_same_share_it(mesh: Mesh) -> None:
     same = resource("a")
     for node in (NODE, OTHER):
         mesh.send(same, node=node)
-    proxies = mesh.history._proxies
+    proxies = {node: mesh.record(node) for node in (NODE, OTHER)}
     one, other = (proxies[node].pushes[-1] for node in (NODE, OTHER))
     assert proxies[NODE].types[ROUTE].held is not proxies[OTHER].types[ROUTE].held
     assert one.content is other.content

@@ -40,7 +40,7 @@ def _observer() -> tuple[MeshObserver, ProxyRegistry, Metrics]:
     metrics = Metrics()
     registry = ProxyRegistry(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     readiness = EndpointReadiness((), EndpointAdmission.READY)
-    history = PushHistory(SnapshotCache())
+    history = PushHistory(SnapshotCache(), registry.find)
     return MeshObserver(registry, metrics, history, readiness, Silent()), registry, metrics
 
 
@@ -86,7 +86,7 @@ def test_a_large_response_is_said_once_until_it_is_answered(
     agent: str, level: str, suspect: bool, hinted: bool
 ) -> None:
     """By proxy and type: a client that cannot take it comes back, and again it would be said."""
-    observer, _, metrics = _observer()
+    observer, registry, metrics = _observer()
     node, size = Node("a", user_agent=agent), 5_000_000
     responses = [Response(CLUSTER, Version("1"), Nonce(str(n))) for n in range(3)]
     with capture_logs() as said:
@@ -102,14 +102,14 @@ def test_a_large_response_is_said_once_until_it_is_answered(
     ]
     assert [("max_receive_message_length" in each.get("hint", "")) for each in large] == [hinted] * 2
     assert b'meshwright_xds_large_responses_total{type="cluster"} 3.0' in metrics.text()
-    suspects = [each.type_url for each in observer.large_responses.of(NODE) if each.is_suspect]
+    suspects = [each.type_url for each in registry.of(NODE).large.unanswered() if each.is_suspect]
     assert suspects == ([CLUSTER, LISTENER] if suspect else [])
     observer.answered(NODE, responses[0], None)
-    assert [each.type_url for each in observer.large_responses.of(NODE)] == [CLUSTER, LISTENER]
+    assert [each.type_url for each in registry.of(NODE).large.unanswered()] == [CLUSTER, LISTENER]
     observer.answered(NODE, responses[2], None)
-    assert [each.type_url for each in observer.large_responses.of(NODE)] == [LISTENER]
+    assert [each.type_url for each in registry.of(NODE).large.unanswered()] == [LISTENER]
     observer.sent(NODE, Response(LISTENER, Version("2"), Nonce("10")), 100)
-    assert observer.large_responses.of(NODE) == ()
+    assert registry.of(NODE).large.unanswered() == ()
 
 
 def test_refusals_are_counted_by_reason_whenever_they_come() -> None:

@@ -6,6 +6,8 @@ from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
+from xds.protocol.resource import CLUSTER
+from xds.server.status import Variant
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO = ProxyName.parse("one.s.n"), ProxyName.parse("two.s.n")
@@ -31,14 +33,14 @@ def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     registry.expect([TWO, ONE])
     assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0}
     clock.now += timedelta(seconds=1)
-    registry.opened(NODE, "a:1")
+    registry.opened(NODE, "a:1", Variant.DELTA)
     registry.expect([ONE, TWO])
     assert registry.statuses() == (
         ProxyStatus(ONE, ProxyState.CONNECTED, "a:1", START + timedelta(seconds=1), known=True),
         ProxyStatus(TWO, ProxyState.EXPECTED, "", START, known=True),
     )
     clock.now += timedelta(seconds=1)
-    registry.closed(NODE)
+    registry.closed(NODE, "a:1")
     assert registry.statuses()[0] == ProxyStatus(
         ONE, ProxyState.DISCONNECTED, "a:1", START + timedelta(seconds=2), known=True
     )
@@ -48,22 +50,25 @@ def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
 def test_the_end_of_one_of_two_streams_disconnects_nobody() -> None:
     """Since when it is here does not move either."""
     registry, clock = _registry()
-    registry.opened(NODE, "a:1")
+    registry.opened(NODE, "a:1", Variant.DELTA)
     clock.now += timedelta(seconds=1)
-    registry.opened(NODE, "a:2")
-    registry.closed(NODE)
+    registry.opened(NODE, "a:2", Variant.SOTW)
+    registry.closed(NODE, "a:1")
     assert registry.statuses() == (ProxyStatus(ONE, ProxyState.CONNECTED, "a:2", START, known=False),)
-    registry.closed(NODE)
+    registry.closed(NODE, "a:2")
     assert registry.counts() == {"connected": 0, "expected": 0, "disconnected": 1}
 
 
 def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     """Not at once, and not while its workload is there."""
     registry, clock = _registry()
-    registry.opened(NODE, "a:1")
-    registry.closed(NODE)
+    registry.opened(NODE, "a:1", Variant.DELTA)
+    registry.closed(NODE, "a:1")
     clock.now += REMEMBERED * 2
     registry.expect([ONE])
     assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
+    registry.of(NODE).acknowledged[CLUSTER] = {}
     registry.expect([])
     assert registry.statuses() == ()
+    assert registry.find(NODE) is None
+    assert registry.acknowledged(NODE) == {}, "all that was known of it is gone at once"

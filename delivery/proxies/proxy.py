@@ -1,0 +1,48 @@
+"""What is known of one proxy, in one record: its streams, what it was sent, and what it has acknowledged."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from delivery.history.record import Record
+from delivery.proxies.large_responses import LargeResponses
+from delivery.proxies.status import ProxyState, ProxyStatus
+from delivery.quarantine.accepted import Acknowledged
+from mesh.identity import ProxyName
+from xds.cache import NodeKey
+from xds.server.status import Variant
+
+
+@dataclass(slots=True, eq=False)
+class Proxy:
+    """One proxy; each part is written by its own room, and all of them are forgotten together.
+
+    `expected` is since when its workload is known, None where it is not; `since` when it came or went, None
+    before it ever came. `streams` are those that are open, by the address of the peer; `address` is the
+    newest one's. `pushes` are None where nothing is remembered.
+    """
+
+    node: NodeKey
+    name: ProxyName
+    expected: datetime | None = None
+    since: datetime | None = None
+    address: str = ""
+    streams: dict[str, list[Variant]] = field(default_factory=dict)
+    pushes: Record | None = None
+    acknowledged: Acknowledged = field(default_factory=dict)
+    large: LargeResponses = field(default_factory=LargeResponses)
+
+    @property
+    def state(self) -> ProxyState | None:
+        """Where it stands; None for one that never came and is not expected."""
+        if self.streams:
+            return ProxyState.CONNECTED
+        if self.since is not None:
+            return ProxyState.DISCONNECTED
+        return None if self.expected is None else ProxyState.EXPECTED
+
+    def status(self) -> ProxyStatus | None:
+        """Return where it stands, and since when; None as for `state`."""
+        state, since = self.state, self.since or self.expected
+        if state is None or since is None:
+            return None
+        return ProxyStatus(self.name, state, self.address, since, self.expected is not None)
