@@ -1,4 +1,4 @@
-"""What the pages read: protocols and values through which they see the rest, and change nothing."""
+"""What the pages read: small protocols through which they see the rest, each page what it shows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,46 +40,32 @@ class LoopReading(Protocol):
         """Return the last late moments, newest first."""
 
 
-class MeshReading(LoopReading, Protocol):
-    """Everything the pages show. All answers are immutable pictures of one moment."""
+class SettingsReading(Protocol):
+    """How the server was told to run."""
 
-    def streams(self) -> tuple[StreamStatus, ...]:
-        """Return the open streams."""
+    def settings(self) -> Mapping[str, object]:
+        """Return the server's settings; none of them is a secret."""
 
-    def proxies(self) -> tuple[ProxyStatus, ...]:
-        """Return every proxy that is or should be here, sorted by name."""
 
-    def snapshot(self, name: ProxyName) -> Snapshot | None:
-        """Return what is published for a proxy."""
+class SourceReading(Protocol):
+    """What the sources say of themselves."""
 
-    def pushes(self, name: ProxyName) -> tuple[Push, ...]:
-        """Return the last responses that a proxy was sent, newest first."""
+    def freshness(self) -> Mapping[str, Freshness]:
+        """Return how fresh each source is, by its name."""
 
-    def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
-        """Return an earlier version of a resource, None where it is not kept (any more), or is a secret."""
+    def counts(self) -> Mapping[str, Counts]:
+        """Return what each source holds, by its name; looks at all of it."""
 
-    def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
-        """Return what a proxy has rejected and is withheld from it, sorted by type and name."""
 
-    def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
-        """Return why a proxy rejected a resource: its words, then the object at fault; empty if unknown."""
-
-    def left_out(self) -> tuple[LeftOut, ...]:
-        """Return the parts of policy that are not in force for some proxies, sorted by object and match."""
-
-    def objects_behind(
-        self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
-    ) -> tuple[MadeFrom, ...]:
-        """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
-
-    def unreceived(self, name: ProxyName) -> str:
-        """Return which response a proxy may not be able to take, empty if there is none."""
-
-    def failure(self, name: ProxyName) -> str:
-        """Return why a proxy's group could not be computed, empty where it was."""
+class ViewReading(Protocol):
+    """The mesh as it is computed."""
 
     def view(self) -> View | None:
         """Return the newest view, None before the first."""
+
+
+class ObjectReading(Protocol):
+    """What was read, and what is wrong with it."""
 
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return the objects in force."""
@@ -90,6 +76,69 @@ class MeshReading(LoopReading, Protocol):
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the groups that failed: name, error, whether a last good snapshot is kept."""
 
+
+class ProxyReading(ViewReading, Protocol):
+    """Which proxies there are; a proxy's workload is in the view."""
+
+    def proxies(self) -> tuple[ProxyStatus, ...]:
+        """Return every proxy that is or should be here, sorted by name."""
+
+
+class StreamReading(Protocol):
+    """The open streams."""
+
+    def streams(self) -> tuple[StreamStatus, ...]:
+        """Return the open streams."""
+
+
+class SnapshotReading(Protocol):
+    """What proxies are served."""
+
+    def snapshot(self, name: ProxyName) -> Snapshot | None:
+        """Return what is published for a proxy."""
+
+
+class OriginReading(Protocol):
+    """What resources are made from."""
+
+    def objects_behind(
+        self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
+    ) -> tuple[MadeFrom, ...]:
+        """Return the inputs that a proxy's resource was made from, sorted; none if there is no such."""
+
+
+class PushReading(Protocol):
+    """What proxies were sent, one response after the other."""
+
+    def pushes(self, name: ProxyName) -> tuple[Push, ...]:
+        """Return the last responses that a proxy was sent, newest first."""
+
+    def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
+        """Return an earlier version of a resource, None where it is not kept (any more), or is a secret."""
+
+
+class RejectionReading(Protocol):
+    """What proxies reject, or cannot take."""
+
+    def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
+        """Return what a proxy has rejected and is withheld from it, sorted by type and name."""
+
+    def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
+        """Return why a proxy rejected a resource: its words, then the object at fault; empty if unknown."""
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return the parts of policy that are not in force for some proxies, sorted by object and match."""
+
+    def unreceived(self, name: ProxyName) -> str:
+        """Return which response a proxy may not be able to take, empty if there is none."""
+
+    def failure(self, name: ProxyName) -> str:
+        """Return why a proxy's group could not be computed, empty where it was."""
+
+
+class CertificateReading(Protocol):
+    """Certificates, never their keys."""
+
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
         """Return the service certificates in force."""
 
@@ -99,11 +148,19 @@ class MeshReading(LoopReading, Protocol):
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
 
-    def freshness(self) -> Mapping[str, Freshness]:
-        """Return how fresh each source is, by its name."""
 
-    def counts(self) -> Mapping[str, Counts]:
-        """Return what each source holds, by its name; looks at all of it."""
-
-    def settings(self) -> Mapping[str, object]:
-        """Return the server's settings; none of them is a secret."""
+class MeshReading(
+    LoopReading,
+    SettingsReading,
+    SourceReading,
+    ObjectReading,
+    ProxyReading,
+    StreamReading,
+    SnapshotReading,
+    OriginReading,
+    PushReading,
+    RejectionReading,
+    CertificateReading,
+    Protocol,
+):
+    """Everything the pages show. All answers are immutable pictures of one moment."""

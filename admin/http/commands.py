@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 from admin.pages.debug import hosts_lines
 from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
-from admin.reading import MeshReading
+from admin.reading import ProxyReading
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
 from certs.ledger.contract import LedgerEntry
 from certs.material import ProxyCertificate
@@ -72,7 +72,7 @@ def read_proxy_request(body: object) -> ProxyRequest:
 
 def add_commands(
     app: web.Application,
-    reading: MeshReading,
+    reading: ProxyReading,
     proxies: ProxyCertificates,
     revoked: Callable[[LedgerEntry], None],
     retry: Callable[[ProxyName], Iterable[Reference]],

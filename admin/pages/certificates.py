@@ -1,14 +1,19 @@
 """`/debug/certs`: what certificates say, never their keys."""
 
 from datetime import datetime
+from typing import Protocol
 
 from admin.pages.jsonable import Document, jsonable
-from admin.reading import MeshReading
+from admin.reading import CertificateReading, ViewReading
 from certs.ledger.contract import LedgerEntry
 from certs.material import ServiceCertificate
 
 
-def certificates(reading: MeshReading, now: datetime) -> Document:
+class CertificatePage(CertificateReading, ViewReading, Protocol):
+    """What the page on certificates reads."""
+
+
+def certificates(reading: CertificatePage, now: datetime) -> Document:
     """Return service certificates and the ledger of proxy certificates: what they say, never their keys."""
     view = reading.view()
     return {

@@ -1,10 +1,11 @@
 """What the debug pages say: pure functions from what is read to JSON. No key is ever among it."""
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from admin.pages.access import access_pairs
 from admin.pages.jsonable import Document, jsonable
-from admin.reading import LoopReading, MeshReading
+from admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
 from catalog.relations.hosts import hosts
 from catalog.store.view import View
 from mesh.names import Namespace
@@ -12,7 +13,11 @@ from mesh.objects import Sourced
 from mesh.problems import Problem, Severity
 
 
-def policies(reading: MeshReading) -> Document:
+class ConfigReading(SettingsReading, ViewReading, Protocol):
+    """The configuration of the mesh and of the server."""
+
+
+def policies(reading: ObjectReading) -> Document:
     """Return the objects in force, each with its origin, and everything that is wrong."""
     return {
         "problems": [problem(each) for each in reading.problems()],
@@ -49,7 +54,7 @@ def sourced(found: Sourced) -> Document:
     }
 
 
-def config(reading: MeshReading) -> Document:
+def config(reading: ConfigReading) -> Document:
     """Return the MeshConfig in force and the server's settings."""
     view = reading.view()
     return {
@@ -68,7 +73,7 @@ def loop(reading: LoopReading) -> Document:
     }
 
 
-def access(reading: MeshReading) -> Document:
+def access(reading: ViewReading) -> Document:
     """Return for every identity and service port whether calls may pass, and by which objects."""
     view = reading.view()
     return {"access": [] if view is None else access_pairs(view)}

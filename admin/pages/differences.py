@@ -4,12 +4,12 @@ import difflib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from admin.pages.decoding import decode
 from admin.pages.jsonable import Document
 from admin.pages.naming import NotShown
-from admin.reading import MeshReading
+from admin.reading import PushReading, SnapshotReading
 from delivery.history.push import Push
 from mesh.identity import ProxyName
 from sidecars.type_words import type_word
@@ -19,6 +19,10 @@ USAGE: Final = (
     "?proxy=<UUID, common name or workload>&type=<cluster, endpoint, listener or route>&name=<resource>"
     "[&from=<version>&to=<version>]"
 )
+
+
+class VersionReading(PushReading, SnapshotReading, Protocol):
+    """Versions of resources, now and before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def read_type(word: str, served: Iterable[TypeUrl] = ()) -> TypeUrl:
 
 
 def pair(
-    reading: MeshReading,
+    reading: VersionReading,
     proxy: ProxyName,
     type_url: TypeUrl,
     name: ResourceName,
@@ -104,7 +108,7 @@ def _before(
                 yield old
 
 
-def _kept(reading: MeshReading, proxy: ProxyName, type_url: TypeUrl, name: ResourceName) -> str:
+def _kept(reading: VersionReading, proxy: ProxyName, type_url: TypeUrl, name: ResourceName) -> str:
     """Say which versions can be shown."""
     sent = dict.fromkeys(
         version

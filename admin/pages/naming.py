@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-from admin.reading import MeshReading
+from admin.reading import ProxyReading
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from delivery.proxies.status import ProxyStatus
@@ -18,7 +18,7 @@ class NotShown(LookupError):
     """What was asked for is not there, or is not one thing; the message is one sentence."""
 
 
-def find(reading: MeshReading, wanted: str) -> ProxyStatus:
+def find(reading: ProxyReading, wanted: str) -> ProxyStatus:
     """Return the one proxy that is meant; raise NotShown with the candidates.
 
     A common name or UUID comes first, then a workload's `namespace/name`, its name alone, and at last the

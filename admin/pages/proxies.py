@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from admin.pages.behind import Known, duration, newest, pending, why
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, plain_address, sync
-from admin.reading import MeshReading
+from admin.reading import ProxyReading, RejectionReading, StreamReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.inventory import by_uuid
 from catalog.store.view import View
@@ -23,7 +23,11 @@ NAMED: Final = 20
 """For how many rejected resources a list of proxies names the object at fault, which takes a while each."""
 
 
-def proxies(reading: MeshReading, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
+class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
+    """What the page on all proxies reads."""
+
+
+def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
     """Yield every proxy that is or should be here; `entries` is the ledger."""
     streams: dict[str, list[StreamStatus]] = {}
     for status in reading.streams():
@@ -35,7 +39,7 @@ def proxies(reading: MeshReading, entries: Iterable[LedgerEntry], now: datetime)
 
 
 def known(
-    reading: MeshReading,
+    reading: ProxiesPage,
     name: ProxyName,
     streams: Iterable[StreamStatus],
     issued: Mapping[str, LedgerEntry],
@@ -61,7 +65,7 @@ def _waits_for(view: View | None, name: ProxyName) -> str:
     return WAITS_FOR[view.settings.endpoint_admission]
 
 
-def one(reading: MeshReading, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:
+def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:
     """Return one proxy."""
     streams = [each for each in reading.streams() if each.node_key == str(status.name)]
     return proxy(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, Protocol
 
 from admin.pages import describe
 from admin.pages.decoding import decoded
@@ -14,7 +14,16 @@ from admin.pages.naming import NotShown, find, workload_of
 from admin.pages.proxies import one, proxies
 from admin.pages.pushes import push
 from admin.pages.streams import stream
-from admin.reading import MeshReading
+from admin.reading import (
+    CertificateReading,
+    ObjectReading,
+    OriginReading,
+    ProxyReading,
+    PushReading,
+    RejectionReading,
+    SnapshotReading,
+    StreamReading,
+)
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
@@ -36,7 +45,21 @@ AT_A_TIME: Final = 100
 Query = Mapping[str, str]
 
 
-async def listed(reading: MeshReading, now: datetime) -> Document:
+class ProxyPage(
+    CertificateReading,
+    ObjectReading,
+    OriginReading,
+    ProxyReading,
+    PushReading,
+    RejectionReading,
+    SnapshotReading,
+    StreamReading,
+    Protocol,
+):
+    """What the pages on one proxy read."""
+
+
+async def listed(reading: ProxyPage, now: datetime) -> Document:
     """Return every proxy, some at a time: there may be thousands, and the event loop is not to wait."""
     shown: list[Json] = []
     for each in proxies(reading, await asyncio.to_thread(reading.ledger), now):
@@ -46,7 +69,7 @@ async def listed(reading: MeshReading, now: datetime) -> Document:
     return {"proxies": shown}
 
 
-async def configured(reading: MeshReading, wanted: str, now: datetime) -> Document:
+async def configured(reading: ProxyPage, wanted: str, now: datetime) -> Document:
     """Return one proxy with its configuration in Envoy's words."""
     status = find(reading, wanted)
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
@@ -55,7 +78,7 @@ async def configured(reading: MeshReading, wanted: str, now: datetime) -> Docume
     return shown
 
 
-def pushed(reading: MeshReading, query: Query) -> Document:
+def pushed(reading: ProxyPage, query: Query) -> Document:
     """Return one proxy's streams and last pushes, with `resource=TYPE/NAME` the objects behind that one."""
     name = find(reading, query["proxy"]).name
     shown: Document = {
@@ -74,7 +97,7 @@ def pushed(reading: MeshReading, query: Query) -> Document:
     return shown
 
 
-async def differing(reading: MeshReading, query: Query) -> Document:
+async def differing(reading: ProxyPage, query: Query) -> Document:
     """Return what changed between two versions of a resource."""
     if not query:
         return {"usage": DIFF_USAGE}
@@ -90,12 +113,12 @@ async def differing(reading: MeshReading, query: Query) -> Document:
     return shown
 
 
-def _served(reading: MeshReading, name: ProxyName) -> tuple[TypeUrl, ...]:
+def _served(reading: ProxyPage, name: ProxyName) -> tuple[TypeUrl, ...]:
     snapshot = reading.snapshot(name)
     return () if snapshot is None else snapshot.types()
 
 
-async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
+async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
     """Return one proxy and what it is to be told, in the mesh's words; with `section` only that.
 
     `left_out` is what of it the proxy is not served, `rejected` what it has rejected, its
@@ -122,7 +145,7 @@ async def told(reading: MeshReading, query: Query, now: datetime) -> Document:
     return shown
 
 
-def left_out(reading: MeshReading, status: ProxyStatus) -> list[Json]:
+def left_out(reading: ProxyPage, status: ProxyStatus) -> list[Json]:
     """Return what of the sections is not served, since this kind of proxy cannot do it: a problem each."""
     workload = workload_of(status, reading.view())
     if workload is None:
@@ -131,19 +154,19 @@ def left_out(reading: MeshReading, status: ProxyStatus) -> list[Json]:
     return [str(each) for each in reading.problems() if each.code == Code.INCAPABLE and each.key in own]
 
 
-def policy_of(reading: MeshReading, status: ProxyStatus) -> ProxyPolicy | None:
+def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:
     """Return what a proxy's workload needs; None where it is not known."""
     view = reading.view()
     workload = workload_of(status, view)
     return proxy_policy(view, group_of(view, workload)) if view is not None and workload is not None else None
 
 
-def history(reading: MeshReading, name: ProxyName) -> list[Json]:
+def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
     """Return a proxy's last pushes, newest first."""
     return [push(each) for each in reading.pushes(name)]
 
 
-def secrets(reading: MeshReading, status: ProxyStatus) -> list[Document]:
+def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
     """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
     certificates = {f"service-cert:{identity}": each for identity, each in reading.certificates().items()}
     workload = workload_of(status, reading.view())
@@ -175,9 +198,7 @@ def _secret(name: str, serial: str, not_after: datetime) -> Document:
     return {"name": name, "serial": serial, "not_after": until, "text": text}
 
 
-def _section(
-    reading: MeshReading, status: ProxyStatus, policy: ProxyPolicy | None, section: str
-) -> list[Json]:
+def _section(reading: ProxyPage, status: ProxyStatus, policy: ProxyPolicy | None, section: str) -> list[Json]:
     match section:
         case "history":
             return history(reading, status.name)

@@ -1,12 +1,18 @@
 """`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
 
+from typing import Protocol
+
 from admin.pages.jsonable import Json
-from admin.reading import MeshReading
+from admin.reading import ProxyReading, SnapshotReading
 from sidecars.type_words import type_word
 from xds.protocol.snapshot import Snapshot
 
 
-def published(reading: MeshReading) -> dict[str, Json]:
+class PublishedPage(ProxyReading, SnapshotReading, Protocol):
+    """What the page on what is published reads."""
+
+
+def published(reading: PublishedPage) -> dict[str, Json]:
     """Return every snapshot with its proxies; proxies that share one are listed together.
 
     Secrets are left out: their versions say when a certificate was renewed, and nothing about policy.

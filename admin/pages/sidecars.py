@@ -1,9 +1,10 @@
 """What is known of the sidecars that a call goes by: whether they have what policy says, and without what."""
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from admin.pages.behind import type_state
-from admin.reading import MeshReading
+from admin.reading import OriginReading, ProxyReading, RejectionReading, StreamReading
 from catalog.explain.in_force import Sidecar, Without
 from delivery.proxies.status import ProxyState
 from mesh.identity import ProxyName
@@ -11,7 +12,11 @@ from sidecars.type_words import short_type
 from xds.server.status import StreamStatus, SyncState
 
 
-def known_sidecars(reading: MeshReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:
+class SidecarReading(OriginReading, ProxyReading, RejectionReading, StreamReading, Protocol):
+    """What is read of the sidecars that a call goes by."""
+
+
+def known_sidecars(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:
     """Return what is known of each of these sidecars, at one moment: it is asked on the event loop."""
     states = {each.name: each.state for each in reading.proxies()}
     left_out = reading.left_out()
@@ -28,7 +33,7 @@ def known_sidecars(reading: MeshReading, names: Iterable[ProxyName]) -> Mapping[
 
 
 def _unknown(
-    reading: MeshReading, name: ProxyName, state: ProxyState | None, streams: Iterable[StreamStatus]
+    reading: SidecarReading, name: ProxyName, state: ProxyState | None, streams: Iterable[StreamStatus]
 ) -> str:
     """Return why it is not known what a sidecar has, empty where it is."""
     served = [each for each in streams if each.served]

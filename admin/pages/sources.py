@@ -4,11 +4,11 @@ from datetime import datetime
 
 from admin.pages.behind import duration
 from admin.pages.jsonable import Document, jsonable
-from admin.reading import MeshReading
+from admin.reading import SourceReading
 from providers.contract import Counts, Freshness
 
 
-def sources(reading: MeshReading, now: datetime) -> Document:
+def sources(reading: SourceReading, now: datetime) -> Document:
     """Return every source; looks at all that they hold."""
     counts = reading.counts()
     return {

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from admin.pages.behind import type_state
 from admin.pages.jsonable import Document, jsonable
-from admin.reading import MeshReading
+from admin.reading import StreamReading
 from sidecars.type_words import short_type
 from xds.server.status import StreamStatus, SyncState, TypeStatus
 
@@ -22,7 +22,7 @@ _SYNC = {
 }
 
 
-def streams(reading: MeshReading) -> Document:
+def streams(reading: StreamReading) -> Document:
     """Return every stream with its types."""
     return {"streams": [stream(status) for status in reading.streams()]}
 
