@@ -165,7 +165,7 @@ class _Server:
             with explained():
                 await self._parts.sources.first()
             self._waiting.remove(_FIRST_READ)
-            await self._parts.loop.wave()
+            await self._parts.delivery.loop.wave()
         self._waiting.remove(_FIRST_WAVE)
 
     def _warn(self) -> None:
@@ -182,20 +182,15 @@ class _Server:
     def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""
         parts = self._parts
-        yield from parts.sources.works(parts.gathering.changed)
-        yield "mesh loop", parts.loop.run()
-        yield "admissions", parts.readiness.run(parts.ledger, parts.clock, parts.gathering.changed)
-        yield "problems", parts.loop.linting.run()
-        yield "renewals", parts.keeper.renewing(parts.clock, parts.gathering.changed)
-        yield "offers of what was rejected", parts.answers.retrying()
-        yield "verdicts", parts.answers.keeping(parts.verdicts.keep)
+        yield from parts.sources.works(parts.delivery.gathering.changed)
+        yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measure()
         yield "memory", tending(self._held)
         yield "free memory", trimming()
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
-        yield "driver probes", probing(asked, self._are_unwell, parts.observer.own_connection)
+        yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
 
     @contextlib.asynccontextmanager
     async def _drivers(
@@ -215,28 +210,28 @@ class _Server:
         self._unwell = tuple(f"sidecar driver {name}" for name in names)
 
     def _held(self) -> int:
-        view = self._parts.loop.state.view
+        view = self._parts.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
-        return estimated(values, sum(self._parts.observer.streams.values()))
+        return estimated(values, sum(self._parts.delivery.observer.streams.values()))
 
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()
         while True:
-            parts.observer.report()
-            await gauging.count(parts.loop.state.published.snapshots)
+            parts.delivery.observer.report()
+            await gauging.count(parts.delivery.loop.state.published.snapshots)
             parts.metrics.measured(
                 gauging.gauges(
-                    parts.loop.state,
-                    parts.observer.streams,
-                    parts.registry.counts(),
+                    parts.delivery.loop.state,
+                    parts.delivery.observer.streams,
+                    parts.delivery.registry.counts(),
                     parts.sources.all,
-                    len(parts.keeper.certificates),
+                    len(parts.delivery.certificates.certificates),
                     parts.heartbeat.take_worst(),
                     parts.clock(),
-                    withheld=withheld_counts(parts.quarantine.findings.counts()),
-                    unacked_age=parts.history.unanswered_age(time.monotonic()),
+                    withheld=withheld_counts(parts.delivery.quarantine.findings.counts()),
+                    unacked_age=parts.delivery.history.unanswered_age(time.monotonic()),
                     state_failing=bool(parts.room.trouble),
-                    ledger_unwritten=parts.ledger.unwritten,
+                    ledger_unwritten=parts.opened.ledger.unwritten,
                 )
             )
             await asyncio.sleep(MEASURE_SECONDS)
@@ -283,5 +278,5 @@ class _Server:
 
     def _revoked(self, entry: LedgerEntry) -> None:
         _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
-        self._parts.readiness.revoked(entry)
+        self._parts.delivery.readiness.revoked(entry)
         self._parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))

@@ -88,7 +88,7 @@ async def driving(
 
     In the end they have the drain time only if the server was told to `stop`.
     """
-    view, settings, drivers = parts.loop.state.view, parts.settings, parts.drivers
+    view, settings, drivers = parts.delivery.loop.state.view, parts.settings, parts.drivers
     if view is None:
         raise CannotStartError("no driver can start: the mesh could not be computed")
     tasks, running = DriverTasks(group, settings.drain_seconds), dict[str, Running]()
@@ -98,7 +98,7 @@ async def driving(
             probes = await drivers.drivers[name].start(_context(parts, name, address, tasks.lifetime))
             running[name] = Running(HostPort(address.host, probes.readiness.port), probes)
             if words := await started(
-                probes.startup, running[name].reached_at, parts.observer.own_connection
+                probes.startup, running[name].reached_at, parts.delivery.observer.own_connection
             ):
                 raise CannotStartError(f"sidecar driver {name} has not begun to answer: {words}")
         drivers.running = frozenset(running)
@@ -108,14 +108,18 @@ async def driving(
 
 
 def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> ControllerContext:
+    delivery = parts.delivery
+
     def view_config() -> MeshConfig:
-        view = parts.loop.state.view
+        view = delivery.loop.state.view
         return view.config if view is not None else MeshConfig()
 
     def not_served(proxy: ProxyName) -> str:
-        return parts.drivers.not_served(parts.loop.state.view, proxy, name)
+        return parts.drivers.not_served(parts.delivery.loop.state.view, proxy, name)
 
-    authenticator = MeshAuthenticator(parts.ledger, lambda: parts.loop.state.view, parts.clock, not_served)
+    authenticator = MeshAuthenticator(
+        parts.opened.ledger, lambda: parts.delivery.loop.state.view, parts.clock, not_served
+    )
     return ControllerContext(
         host=address.host,
         port=address.port,
@@ -123,9 +127,9 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         namespace=NAMESPACE,
         kubernetes=None,
         config=view_config,
-        catalog=OwnSnapshots(parts.cache, parts.drivers.drivers[name].types),
-        certificates=parts.keeper,
-        clients=Clients(authenticator, parts.observer, _limits(parts.settings)),
+        catalog=OwnSnapshots(delivery.cache, parts.drivers.drivers[name].types),
+        certificates=delivery.certificates,
+        clients=Clients(authenticator, delivery.observer, _limits(parts.settings)),
         events=parts.events,
         debug=parts.pages,
         lifetime=lifetime,

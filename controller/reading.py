@@ -10,26 +10,22 @@ from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from certs.issuers.contract import Issuer
-from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.contract import LedgerEntry
 from certs.material import ServiceCertificate
+from certs.opening import Opened
 from controller.settings import Settings
-from delivery.certificates import ServiceCertificates
-from delivery.history.history import PushHistory
+from delivery.assembly import Delivery
 from delivery.history.push import Push
-from delivery.loop import Loop
-from delivery.proxies.registry import ProxyRegistry
 from delivery.proxies.status import ProxyStatus
 from delivery.quarantine.left_out import LeftOut
 from delivery.quarantine.problems import clause, parts_left_out
-from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.serving import group_name
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.objects import ObjectKey, Sourced
 from mesh.problems import Problems
 from providers.contract import Counts, Freshness
 from providers.sources import Sources
-from xds.cache import NodeKey, SnapshotCache
+from xds.cache import NodeKey
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.server.status import StreamStatus
@@ -39,15 +35,9 @@ from xds.server.status import StreamStatus
 class ServerReading:
     """What the admin pages read, over the server's parts: `statuses` of the open streams, `late` moments."""
 
-    loop: Loop
-    quarantine: Quarantine
+    delivery: Delivery
     sources: Sources
-    keeper: ServiceCertificates
-    issuer: Issuer
-    book: Ledger
-    registry: ProxyRegistry
-    cache: SnapshotCache
-    history: PushHistory
+    opened: Opened
     statuses: Callable[[], tuple[StreamStatus, ...]]
     late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
@@ -63,51 +53,55 @@ class ServerReading:
 
     def proxies(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy that is or should be here."""
-        return self.registry.statuses()
+        return self.delivery.registry.statuses()
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
         """Return what is published for a proxy."""
-        return self.cache.snapshot(NodeKey(str(name)))
+        return self.delivery.cache.snapshot(NodeKey(str(name)))
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
         """Return the last responses that a proxy was sent, newest first."""
-        return self.history.pushes(NodeKey(str(name)), time.monotonic(), self.clock())
+        return self.delivery.history.pushes(NodeKey(str(name)), time.monotonic(), self.clock())
 
     def replaced(self, type_url: TypeUrl, resource: ResourceName, version: Version) -> Resource | None:
         """Return an earlier version of a resource."""
-        return self.history.replaced(type_url, resource, version)
+        return self.delivery.history.replaced(type_url, resource, version)
 
     def rejected(self, name: ProxyName) -> tuple[Reference, ...]:
         """Return what a proxy has rejected and is withheld from it."""
-        return self.quarantine.findings.rejected_by(NodeKey(str(name)))
+        return self.delivery.quarantine.findings.rejected_by(NodeKey(str(name)))
 
     def refusal(self, name: ProxyName, type_url: TypeUrl, resource: ResourceName) -> str:
         """Return why a proxy rejected a resource."""
-        model = self.loop.model
-        found = self.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
+        model = self.delivery.loop.model
+        found = self.delivery.quarantine.findings.rejections_of(NodeKey(str(name)), (type_url, resource))
         return clause(model.serving, found[0]) if model is not None and found else ""
 
     def left_out(self) -> tuple[LeftOut, ...]:
         """Return the parts of policy that are not in force for some proxies."""
-        model = self.loop.model
-        return () if model is None else parts_left_out(model.serving, self.quarantine.findings.units_out())
+        model = self.delivery.loop.model
+        return (
+            ()
+            if model is None
+            else parts_left_out(model.serving, self.delivery.quarantine.findings.units_out())
+        )
 
     def objects_behind(
         self, name: ProxyName, type_url: TypeUrl, resource: ResourceName
     ) -> tuple[MadeFrom, ...]:
         """Return the inputs that a proxy's resource was made from."""
-        model = self.loop.model
+        model = self.delivery.loop.model
         return () if model is None else model.serving.behind(NodeKey(str(name)), type_url, resource)
 
     def unreceived(self, name: ProxyName) -> str:
         """Return which response a proxy may not be able to take."""
-        proxy = self.registry.find(NodeKey(str(name)))
+        proxy = self.delivery.registry.find(NodeKey(str(name)))
         large = () if proxy is None else proxy.large.unanswered()
         return "; ".join(str(each) for each in large if each.is_suspect)
 
     def failure(self, name: ProxyName) -> str:
         """Return why a proxy's group could not be computed."""
-        state = self.loop.state
+        state = self.delivery.loop.state
         if state.view is None or not state.published.failed:
             return ""
         workload = holder_of(state.view, name.uuid)
@@ -118,7 +112,7 @@ class ServerReading:
 
     def view(self) -> View | None:
         """Return the newest view."""
-        return self.loop.state.view
+        return self.delivery.loop.state.view
 
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return the objects in force."""
@@ -126,25 +120,26 @@ class ServerReading:
 
     def problems(self) -> Problems:
         """Return what is wrong with the input."""
-        return self.loop.state.problems
+        return self.delivery.loop.state.problems
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the groups that failed."""
         return tuple(
-            (each.group, each.error, each.kept == each.proxies) for each in self.loop.state.published.failures
+            (each.group, each.error, each.kept == each.proxies)
+            for each in self.delivery.loop.state.published.failures
         )
 
     def certificates(self) -> Mapping[ServiceIdentity, ServiceCertificate]:
         """Return the service certificates in force."""
-        return self.keeper.certificates
+        return self.delivery.certificates.certificates
 
     def trust_bundle(self) -> bytes:
         """Return the roots."""
-        return self.issuer.trust_bundle()
+        return self.opened.authority.trust_bundle()
 
     def ledger(self) -> tuple[LedgerEntry, ...]:
         """Return the proxy certificates."""
-        return self.book.entries()
+        return self.opened.ledger.entries()
 
     def freshness(self) -> Mapping[str, Freshness]:
         """Return how fresh each source is."""

@@ -9,8 +9,6 @@ from admin.http.heartbeat import Heartbeat
 from admin.metrics.registry import Metrics
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
-from certs.issuers.contract import Issuer
-from certs.ledger.contract import Ledger
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair_files import PairFiles
 from controller.drivers import DriverPages, MeshDrivers
@@ -22,26 +20,20 @@ from controller.reading import ServerReading
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
-from delivery.answers import Answers
+from delivery.assembly import Delivery, delivery
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
-from delivery.gathering import Gathering, Paces
-from delivery.history.history import PushHistory
-from delivery.loop import Loop, MeshState
+from delivery.gathering import Paces
 from delivery.model import Model
-from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
-from delivery.proxies.registry import ProxyRegistry
-from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
-from delivery.verifying import Verification
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from providers.sources import Sources
 from sidecars.contract.events import Broker
-from xds.cache import NodeKey, SnapshotCache
+from xds.cache import NodeKey
 from xds.protocol.resource import Reference
 
 
@@ -55,23 +47,12 @@ class Parts:
     heartbeat: Heartbeat
     watchdog: Watchdog
     sources: Sources
-    issuer: Issuer
-    ledger: Ledger
     opened: Opened
     room: StateRoom
-    keeper: ServiceCertificates
     tls: ServerTls
     drivers: MeshDrivers
-    gathering: Gathering
-    loop: Loop
-    quarantine: Quarantine
-    answers: Answers
+    delivery: Delivery
     verdicts: Kept[tuple[Verdict, ...]]
-    cache: SnapshotCache
-    registry: ProxyRegistry
-    history: PushHistory
-    readiness: EndpointReadiness
-    observer: MeshObserver
     pages: DriverPages
     events: Broker
 
@@ -79,15 +60,9 @@ class Parts:
     def reading(self) -> ServerReading:
         """Return what the admin pages may see."""
         return ServerReading(
-            loop=self.loop,
-            quarantine=self.quarantine,
+            delivery=self.delivery,
             sources=self.sources,
-            keeper=self.keeper,
-            issuer=self.issuer,
-            book=self.ledger,
-            registry=self.registry,
-            cache=self.cache,
-            history=self.history,
+            opened=self.opened,
             statuses=self.pages.statuses,
             late=self.watchdog.moments,
             clock=self.clock,
@@ -96,7 +71,7 @@ class Parts:
 
     def retried(self, name: ProxyName) -> tuple[Reference, ...]:
         """Offer a proxy again what it rejected; return which resources that is."""
-        return self.answers.retry(NodeKey(str(name)))
+        return self.delivery.answers.retry(NodeKey(str(name)))
 
     @property
     def proxies(self) -> ProxyIssuing:
@@ -108,71 +83,39 @@ class Parts:
 
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
     """Make every part; to be called on the running event loop. Raises CertificateError."""
-    issuer, ledger, metrics = found.authority, found.ledger, Metrics()
-    pairs, verdicts = PairFiles(settings.state), StateFile(settings.state, VERDICTS)
+    metrics, ledger, pairs = Metrics(), found.ledger, PairFiles(settings.state)
+    verdicts = StateFile(settings.state, VERDICTS)
     sources = sources_of(settings, StateFile(settings.state, DNS_ANSWERS), clock)
-    keeper = ServiceCertificates(issuer, pairs, lambda count: metrics.issued("service", count))
-    cache = SnapshotCache()
-    registry = ProxyRegistry(clock)
-    history = PushHistory(cache, registry.find)
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
-    readiness = EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types)
-
-    quarantine = Quarantine(
-        drivers.empty,
-        drivers.reason,
-        verdicts.load(),
-        time.monotonic(),
-        acknowledged=registry.acknowledged,
-    )
-    gathering = Gathering(
-        sources,
-        paces(settings),
-        metrics,
-        readiness.admitted,
-    )
-    publishing = Publishing(cache, quarantine, metrics, history.published)
-    answers = Answers(publishing, gathering.changed, clock)
     translate = translation(*drivers.drivers.values(), environment=drivers.environment)
-
-    def on_state(state: MeshState) -> None:
-        registry.follow(state.proxies)
-        answers.judged()
-
-    loop = Loop(
-        gathering,
-        lambda: Model(translate, mesh_settings(settings), drivers.problems),
-        keeper,
-        publishing,
-        clock=clock,
+    delivered = delivery(
+        sources=sources,
+        paces=paces(settings),
+        readiness=EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types),
+        certificates=ServiceCertificates(
+            found.authority, pairs, lambda count: metrics.issued("service", count)
+        ),
+        new_model=lambda: Model(translate, mesh_settings(settings), drivers.problems),
+        new_quarantine=lambda acknowledged: Quarantine(
+            drivers.empty, drivers.reason, verdicts.load(), time.monotonic(), acknowledged=acknowledged
+        ),
         meter=metrics,
-        on_state=on_state,
-        verification=Verification(metrics) if settings.verify else None,
+        clock=clock,
+        verify=settings.verify,
     )
     return Parts(
         settings=settings,
         clock=clock,
         metrics=metrics,
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
-        watchdog=Watchdog(metrics, lambda: loop.doing, clock),
+        watchdog=Watchdog(metrics, lambda: delivered.loop.doing, clock),
         sources=sources,
-        issuer=issuer,
-        ledger=ledger,
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
-        keeper=keeper,
-        tls=ServerTls(issuer, pairs, settings.ads_hosts, clock()),
+        tls=ServerTls(found.authority, pairs, settings.ads_hosts, clock()),
         drivers=drivers,
-        gathering=gathering,
-        loop=loop,
-        quarantine=quarantine,
-        answers=answers,
+        delivery=delivered,
         verdicts=verdicts,
-        cache=cache,
-        registry=registry,
-        history=history,
-        readiness=readiness,
-        observer=MeshObserver(registry, metrics, history, readiness, answers),
         pages=DriverPages(),
         events=Broker(),
     )

@@ -62,3 +62,7 @@ class StreamMeter(Protocol):
 
     def nacked(self, type_url: TypeUrl) -> None:
         """Count a response rejected."""
+
+
+class Meter(WaveMeter, StreamMeter, Protocol):
+    """Counts everything."""

@@ -1,0 +1,102 @@
+"""The way from views to streams and back, put together; nothing runs yet."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from certs.ledger.contract import Ledger
+from delivery.answers import Answers
+from delivery.certificates import ServiceCertificates
+from delivery.gathering import Gathering, Paces
+from delivery.history.history import PushHistory
+from delivery.loop import Loop, MeshState
+from delivery.meters import Meter
+from delivery.model import Model
+from delivery.proxies.observer import MeshObserver
+from delivery.proxies.readiness import EndpointReadiness
+from delivery.proxies.registry import ProxyRegistry
+from delivery.publishing import Publishing
+from delivery.quarantine.accepted import Acknowledged
+from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.verdicts import Verdict
+from delivery.verifying import Verification
+from providers.sources import Sources
+from xds.cache import NodeKey, SnapshotCache
+
+NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged]], Quarantine]
+"""Makes a quarantine that keeps what proxies have acknowledged where it is told to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """The parts that take changes to proxies and answers back; whoever serves proxies needs the cache."""
+
+    certificates: ServiceCertificates
+    cache: SnapshotCache
+    registry: ProxyRegistry
+    history: PushHistory
+    readiness: EndpointReadiness
+    quarantine: Quarantine
+    gathering: Gathering
+    answers: Answers
+    loop: Loop
+    observer: MeshObserver
+
+    def works(
+        self, ledger: Ledger, keep: Callable[[tuple[Verdict, ...]], None], clock: Callable[[], datetime]
+    ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as anybody is served, by name; `keep` writes down what is at fault."""
+        yield "mesh loop", self.loop.run()
+        yield "admissions", self.readiness.run(ledger, clock, self.gathering.changed)
+        yield "problems", self.loop.linting.run()
+        yield "renewals", self.certificates.renewing(clock, self.gathering.changed)
+        yield "offers of what was rejected", self.answers.retrying()
+        yield "verdicts", self.answers.keeping(keep)
+
+
+def delivery(
+    *,
+    sources: Sources,
+    paces: Paces,
+    readiness: EndpointReadiness,
+    certificates: ServiceCertificates,
+    new_model: Callable[[], Model],
+    new_quarantine: NewQuarantine,
+    meter: Meter,
+    clock: Callable[[], datetime],
+    verify: bool = False,
+) -> Delivery:
+    """Join the parts; with `verify` each wave is compared with one from nothing."""
+    cache, registry = SnapshotCache(), ProxyRegistry(clock)
+    history = PushHistory(cache, registry.find)
+    quarantine = new_quarantine(registry.acknowledged)
+    gathering = Gathering(sources, paces, meter, readiness.admitted)
+    publishing = Publishing(cache, quarantine, meter, history.published)
+    answers = Answers(publishing, gathering.changed, clock)
+
+    def on_state(state: MeshState) -> None:
+        registry.follow(state.proxies)
+        answers.judged()
+
+    loop = Loop(
+        gathering,
+        new_model,
+        certificates,
+        publishing,
+        clock=clock,
+        meter=meter,
+        on_state=on_state,
+        verification=Verification(meter) if verify else None,
+    )
+    return Delivery(
+        certificates=certificates,
+        cache=cache,
+        registry=registry,
+        history=history,
+        readiness=readiness,
+        quarantine=quarantine,
+        gathering=gathering,
+        answers=answers,
+        loop=loop,
+        observer=MeshObserver(registry, meter, history, readiness, answers),
+    )
