@@ -62,8 +62,7 @@ class EndpointReadiness:
         self._admitted: Picture[ProxyName, ProxyName] = Picture(
             {each: each for node in self._progress if (each := self._counted(node)) is not None}
         )
-        self._ready: dict[NodeKey, None] = {}
-        self._unsure: dict[NodeKey, None] = {}
+        self._noted: dict[NodeKey, bool] = {}  # whom to look up; True: ready, by its stream
         self._woken = asyncio.Event()
         self._said = ""
 
@@ -74,45 +73,43 @@ class EndpointReadiness:
     def opened(self, node: NodeKey) -> None:
         """Take note that a proxy has authenticated: the authenticator has written that down."""
         if self._progress.get(node, Progress.NEW) < Progress.AUTHENTICATED:
-            self._unsure[node] = None
-            self._woken.set()
+            self._note(node, ready=False)
 
     def acknowledged(self, node: NodeKey, type_url: TypeUrl) -> None:
         """Take note that a proxy accepted a response; its driver's ready type makes it ready."""
         if type_url in self._ready_types and self._progress.get(node, Progress.NEW) < Progress.READY:
-            self._ready[node] = None
-            self._woken.set()
+            self._note(node, ready=True)
 
     def revoked(self, entry: LedgerEntry) -> None:
         """Take note that a certificate was revoked; the ledger has it already."""
-        self._unsure[NodeKey(entry.common_name)] = None
-        self._woken.set()
+        self._note(NodeKey(entry.common_name), ready=False)
 
     async def run(self, ledger: Ledger, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
         """Write down what was noted, and call `changed` where that admits or withdraws somebody."""
         while True:
             await self._woken.wait()
             self._woken.clear()
-            ready, unsure = tuple(self._ready), tuple(self._unsure)
             # What is noted while the disk is written is for the next turn; what fails comes back beside it.
-            self._ready.clear()
-            self._unsure.clear()
+            noted, self._noted = self._noted, {}
             try:
-                found = await asyncio.to_thread(_written, ledger, clock(), ready, unsure)
+                found = await asyncio.to_thread(_written, ledger, clock(), noted)
             except StateError as error:
                 if str(error) != self._said:
-                    _log.error(
-                        "admissions not written; tried again soon", reason=str(error), proxies=len(ready)
-                    )
+                    ready = sum(noted.values())
+                    _log.error("admissions not written; tried again soon", reason=str(error), proxies=ready)
                 self._said = str(error)
-                self._ready.update(dict.fromkeys(ready))
-                self._unsure.update(dict.fromkeys(unsure))
+                for node, is_ready in noted.items():
+                    self._note(node, ready=is_ready)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._woken.set()
             else:
                 self._said = ""
                 if self._take(found):
                     changed()
+
+    def _note(self, node: NodeKey, *, ready: bool) -> None:
+        self._noted[node] = ready or self._noted.get(node, False)
+        self._woken.set()
 
     def _take(self, found: Mapping[NodeKey, Progress]) -> bool:
         """Take over what the ledger says of some proxies; say whether anybody else gets traffic now."""
@@ -129,10 +126,8 @@ class EndpointReadiness:
         return ProxyName.parse(node) if counts else None
 
 
-def _written(
-    ledger: Ledger, now: datetime, ready: Iterable[NodeKey], unsure: Iterable[NodeKey]
-) -> dict[NodeKey, Progress]:
-    """Write to the ledger, and return what it says now; for a thread: the disk may take its time."""
-    names = {node: ProxyName.parse(node) for node in (*ready, *unsure)}
-    ledger.admit([names[node] for node in ready], now)
+def _written(ledger: Ledger, now: datetime, noted: Mapping[NodeKey, bool]) -> dict[NodeKey, Progress]:
+    """Write to the ledger who is ready, and return what it says of all; for a thread."""
+    names = {node: ProxyName.parse(node) for node in noted}
+    ledger.admit([names[node] for node, is_ready in noted.items() if is_ready], now)
     return {node: progress(ledger.entries_of(name)) for node, name in names.items()}
