@@ -19,7 +19,8 @@ from certs.material import ServiceCertificate
 from mesh.names import TrustDomain
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.health import HealthProbes
-from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.kubernetes import Pod
+from sidecars.contract.pod import InjectorContext
 from sidecars.contract.reasons import Reason
 from xds.protocol.resource import Reference, Resource, TypeUrl
 

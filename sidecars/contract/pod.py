@@ -3,18 +3,16 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from certs.material import ProxyCertificate
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.workload import Transparent
+from sidecars.contract.kubernetes import Pod, Probe
 from sidecars.layout import ProbeKind
 from sidecars.selection import Selection
-
-Pod = Mapping[str, Any]
-"""A pod as the Kubernetes API has it, in JSON."""
 
 
 class PodOs(enum.StrEnum):
@@ -35,7 +33,7 @@ class PullPolicy(enum.StrEnum):
 class KubernetesClient(Protocol):
     """The Kubernetes API, as far as a driver may need it; `patch` itself never calls it."""
 
-    async def create(self, manifest: Mapping[str, Any]) -> None:
+    async def create(self, manifest: Mapping[str, object]) -> None:
         """Create an object."""
 
 
@@ -45,7 +43,7 @@ class OriginalProbe:
 
     container: str
     kind: ProbeKind
-    probe: Mapping[str, Any]
+    probe: Probe
 
 
 @dataclass(frozen=True, slots=True)

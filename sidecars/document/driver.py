@@ -8,7 +8,8 @@ from catalog.policy.proxy import ProxyPolicy
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.driver import Capability, Credentials, Piece
 from sidecars.contract.health import HealthProbes
-from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.kubernetes import Pod
+from sidecars.contract.pod import InjectorContext
 from sidecars.contract.reasons import Reason
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, credentials, document
 from sidecars.injection import names, patching

@@ -7,7 +7,8 @@ from catalog.policy.proxy import ProxyPolicy
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.driver import Capability, Credentials, Piece
 from sidecars.contract.health import HealthProbes
-from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.kubernetes import Pod
+from sidecars.contract.pod import InjectorContext
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.empty import empty
 from sidecars.envoy.pieces import pieces

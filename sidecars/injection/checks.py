@@ -1,11 +1,12 @@
 """What keeps a pod from having a sidecar, found before anything is made."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import AlreadyPatchedError, CannotPatchError
-from sidecars.contract.pod import InjectorContext, Pod, PodOs
+from sidecars.contract.kubernetes import BY_NETWORK, Container, Pod, PodSpec, probe_of, spec_of
+from sidecars.contract.pod import InjectorContext, PodOs
 from sidecars.injection import names
 from sidecars.injection.sidecar import Sidecar
 from sidecars.layout import (
@@ -30,17 +31,15 @@ def check(context: InjectorContext, sidecar: Sidecar) -> None:
         raise CannotPatchError(reason)
 
 
-def all_containers(pod: Pod) -> Iterator[Mapping[str, Any]]:
+def all_containers(pod: Pod) -> Iterator[Container]:
     """Yield every container of a pod, those that run first included."""
-    spec = pod.get("spec", {})
+    spec = spec_of(pod)
     yield from spec.get("initContainers", ())
     yield from spec.get("containers", ())
 
 
-def _reasons(
-    context: InjectorContext, sidecar: Sidecar, containers: tuple[Mapping[str, Any], ...]
-) -> Iterator[str]:
-    spec = context.pod.get("spec", {})
+def _reasons(context: InjectorContext, sidecar: Sidecar, containers: tuple[Container, ...]) -> Iterator[str]:
+    spec = spec_of(context.pod)
     if not spec.get("containers"):
         yield "spec.containers is empty"
     if context.bootstrap_certificate is not None and context.bootstrap_certificate.name != context.proxy:
@@ -62,12 +61,10 @@ def _reasons(
     yield from _conflicts(spec, containers, context.interception.capture)
 
 
-def _too_early(spec: Mapping[str, Any]) -> Iterator[str]:
+def _too_early(spec: PodSpec) -> Iterator[str]:
     """Yield the init containers whose probes are asked before the sidecar is there, and after it is."""
     for each in spec.get("initContainers", ()):
-        found = [
-            kind for kind in ProbeKind if not {"httpGet", "tcpSocket", "grpc"}.isdisjoint(each.get(kind, ()))
-        ]
+        found = [kind for kind in ProbeKind if not set(BY_NETWORK).isdisjoint(probe_of(each, kind) or ())]
         if found:
             yield (
                 f"init container {each.get('name')} has a {found[0]} over the network, which is asked before "
@@ -75,13 +72,11 @@ def _too_early(spec: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _conflicts(
-    spec: Mapping[str, Any], containers: tuple[Mapping[str, Any], ...], capture: Capture
-) -> Iterator[str]:
+def _conflicts(spec: PodSpec, containers: tuple[Container, ...], capture: Capture) -> Iterator[str]:
     taken = (*_TAKEN_PORTS, TPROXY_PORT) if capture is Capture.TPROXY else _TAKEN_PORTS
     for each in containers:
-        context = {**spec.get("securityContext", {}), **each.get("securityContext", {})}
-        if context.get("runAsUser") == PROXY_UID:
+        user = spec.get("securityContext", {}).get("runAsUser")
+        if each.get("securityContext", {}).get("runAsUser", user) == PROXY_UID:
             yield f"container {each.get('name')} runs as user {PROXY_UID}: nothing that it sends is captured"
         for port in each.get("ports", ()):
             if port.get("containerPort") in taken:

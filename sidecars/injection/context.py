@@ -12,7 +12,7 @@ added to those of MeshConfig:
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from mesh.config import Exclusions, MeshConfig
 from mesh.identity import ProxyName
@@ -21,7 +21,8 @@ from mesh.objects import NamespaceObject
 from mesh.origins import InFile
 from mesh.workload import DRIVER_ANNOTATION, Transparent
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import InjectorContext, KubernetesClient, Pod, PodOs, PullPolicy
+from sidecars.contract.kubernetes import Pod, spec_of
+from sidecars.contract.pod import InjectorContext, KubernetesClient, PodOs, PullPolicy
 from sidecars.injection.probes import originals
 from sidecars.selection import select
 from specs import annotations as our_own
@@ -64,7 +65,7 @@ def injector_context(
     The bootstrap certificate is not in it: who issues it, for `proxy`, puts it there. Raises CannotPatchError
     for an annotation or operating system that cannot be, DriverError for a driver that cannot be chosen.
     """
-    annotations = _texts(pod.get("metadata", {}), "annotations")
+    annotations = pod.get("metadata", {}).get("annotations") or {}
     named = annotations.get(DRIVER_ANNOTATION) or dict(namespace.annotations).get(DRIVER_ANNOTATION, "")
     return InjectorContext(
         pod=pod,
@@ -127,7 +128,7 @@ def _entries(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
     """Return the pod's primary service, as its Pod will be read once it runs."""
-    spec = pod.get("spec", {})
+    spec = spec_of(pod)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
     name = annotations.get(SERVICE_ANNOTATION) or account
     if not isinstance(name, str) or not is_dns_label(name):
@@ -139,13 +140,9 @@ def _service(pod: Pod, annotations: Mapping[str, str]) -> ServiceName:
 
 
 def _os(pod: Pod) -> PodOs:
-    spec = pod.get("spec", {})
-    selector = _texts(spec, "nodeSelector")
-    name = (spec.get("os") or {}).get("name") or selector.get(_OS_LABEL) or PodOs.LINUX
+    spec = spec_of(pod)
+    name = (spec.get("os") or {}).get("name") or (spec.get("nodeSelector") or {}).get(_OS_LABEL)
+    name = name or PodOs.LINUX
     if name not in tuple(PodOs):
         raise CannotPatchError(f"there is no sidecar for the operating system {name!r}")
     return PodOs(name)
-
-
-def _texts(section: Mapping[str, Any], name: str) -> Mapping[str, str]:
-    return section.get(name) or {}

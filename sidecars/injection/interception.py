@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable
 from ipaddress import ip_network
-from typing import Any
 
 from mesh.config import Exclusions
 from mesh.names import Port
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import CannotPatchError
+from sidecars.contract.kubernetes import Container
 from sidecars.contract.pod import InjectorContext
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, STATUS_PORT
 from specs.annotations import IPV6
 
 
-def init_container(context: InjectorContext, image: str) -> dict[str, Any]:
+def init_container(context: InjectorContext, image: str) -> Container:
     """Return the init container; it changes the pod's own network namespace, and nothing else."""
     return {
         "name": names.INIT_CONTAINER,

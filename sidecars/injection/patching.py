@@ -4,10 +4,11 @@ import base64
 import copy
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, Literal
 
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import InjectorContext, OriginalProbe, Pod, PodOs
+from sidecars.contract.kubernetes import Container, Pod, Probe, Secret, Volume, put_probe
+from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs
 from sidecars.injection import names, probes
 from sidecars.injection.checks import all_containers, check
 from sidecars.injection.interception import init_container
@@ -16,11 +17,21 @@ from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
 _READABLE: Final = 0o444
 """Only the sidecar has the volume; it runs as a user that is not the owner of its files."""
-_ANNOTATIONS: Final = (
-    names.MESH_ANNOTATION,
-    names.DRIVER_ANNOTATION,
-    names.PROBES_ANNOTATION,
-    names.ORIGINALS_ANNOTATION,
+_OUR_WORDS: Final[tuple[tuple[Literal["annotations", "labels"], tuple[str, ...]], ...]] = (
+    (
+        "annotations",
+        (
+            names.MESH_ANNOTATION,
+            names.DRIVER_ANNOTATION,
+            names.PROBES_ANNOTATION,
+            names.ORIGINALS_ANNOTATION,
+        ),
+    ),
+    ("labels", (names.PROXY_UUID_LABEL,)),
+)
+_OUR_CONTAINERS: Final[tuple[tuple[Literal["containers", "initContainers"], str], ...]] = (
+    ("containers", names.SIDECAR_CONTAINER),
+    ("initContainers", names.INIT_CONTAINER),
 )
 
 
@@ -31,7 +42,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     through it is the last: those before it reach the network as if there were no mesh.
     """
     check(context, sidecar)
-    pod = copy.deepcopy(dict(context.pod))
+    pod = copy.deepcopy(context.pod)
     spec = pod["spec"]
     made = container(context, sidecar, _image(context))
     if context.os is PodOs.LINUX:
@@ -49,7 +60,7 @@ def patch(context: InjectorContext, sidecar: Sidecar) -> Pod:
     return pod
 
 
-def secret(context: InjectorContext) -> Mapping[str, Any] | None:
+def secret(context: InjectorContext) -> Secret | None:
     """Return the Secret that the patched pod mounts; None in a dry run, and without a certificate."""
     certificate = context.bootstrap_certificate
     if context.dry_run or certificate is None:
@@ -74,60 +85,61 @@ def secret(context: InjectorContext) -> Mapping[str, Any] | None:
 
 def restored(pod: Pod) -> Pod:
     """Return a patched pod as it was before; one that was never patched comes back as it is."""
-    plain = copy.deepcopy(dict(pod))
+    plain = copy.deepcopy(pod)
     spec, metadata = plain.get("spec", {}), plain.get("metadata", {})
-    annotations = metadata.get("annotations", {})
-    originals = json.loads(annotations.get(names.ORIGINALS_ANNOTATION, "{}"))
+    originals = json.loads(metadata.get("annotations", {}).get(names.ORIGINALS_ANNOTATION, "{}"))
     for each in all_containers(plain):
-        each.update(originals.get(each.get("name"), {}))  # type: ignore[attr-defined] # our own deep copy
-    _without(spec, "containers", (names.SIDECAR_CONTAINER,))
-    _without(spec, "initContainers", (names.INIT_CONTAINER,))
-    _without(spec, "volumes", names.VOLUMES)
-    for section, keys in (("annotations", _ANNOTATIONS), ("labels", (names.PROXY_UUID_LABEL,))):
+        each.update(originals.get(each.get("name"), {}))
+    for containers, ours in _OUR_CONTAINERS:
+        if containers in spec:
+            spec[containers] = [each for each in spec[containers] if each.get("name") != ours]
+            if not spec[containers]:
+                del spec[containers]
+    if "volumes" in spec:
+        spec["volumes"] = [each for each in spec["volumes"] if each.get("name") not in names.VOLUMES]
+        if not spec["volumes"]:
+            del spec["volumes"]
+    for said, keys in _OUR_WORDS:
         for key in keys:
-            metadata.get(section, {}).pop(key, None)
-        if metadata.get(section) == {}:
-            del metadata[section]
+            metadata.get(said, {}).pop(key, None)
+        if metadata.get(said) == {}:
+            del metadata[said]
     return plain
 
 
-def _without(spec: dict[str, Any], section: str, ours: tuple[str, ...]) -> None:
-    if section in spec:
-        spec[section] = [each for each in spec[section] if each.get("name") not in ours]
-        if not spec[section]:
-            del spec[section]
-
-
-def _rewrite(container_: Any, kept: tuple[OriginalProbe, ...]) -> None:  # noqa: ANN401 - JSON, ours to change
+def _rewrite(made: Container, kept: tuple[OriginalProbe, ...]) -> None:
     for each in kept:
-        if each.container == container_.get("name"):
-            container_[each.kind.value] = probes.rewritten(each)
+        if each.container == made.get("name"):
+            put_probe(made, each.kind, probes.rewritten(each))
 
 
-def _volumes(context: InjectorContext, sidecar: Sidecar) -> list[dict[str, Any]]:
-    of = {"secretName": names.secret_name(context.proxy.uuid), "defaultMode": _READABLE}
-    found: list[dict[str, Any]] = [
+def _volumes(context: InjectorContext, sidecar: Sidecar) -> list[Volume]:
+    of: dict[str, str | int] = {
+        "secretName": names.secret_name(context.proxy.uuid),
+        "defaultMode": _READABLE,
+    }
+    found: list[Volume] = [
         {"name": names.CREDENTIALS_VOLUME, "secret": of},
         {"name": names.RUN_VOLUME, "emptyDir": {"medium": "Memory"} if context.os is PodOs.LINUX else {}},
     ]
     if sidecar.carries_out_probes:
         field = {"fieldPath": f"metadata.annotations['{names.PROBES_ANNOTATION}']"}
-        items = [{"path": names.PROBES_FILE, "fieldRef": field}]
+        items: list[dict[str, str | dict[str, str]]] = [{"path": names.PROBES_FILE, "fieldRef": field}]
         found.append({"name": names.POD_VOLUME, "downwardAPI": {"items": items}})
     return found
 
 
 def _mark(
-    pod: dict[str, Any],
+    pod: Pod,
     context: InjectorContext,
     kept: tuple[OriginalProbe, ...],
-    for_agent: Mapping[str, Any] | None,
+    for_agent: Mapping[str, Probe] | None,
 ) -> None:
     metadata = pod.setdefault("metadata", {})
     metadata["labels"] = {**metadata.get("labels", {}), names.PROXY_UUID_LABEL: context.proxy.uuid}
     said = {names.MESH_ANNOTATION: context.mesh_name, names.DRIVER_ANNOTATION: context.selection.driver}
     if for_agent is not None:
-        originals: dict[str, dict[str, Any]] = {}
+        originals: dict[str, dict[str, Probe]] = {}
         for each in kept:
             originals.setdefault(each.container, {})[each.kind.value] = each.probe
         said[names.PROBES_ANNOTATION] = json.dumps(for_agent, sort_keys=True)

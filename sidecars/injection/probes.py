@@ -4,23 +4,30 @@ A kubelet is not in the mesh: asked through the proxy it would be refused. It as
 is not captured, and the agent asks the application over loopback.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
 
 from sidecars.contract.errors import CannotPatchError
-from sidecars.contract.pod import OriginalProbe, Pod
+from sidecars.contract.kubernetes import (
+    BY_NETWORK,
+    ByNetwork,
+    Container,
+    HttpGet,
+    Pod,
+    Probe,
+    probe_of,
+    spec_of,
+)
+from sidecars.contract.pod import OriginalProbe
 from sidecars.layout import STATUS_PORT, ProbeKind, probe_path
-
-_CARRIED_OUT: Final = ("httpGet", "tcpSocket", "grpc")
 
 
 def originals(pod: Pod) -> tuple[OriginalProbe, ...]:
     """Return the probes of a pod's containers, in their order (init containers': see checks)."""
     return tuple(
-        OriginalProbe(str(container.get("name", "")), kind, container[kind.value])
-        for container in pod.get("spec", {}).get("containers", ())
+        OriginalProbe(container.get("name", ""), kind, probe)
+        for container in spec_of(pod).get("containers", ())
         for kind in ProbeKind
-        if isinstance(container.get(kind.value), Mapping)
+        if (probe := probe_of(container, kind)) is not None
     )
 
 
@@ -29,31 +36,38 @@ def is_rewritten(original: OriginalProbe) -> bool:
 
     A command runs in the container, and a probe with a host of its own asks somebody else: both stay.
     """
-    how = [original.probe.get(name) for name in _CARRIED_OUT if name in original.probe]
-    return bool(how) and isinstance(how[0], Mapping) and not how[0].get("host")
+    return _call(original.probe) is not None
 
 
-def rewritten(original: OriginalProbe) -> dict[str, Any]:
+def rewritten(original: OriginalProbe) -> Probe:
     """Return the probe that asks the agent; thresholds and times stay as they are."""
-    kept = {name: value for name, value in original.probe.items() if name not in _CARRIED_OUT}
+    probe = original.probe.copy()
+    for each in BY_NETWORK:
+        probe.pop(each, None)
     path = probe_path(original.container, original.kind)
-    return {"httpGet": {"path": path, "port": STATUS_PORT, "scheme": "HTTP"}, **kept}
+    return {"httpGet": {"path": path, "port": STATUS_PORT, "scheme": "HTTP"}, **probe}
 
 
-def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, dict[str, Any]]:
+def for_agent(pod: Pod, found: Sequence[OriginalProbe]) -> dict[str, Probe]:
     """Return what the agent carries out, by path; ports are numbers. CannotPatchError for an unknown name."""
-    containers: Iterable[Mapping[str, Any]] = pod.get("spec", {}).get("containers", ())
-    ports = {str(each.get("name", "")): _ports(each) for each in containers}
+    ports = {each.get("name", ""): _ports(each) for each in spec_of(pod).get("containers", ())}
     return {
-        probe_path(each.container, each.kind): _numbered(each, ports.get(each.container, {}))
+        probe_path(each.container, each.kind): _numbered(each, *call, ports.get(each.container, {}))
         for each in found
-        if is_rewritten(each)
+        if (call := _call(each.probe)) is not None
     }
 
 
-def _numbered(original: OriginalProbe, ports: Mapping[str, int]) -> dict[str, Any]:
-    (name,) = (each for each in _CARRIED_OUT if each in original.probe)
-    how = dict(original.probe[name])
+def _call(probe: Probe) -> tuple[ByNetwork, HttpGet] | None:
+    """Return how a probe calls the application, and in which way; None where it does not."""
+    for way in BY_NETWORK:
+        if (call := probe.get(way)) is not None:
+            return None if call.get("host") else (way, call)
+    return None
+
+
+def _numbered(original: OriginalProbe, way: ByNetwork, call: HttpGet, ports: Mapping[str, int]) -> Probe:
+    how = call.copy()
     port = how.get("port")
     if isinstance(port, str):
         number = ports.get(port, int(port) if port.isascii() and port.isdigit() else 0)
@@ -63,13 +77,16 @@ def _numbered(original: OriginalProbe, ports: Mapping[str, int]) -> dict[str, An
                 "which none of the container's ports is called"
             )
         how["port"] = number
-    seconds = original.probe.get("timeoutSeconds")
-    return {name: how} if seconds is None else {name: how, "timeoutSeconds": seconds}
+    asked: Probe = {}
+    asked[way] = how
+    if (seconds := original.probe.get("timeoutSeconds")) is not None:
+        asked["timeoutSeconds"] = seconds
+    return asked
 
 
-def _ports(container: Mapping[str, Any]) -> dict[str, int]:
+def _ports(container: Container) -> dict[str, int]:
     return {
-        str(each["name"]): int(each["containerPort"])
+        each["name"]: each["containerPort"]
         for each in container.get("ports", ())
         if "name" in each and "containerPort" in each
     }

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from mesh.workload import Capture
+from sidecars.contract.kubernetes import Container, HttpGet, SecurityContext, VolumeMount
 from sidecars.contract.pod import InjectorContext
 from sidecars.injection import names
 from sidecars.layout import PROXY_UID, READY_PATH, STATUS_PORT
@@ -64,15 +65,15 @@ def agent_sidecar(context: InjectorContext) -> Sidecar:
     )
 
 
-def container(context: InjectorContext, sidecar: Sidecar, image: str) -> dict[str, Any]:
+def container(context: InjectorContext, sidecar: Sidecar, image: str) -> Container:
     """Return the sidecar's container."""
-    mounts = [
+    mounts: list[VolumeMount] = [
         {"name": names.CREDENTIALS_VOLUME, "mountPath": names.CREDENTIALS_DIRECTORY, "readOnly": True},
         {"name": names.RUN_VOLUME, "mountPath": names.RUN_DIRECTORY},
     ]
     if sidecar.carries_out_probes:
         mounts.append({"name": names.POD_VOLUME, "mountPath": names.POD_DIRECTORY, "readOnly": True})
-    made: dict[str, Any] = {
+    made: Container = {
         "name": names.SIDECAR_CONTAINER,
         "image": image,
         "imagePullPolicy": context.image_pull_policy.value,
@@ -88,12 +89,12 @@ def container(context: InjectorContext, sidecar: Sidecar, image: str) -> dict[st
         ]
     if sidecar.ready_port is not None:
         made["ports"] = [{"name": "mesh-status", "containerPort": sidecar.ready_port, "protocol": "TCP"}]
-        asked = {"path": READY_PATH, "port": sidecar.ready_port, "scheme": "HTTP"}
+        asked: HttpGet = {"path": READY_PATH, "port": sidecar.ready_port, "scheme": "HTTP"}
         made["readinessProbe"] = {"httpGet": asked, "periodSeconds": 2, "failureThreshold": 30}
     return made
 
 
-def confined(*, raw_sockets: bool) -> dict[str, Any]:
+def confined(*, raw_sockets: bool) -> SecurityContext:
     """Return a security context for Linux without any right, as the proxy's user.
 
     With `raw_sockets` it is root that may become that user and hand CAP_NET_RAW on, and nothing else.

@@ -1,7 +1,6 @@
 """A patched pod's sidecar, begun with the rights that its security context leaves it."""
 
 import subprocess
-from typing import Any
 
 import pytest
 
@@ -9,6 +8,7 @@ from mesh.config import MeshConfig
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.workload import Capture, Transparent
+from sidecars.contract.kubernetes import Container, Pod, SecurityContext
 from sidecars.contract.pod import InjectorContext, PodOs
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.selection import Selection
@@ -22,9 +22,12 @@ AGENT = ["meshwright", "agent"]
 NET_RAW = 1 << 13
 
 
-def _sidecar(how: Transparent) -> dict[str, Any]:
+def _sidecar(how: Transparent) -> Container:
     """Return the sidecar of a pod that is intercepted so."""
-    pod = {"metadata": {"name": "store-0"}, "spec": {"containers": [{"name": "store", "image": "store:1"}]}}
+    pod: Pod = {
+        "metadata": {"name": "store-0"},
+        "spec": {"containers": [{"name": "store", "image": "store:1"}]},
+    }
     made = EnvoyDriver().patch(
         InjectorContext(
             pod=pod,
@@ -38,11 +41,10 @@ def _sidecar(how: Transparent) -> dict[str, Any]:
             interception=how,
         )
     )
-    found: dict[str, Any] = made["spec"]["containers"][0]
-    return found
+    return made["spec"]["containers"][0]
 
 
-def _confined(security: dict[str, Any]) -> list[str]:
+def _confined(security: SecurityContext) -> list[str]:
     """Return what begins a program as a container runtime does: this user, these rights and no new ones."""
     added = [f"+{each.lower()}" for each in security["capabilities"].get("add", ())]
     user = ["--reuid", str(security["runAsUser"]), "--regid", str(security["runAsGroup"]), "--clear-groups"]

@@ -4,7 +4,8 @@ from catalog.policy.proxy import ProxyPolicy
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.driver import Capability, Credentials, Piece
 from sidecars.contract.health import HealthProbe, HealthProbes
-from sidecars.contract.pod import InjectorContext, Pod
+from sidecars.contract.kubernetes import Pod
+from sidecars.contract.pod import InjectorContext
 from sidecars.contract.reasons import Reason
 from xds.protocol.resource import Reference, Resource, TypeUrl
 

@@ -10,6 +10,7 @@ from mesh.names import Namespace, Port, ProxyUuid
 from mesh.objects import NamespaceObject
 from mesh.workload import Capture, Transparent
 from sidecars.contract.errors import CannotPatchError, UnknownDriverError
+from sidecars.contract.kubernetes import Pod, Probe
 from sidecars.contract.pod import InjectorContext, OriginalProbe, PodOs
 from sidecars.envoy.driver import EnvoyDriver
 from sidecars.injection.context import (
@@ -30,12 +31,12 @@ DRIVER = "meshwright.dev/sidecar-driver"
 CAPTURE = "meshwright.dev/interception-capture"
 IPV6 = "meshwright.dev/interception-ipv6"
 NODE_OS = {"nodeSelector": {"kubernetes.io/os": "windows"}}
-PROBE = {"tcpSocket": {"port": 1}}
+PROBE: Probe = {"tcpSocket": {"port": 1}}
 MESH_WIDE = Exclusions((Port(9100),), (Port(6379),), ("10.0.0.0/8",), ("10.1.0.0/16",))
 IMAGES = SidecarSettings(linux_image="proxy:1", init_image="init:1")
 
 
-def pod(annotations: dict[str, str] | None = None, **spec: object) -> dict[str, Any]:
+def pod(annotations: dict[str, str] | None = None, **spec: object) -> Any:
     """Return a pod."""
     containers = [{"name": "store", "readinessProbe": PROBE}]
     found: dict[str, Any] = {"metadata": {"name": "store-0"}, "spec": {"containers": containers, **spec}}
@@ -44,9 +45,7 @@ def pod(annotations: dict[str, str] | None = None, **spec: object) -> dict[str, 
     return found
 
 
-def context(
-    of: dict[str, Any], config: MeshConfig | None = None, within: NamespaceObject = SHOP
-) -> InjectorContext:
+def context(of: Pod, config: MeshConfig | None = None, within: NamespaceObject = SHOP) -> InjectorContext:
     """Return the context of a pod."""
     return injector_context(INJECTOR, config or MeshConfig(), within, of, ProxyUuid("5b1c"))
 

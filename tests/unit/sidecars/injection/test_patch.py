@@ -82,7 +82,7 @@ PROBED: dict[str, Any] = {
 }
 
 
-def context(pod: dict[str, Any], **changes: Any) -> InjectorContext:
+def context(pod: Any, **changes: Any) -> InjectorContext:
     """Return what a webhook would know of a pod."""
     known = InjectorContext(
         pod=pod,
