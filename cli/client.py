@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
-from cli.errors import NotRunning, Refused
+from cli.errors import NotRunning, ServerRefused
 
 SOCKET_NAME: Final = "meshwright.sock"
 _TIMEOUT_SECONDS: Final = 60.0
@@ -45,12 +45,12 @@ def ask(
     except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
         raise NotRunning(f"no meshwright serve is running with the state directory {state}") from error
     except PermissionError as error:
-        raise Refused(f"{state / SOCKET_NAME} belongs to another user") from error
+        raise ServerRefused(f"{state / SOCKET_NAME} belongs to another user") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Refused(f"the server did not answer as expected: {error}") from error
+        raise ServerRefused(f"the server did not answer as expected: {error}") from error
     finally:
         connection.close()
     if not 200 <= response.status < 300:
         reason = answer.get("error") if isinstance(answer, dict) else None
-        raise Refused(str(reason or f"status {response.status}"))
+        raise ServerRefused(str(reason or f"status {response.status}"))
     return answer

@@ -2,7 +2,7 @@
 
     CommandFailed
     ├── NotRunning      no server answers
-    ├── Refused         the server answered, and said no
+    ├── ServerRefused   the server answered, and said no
     ├── OfflineError    a directory of manifests cannot be read
     └── IssuingError    a certificate was not issued, revoked or written
 
@@ -22,7 +22,7 @@ class NotRunning(CommandFailed):
     """No server answers at the socket of a state directory."""
 
 
-class Refused(CommandFailed):
+class ServerRefused(CommandFailed):
     """The server answered, and said no; the message is its reason."""
 
 

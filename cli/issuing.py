@@ -12,7 +12,7 @@ from admin.http.commands import ProxyRequest
 from certs.errors import CertificateError
 from certs.proxy import VALIDITY
 from cli.client import ask
-from cli.errors import IssuingError, NotRunning, Refused
+from cli.errors import IssuingError, NotRunning, ServerRefused
 from cli.printing.files import write_credentials
 from controller.errors import NothingIssued, StartupError, StateInUse
 from controller.proxies import ProxyIssuing, without_server
@@ -91,7 +91,7 @@ def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:
 def _asked(state: Path, path: str, body: object) -> dict[str, str]:
     try:
         answer = ask(state, "POST", path, body=body)
-    except Refused as error:
+    except ServerRefused as error:
         raise IssuingError(str(error)) from error
     if not isinstance(answer, dict):
         raise IssuingError("the server's answer is not understood")

@@ -1,6 +1,6 @@
 """Pictures: what is known under each key at one moment, and cheaply, how two moments differ."""
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Final, Generic, Self, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -78,10 +78,6 @@ class Picture(Mapping[K, V], Generic[K, V]):
             if mark is before._mark:  # noqa: SLF001 - its own class's
                 return found
         return None
-
-    def unsorted(self) -> Collection[V]:
-        """Return all values in no promised order, for whom none matters: sorting takes its time."""
-        return self._values.values()
 
     def __getitem__(self, key: K) -> V:
         return self._values[key]

@@ -65,7 +65,7 @@ Action = Start | Kill | End
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Epoch:
     """A live epoch: its configuration, since when it runs, whether it serves yet, whether we ended it."""
 
     configuration: str
@@ -84,13 +84,13 @@ class Lifecycle:
     settings: RestartSettings = field(default_factory=RestartSettings)
     retry_at: float | None = None
     _wanted: str | None = None
-    _epochs: dict[int, Running] = field(default_factory=dict)
+    _epochs: dict[int, Epoch] = field(default_factory=dict)
     _failures: int = 0
     _stopping: bool = False
     _aborting: bool = False
 
     @property
-    def epochs(self) -> Mapping[int, Running]:
+    def epochs(self) -> Mapping[int, Epoch]:
         """Return the live epochs, in rising order."""
         return dict(sorted(self._epochs.items()))
 
@@ -147,7 +147,7 @@ class Lifecycle:
             return [End(Ending.STOPPED)]
         return [Kill(kill.epoch, gently=True) for kill in self._kill_all()]
 
-    def _after_clean_exit(self, ended: Running, now: float) -> list[Action]:
+    def _after_clean_exit(self, ended: Epoch, now: float) -> list[Action]:
         if self._aborting:
             return self._abort(now)
         if ended.killed or self._epochs or ended.configuration != self._wanted:
@@ -194,5 +194,5 @@ class Lifecycle:
         return self._start(newest + 1, self._wanted, now) if has_room else []
 
     def _start(self, epoch: int, configuration: str, now: float) -> list[Action]:
-        self._epochs[epoch] = Running(configuration, now)
+        self._epochs[epoch] = Epoch(configuration, now)
         return [Start(epoch)]

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.credentials import issue_each
 from benchmarks.plane import COMMAND, ControlPlane, control_plane
 from cli.client import ask
-from cli.errors import Refused
+from cli.errors import ServerRefused
 from tests.conformance.control import until
 from tests.feature.serve.delta_sidecar import Sidecar
 from tests.meshes import texts
@@ -167,7 +167,7 @@ async def test_the_objects_behind_what_changed_and_the_difference_are_shown(runn
     back = running.ask("/debug/xds/diff", **asked, **{"from": changed["to"], "to": changed["from"]})
     assert "/sell" in "".join(line for line in back["diff"] if line.startswith("-"))
     with pytest.raises(
-        Refused, match=f"version nope of route {NAME} is not kept; kept are {changed['from']}"
+        ServerRefused, match=f"version nope of route {NAME} is not kept; kept are {changed['from']}"
     ):
         running.ask("/debug/xds/diff", **asked, **{"from": "nope"})
 
@@ -191,7 +191,7 @@ async def test_the_commands_show_it_in_mesh_words(running: Running) -> None:
     names = {each["name"]: each["serial"] for each in found["secrets"]}
     assert list(names) == ["root-cert:cluster.local", "service-cert:shop/store"]
     assert all(names.values())
-    with pytest.raises(Refused, match=r"there is no proxy 'stor'; there is"):
+    with pytest.raises(ServerRefused, match=r"there is no proxy 'stor'; there is"):
         running.ask("/debug/proxy/show", proxy="stor")
 
 

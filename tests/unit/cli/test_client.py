@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.client import SOCKET_NAME, ask
-from cli.errors import NotRunning, Refused
+from cli.errors import NotRunning, ServerRefused
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -56,13 +56,13 @@ def test_an_answer_is_returned_as_json(state: Path) -> None:
 
 def test_a_refusal_is_raised_in_the_server_s_words(state: Path) -> None:
     """Not as a status code."""
-    with pytest.raises(Refused, match=r"^because$"):
+    with pytest.raises(ServerRefused, match=r"^because$"):
         ask(state, "GET", "/no")
 
 
 def test_an_answer_that_is_none_is_said(state: Path) -> None:
     """Something else listens there."""
-    with pytest.raises(Refused, match="the server did not answer as expected"):
+    with pytest.raises(ServerRefused, match="the server did not answer as expected"):
         ask(state, "GET", "/garbage")
 
 
