@@ -53,11 +53,6 @@ class Picture(Mapping[K, V], Generic[K, V]):
             after._sorted = self._sorted  # noqa: SLF001 - its own class's
         return after
 
-    def becoming(self, values: Mapping[K, V]) -> Self:
-        """Return the picture of exactly these values, as `changed` would; looks at everything."""
-        gone: dict[K, V | None] = {key: None for key in self._values if key not in values}
-        return self.changed({**gone, **values})
-
     def since(self, before: "Picture[K, V]") -> Mapping[K, V | None]:
         """Return what is other than in a picture before, None for what is gone."""
         if before is self:

@@ -8,13 +8,6 @@ from sidecars.envoy import names
 from xds.protocol.resource import Resource, encode
 
 
-def secrets(
-    certificate: ServiceCertificate, trust_bundle: bytes, trust_domain: TrustDomain
-) -> tuple[Resource, ...]:
-    """Return both secrets of a proxy; `trust_bundle` is PEM. A Resource's body never shows in its repr."""
-    return (service_certificate(certificate), trust_root(trust_domain, trust_bundle))
-
-
 def service_certificate(certificate: ServiceCertificate) -> Resource:
     """Return the certificate chain and private key of a service identity."""
     return encode(

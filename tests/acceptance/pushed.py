@@ -17,7 +17,7 @@ from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from providers.directory.manifests import Manifests
-from sidecars.envoy.secrets import secrets
+from sidecars.envoy.secrets import service_certificate, trust_root
 from sidecars.envoy.validation import faults
 from tests.acceptance.manifests import Document, mesh
 from tests.acceptance.values import Dice
@@ -101,7 +101,7 @@ def certified(mesh_: LiveMesh, view: View, key: ProxyGroup) -> tuple[Resource, .
     """Return the secrets of a group of proxies, with real certificates: Envoy looks into them."""
     names = service_identities(view)[key.identity]
     certificate = mesh_.manager.ensure(key.identity, names, datetime.now(UTC))
-    return secrets(certificate, mesh_.manager.trust_bundle(), TRUST_DOMAIN)
+    return service_certificate(certificate), trust_root(TRUST_DOMAIN, mesh_.manager.trust_bundle())
 
 
 def _own_faults(resource: Resource) -> list[str]:

@@ -31,7 +31,7 @@ from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.transport_sockets.tls.v3 import secret_pb2
 from providers.directory.manifests import Manifests
 from sidecars.envoy import access_log
-from sidecars.envoy.secrets import secrets
+from sidecars.envoy.secrets import service_certificate, trust_root
 from tests.golden.policies import POLICIES
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, SECRET, Resource
@@ -108,7 +108,7 @@ def masked_secrets(policy: ProxyPolicy) -> tuple[Resource, ...]:
     nothing = ServiceCertificate(
         policy.identity, "0", epoch, epoch, (), b"[certificate chain]", PrivateKey(b"[private key]")
     )
-    return secrets(nothing, b"[trust bundle]", policy.trust_domain)
+    return service_certificate(nothing), trust_root(policy.trust_domain, b"[trust bundle]")
 
 
 def decoded(resource: Resource) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from mesh.names import IpAddress, TrustDomain
 from mesh.workload import Explicit
 from providers.directory.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
-from sidecars.envoy.secrets import secrets
+from sidecars.envoy.secrets import service_certificate, trust_root
 from tests.envoy import program as envoy_program
 from tests.golden.beacon import beacon
 from tests.golden.envoys import HERE, Place, RunningEnvoy, keep
@@ -122,7 +122,7 @@ class LiveMesh:
         for number, (key, uuids) in enumerate(groups(self.view).items()):
             policy = proxy_policy(self.view, key)
             certificate = self.manager.ensure(key.identity, names[key.identity], now)
-            secret = secrets(certificate, self.manager.trust_bundle(), TRUST_DOMAIN)
+            secret = service_certificate(certificate), trust_root(TRUST_DOMAIN, self.manager.trust_bundle())
             group = GroupKey(str(number))
             where = key.address or self.loopback
             shining = beacon(where, self._round) if where else ()

@@ -17,7 +17,7 @@ from catalog.relations.identities import service_identities
 from protos.envoy.config.listener.v3 import listener_pb2
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.tcp_proxy.v3 import tcp_proxy_pb2
-from sidecars.envoy.secrets import secrets
+from sidecars.envoy.secrets import service_certificate, trust_root
 from tests.golden.cases import CASES, EVERY, MESSAGES, Group, case_groups, decoded, view
 from tests.golden.live import LiveMesh, until
 from tests.golden.pushing import push, start_receiver
@@ -49,7 +49,10 @@ def with_secrets(mesh: LiveMesh, case: str, group: Group) -> Snapshot:
     identity = group.policy.identity
     names = service_identities(view(case))[identity] if case in CASES else ("shop.golden",)
     certificate = mesh.manager.ensure(identity, names, datetime.now(UTC))
-    issued = secrets(certificate, mesh.manager.trust_bundle(), group.policy.trust_domain)
+    issued = (
+        service_certificate(certificate),
+        trust_root(group.policy.trust_domain, mesh.manager.trust_bundle()),
+    )
     return Snapshot.of((*group.resources, *issued))
 
 
