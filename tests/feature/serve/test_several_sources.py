@@ -99,8 +99,10 @@ async def test_what_both_define_is_said_and_the_first_holds(serve: Serve, cluste
     told = await server.ask("GET", "/debug/policies")
     (said,) = (each for each in told["problems"] if each["code"] == "MW1108")
     assert (said["object"], said["origin"]) == ("Workload shop/one", "east (resourceVersion 17)")
-    assert said["expected"].startswith("is known differently by the source directory, which comes first")
-    assert said["expected"].endswith("(mesh.yaml:16 (document 3))")
+    (one,) = (each for each in told["objects"] if each["name"] == "one")
+    assert one["origin"].startswith("mesh.yaml:")
+    where = f"which comes first and is used ({one['origin']})"
+    assert said["expected"] == f"is known differently by the source directory, {where}"
     server.write(BUYER)
     async with asyncio.timeout(DEADLINE):
         while any(each["code"] == "MW1108" for each in told["problems"]):
