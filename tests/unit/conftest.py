@@ -1,5 +1,6 @@
 """A small mesh of manifests, as the controller's parts see it."""
 
+import gc
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             typed = "typed" in getattr(item, "fixturenames", ())
             tries_many = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
             item.add_marker(pytest.mark.timeout(MANY_SECONDS if typed or tries_many else SECONDS))
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage look no more through what was imported: it stays, and is most of all."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
