@@ -16,7 +16,7 @@ from certs.issuers.contract import Names, Usage
 from certs.pair import issue_pair
 from demo.ports import free_port
 from mesh.names import Port
-from sidecars.envoy.secrets import secrets
+from sidecars.envoy.secrets import service_certificate, trust_root
 from tests.golden.live import LiveMesh, until
 from tests.golden.policies import ROOTS, calling, external
 from tests.golden.pushing import push, start_receiver
@@ -83,7 +83,8 @@ async def called(mesh: LiveMesh, host: ExternalDestination, name: str = "api.exa
     policy = calling(host)
     now = datetime.now(UTC)
     certificate = mesh.manager.ensure(policy.identity, ("shop.golden",), now)
-    issued = secrets(certificate, mesh.manager.trust_bundle(), policy.trust_domain)
+    root = trust_root(policy.trust_domain, mesh.manager.trust_bundle())
+    issued = (service_certificate(certificate), root)
     assert await push(mesh, Snapshot.of((*resources(policy), *issued))) == {}
     where = policy.outbound[0].listen[0]
 
