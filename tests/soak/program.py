@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import os
-import resource
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -35,6 +34,8 @@ ROOT = Path(__file__).parents[2]
 ATTACKERS = Path(__file__).with_name("attackers.py")
 METHOD = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 CLUSTER_NAME = "shop/store|18080|local"
+LIMITED = 'ulimit -S -n "$0" && ulimit -H -n "$1" && shift && exec "$@"'
+"""A limit that Python sets between fork and exec is set in a child of gRPC's threads, which may die of it."""
 SECONDS = 30.0
 """How long anything may take here before it is taken for broken."""
 PROXIES = ("one", "two", "three", "bad")
@@ -131,11 +132,11 @@ async def program(
     log = folder / "log"
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
+            *("sh", "-c", LIMITED, *map(str, descriptors)),
             *(sys.executable, "-c", "from cli.main import main; main()", "serve"),
             *(part for name, value in flags.items() for part in (f"--{name}", value)),
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **given},
             stderr=errors,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, descriptors),
         )
     try:
         yield await _serving(Program(folder, process, 0, "", log))
