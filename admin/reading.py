@@ -7,7 +7,7 @@ from typing import Protocol
 
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import View
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from delivery.history.push import Push
 from delivery.proxies.status import ProxyStatus

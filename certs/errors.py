@@ -12,10 +12,8 @@ Every message is one sentence for people, and holds nothing secret.
 """
 
 import enum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 
 
 class CertificateError(Exception):
@@ -33,7 +31,7 @@ class CorruptPairError(StateError):
 class UnwrittenError(StateError):
     """What happened to `entry` is so, in this process; the ledger could not be written."""
 
-    def __init__(self, sentence: str, entry: "LedgerEntry") -> None:
+    def __init__(self, sentence: str, entry: LedgerEntry) -> None:
         super().__init__(sentence)
         self.entry = entry
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from certs.errors import PeerRefused, RefusalReason
 from certs.leaf import read_leaf
-from certs.ledger.contract import LedgerEntry, LedgerState
+from certs.ledger.entry import LedgerEntry, LedgerState
 from mesh.identity import ProxyName, ProxyNameError
 
 

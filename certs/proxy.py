@@ -5,7 +5,8 @@ from typing import Final
 
 from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
-from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
 from certs.pair import issue_pair
 from mesh.identity import ProxyName, ProxyNameError

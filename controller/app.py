@@ -20,7 +20,7 @@ from admin.http.heartbeat import beating
 from admin.http.servers import SocketError, serving
 from admin.pages import routes
 from certs.errors import CertificateError
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.opening import Opened, opened
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER, MeshDrivers

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from admin.http.commands import ProxyRequest
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
 from certs.opening import Opened, begun, opened
 from certs.proxy import issue_proxy

@@ -10,7 +10,7 @@ from catalog.policy.provenance import MadeFrom
 from catalog.relations.groups import group_of
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 from certs.opening import Opened
 from controller.settings import Settings

@@ -14,7 +14,7 @@ from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
 from admin.reading import ProxyReading
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
 from mesh.identity import ProxyName
 from sidecars.type_words import short_type

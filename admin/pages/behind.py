@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from certs.ledger.contract import LedgerEntry, LedgerState
+from certs.ledger.entry import LedgerEntry, LedgerState
 from delivery.proxies.status import ProxyState, ProxyStatus
 from sidecars.type_words import short_type
 from xds.protocol.resource import Reference, ResourceName, TypeUrl

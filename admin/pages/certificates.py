@@ -5,7 +5,7 @@ from typing import Protocol
 
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import CertificateReading, ViewReading
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
 
 

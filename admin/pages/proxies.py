@@ -12,7 +12,7 @@ from admin.reading import ProxyReading, RejectionReading, StreamReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.inventory import by_uuid
 from catalog.store.view import View
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from sidecars.type_words import short_type

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 
 _FOREVER: Final = datetime.max.replace(tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 

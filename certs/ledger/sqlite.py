@@ -11,7 +11,8 @@ from typing import Self
 
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import rows
-from certs.ledger.contract import LedgerEntry, Stamp, unknown
+from certs.ledger.contract import unknown
+from certs.ledger.entry import LedgerEntry, Stamp
 from certs.ledger.file import BUSY_SECONDS, explained, open_file, waiting
 from certs.ledger.unwritten import Unwritten
 from certs.serial import read_serial

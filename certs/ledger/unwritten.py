@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 
-from certs.ledger.contract import LedgerEntry, Stamp
+from certs.ledger.entry import LedgerEntry, Stamp
 from certs.ledger.file import GIVE_UP_PAGES
 from certs.ledger.rows import seconds
 

@@ -13,7 +13,8 @@ import structlog
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
-from certs.ledger.contract import Ledger, LedgerEntry, LedgerState
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry, LedgerState
 from certs.peer import authorize, read_peer
 from mesh.identity import ProxyName
 from xds.cache import NodeKey

@@ -14,7 +14,8 @@ import structlog
 
 from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
-from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress, progress
 from mesh.identity import ProxyName
 from mesh.picture import Picture

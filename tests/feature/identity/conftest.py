@@ -16,7 +16,7 @@ import pytest
 
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from mesh.identity import ProxyName
 from tests.volumes import Volume

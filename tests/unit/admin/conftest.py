@@ -10,7 +10,7 @@ import pytest
 from admin.reading import LateMoment
 from catalog.policy.provenance import MadeFrom
 from catalog.store.view import MeshSettings, View
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import PrivateKey, ServiceCertificate
 from delivery.history.push import Answer, Push, Trigger
 from delivery.proxies.status import ProxyState, ProxyStatus

@@ -13,7 +13,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs.errors import PeerRefused, RefusalReason
 from certs.issuers.authority import CertificateAuthority
-from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry
 from certs.manager import CertificateManager
 from certs.material import ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.pair_files import PairFiles

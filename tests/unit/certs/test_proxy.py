@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest, Names, Usage
-from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.peer import PeerCertificate, authorize, read_peer
 from certs.proxy import VALIDITY, issue_proxy

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.manager import CertificateManager
 from certs.opening import LEDGER_FILE, opened
 from certs.pair_files import PairFiles

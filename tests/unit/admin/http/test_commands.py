@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from admin.http import commands
 from admin.http.commands import CommandError, ProxyRequest, read_proxy_request
 from certs.errors import RequestError, StateError
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.material import PrivateKey, ProxyCertificate
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid

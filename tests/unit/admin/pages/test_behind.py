@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admin.pages.behind import Known, duration, newest, pending, why
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from xds.protocol.resource import LISTENER, ResourceName

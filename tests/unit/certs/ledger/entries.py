@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from certs.errors import StateError, UnwrittenError
-from certs.ledger.contract import LedgerEntry, Stamp, unknown
+from certs.ledger.contract import unknown
+from certs.ledger.entry import LedgerEntry, Stamp
 from certs.serial import read_serial
 from mesh.identity import ProxyName
 

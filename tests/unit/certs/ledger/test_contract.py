@@ -13,7 +13,8 @@ from typing import Protocol
 import pytest
 
 from certs.errors import RequestError, StateError, UnwrittenError
-from certs.ledger.contract import Ledger, LedgerEntry, LedgerState
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.serial import read_serial, serial_text
 from mesh.names import ProxyUuid

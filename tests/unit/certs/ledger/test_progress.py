@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from certs.ledger.contract import LedgerEntry
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress, progress
 from mesh.names import ProxyUuid
 

@@ -9,7 +9,7 @@ import pytest
 from catalog.store.view import View
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
-from certs.ledger.contract import LedgerState
+from certs.ledger.entry import LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.pair import issue_pair
 from certs.proxy import issue_proxy

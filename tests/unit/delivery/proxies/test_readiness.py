@@ -11,7 +11,8 @@ import structlog
 
 from catalog.store.settings import EndpointAdmission
 from certs.errors import StateError
-from certs.ledger.contract import Ledger, LedgerEntry
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress
 from certs.ledger.sqlite import SqliteLedger
 from delivery.proxies import readiness
