@@ -127,15 +127,19 @@ class Account:
         self.share = Share(limits.loop_share, limits.loop_burst_seconds)
 
     def change(self, old: Cost, new: Cost) -> None:
-        """Charge `new` in the place of `old`; raise Excess if that is too much, charged all the same."""
+        """Charge `new` in the place of `old`; raise Excess, and charge nothing, if that is too much.
+
+        The call that asked for it ends; until it has, the others of its certificate go on within their means.
+        """
         types, names, size = self.taken
-        self.taken = taken = Cost(
+        taken = Cost(
             types + new.types - old.types, names + new.names - old.names, size + new.bytes - old.bytes
         )
         limits = self._limits
         check(Bound.TYPES, taken.types, limits.types_per_certificate)
         check(Bound.NAMES, taken.names, limits.names_per_certificate)
         check(Bound.BYTES, taken.bytes, limits.bytes_per_certificate)
+        self.taken = taken
 
 
 class Bill:
@@ -149,8 +153,8 @@ class Bill:
         """Set what an item takes; raise Excess if it is too much for the account."""
         old = self._items.get(item, NOTHING)
         if cost != old:
-            self._items[item] = cost
             self.account.change(old, cost)
+            self._items[item] = cost
 
     def release(self, item: Hashable) -> None:
         """Give one item back."""

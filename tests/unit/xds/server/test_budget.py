@@ -50,6 +50,22 @@ def test_calls_of_one_certificate_share_what_there_is() -> None:
     assert account.taken == Cost()
 
 
+def test_who_asks_too_much_ends_nobody_else() -> None:
+    """What was refused is charged to nobody: until its call has ended, another still has what there is."""
+    account = Account(Limits(names_per_certificate=10))
+    one, two = Bill(account), Bill(account)
+    one.charge(CLUSTER, Cost(names=6))
+    two.charge(CLUSTER, Cost(names=3))
+    with pytest.raises(Excess):
+        two.charge(ENDPOINT, Cost(names=2))
+    with pytest.raises(Excess):
+        two.charge(CLUSTER, Cost(names=5))
+    one.charge(CLUSTER, Cost(names=7))
+    assert account.taken == Cost(names=10)
+    two.settle()
+    assert account.taken == Cost(names=7)
+
+
 @pytest.mark.parametrize(
     ("limits", "over", "bound"),
     [
