@@ -75,7 +75,8 @@ async def test_silent_connections_are_bounded_in_number(
     await client.ask(ENDPOINT, "a")
     await eventually(served.server.statuses)
     silent = [socket.create_connection((host, served.port)) for _ in range(100)]
-    await eventually(lambda: sum(ended(silent)) == 90)
+    # It is told of after it is done, which is in a thread.
+    await eventually(lambda: sum(ended(silent)) == 90 and served.seen.ended_connections)
 
     assert {cause for _, cause in served.seen.ended_connections} == {Cause.CROWD}
     assert len(served.server.statuses()) == 1
