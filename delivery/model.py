@@ -15,7 +15,8 @@ from catalog.store.objects import origin_of, workload_object
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from delivery.certificates import Update
-from delivery.snapshots.serving import Serving, Translate
+from delivery.snapshots.rendering import Translate
+from delivery.snapshots.serving import Serving
 from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
@@ -113,16 +114,16 @@ class Model:
         """Take over certificates: those that changed, the first time all that are in force."""
         changed = update.changed if self._trust_bundle else {**in_force, **update.changed}
         if changed or update.trust_bundle != self._trust_bundle:
-            self.causes.note(certificate_causes(self.serving.certificates.held(), changed))
+            self.causes.note(certificate_causes(self.serving.rendering.certificates.held(), changed))
             if update.trust_bundle != self._trust_bundle:
                 domain = self.view.settings.trust_domain
                 self.causes.note((trust_bundle_cause(domain, first_ever=not self._trust_bundle),))
             self._trust_bundle = update.trust_bundle
             left = iter(changed.items())
             while part := dict(itertools.islice(left, ATOMIC)):
-                self.serving.certify(part, update.trust_bundle)
+                self.serving.rendering.certify(part, update.trust_bundle)
                 yield None
-            self.serving.certify({}, update.trust_bundle)
+            self.serving.rendering.certify({}, update.trust_bundle)
         yield True
 
     def lint(self) -> Iterator[Problems | None]:
@@ -159,9 +160,9 @@ class Model:
     def work(self) -> Work:
         """Return what was done so far."""
         graph = self.view.graph
-        return Work(graph.computed, graph.reused, graph.stopped, self.serving.encoded)
+        return Work(graph.computed, graph.reused, graph.stopped, self.serving.rendering.encoded)
 
     def inputs(self) -> tuple[Edits, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes]:
         """Return everything that is served from, for whoever computes it again."""
-        certificates = dict(self.serving.certificates.held())
+        certificates = dict(self.serving.rendering.certificates.held())
         return self.view.known(), self.view.settings, certificates, self._trust_bundle

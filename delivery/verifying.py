@@ -13,7 +13,8 @@ from delivery.model import Model
 from delivery.publishing import Publishing
 from delivery.quarantine.fallback import Exclusions
 from delivery.snapshots.published import Published
-from delivery.snapshots.serving import Serving, Translate
+from delivery.snapshots.rendering import Translate
+from delivery.snapshots.serving import Serving
 from mesh.identity import ServiceIdentity
 from xds.protocol.snapshot import Snapshot
 
@@ -30,7 +31,9 @@ class Verification:
         """Compare, in a thread: the wave waits for it."""
         served, exclusions = publishing.quarantine.served(), publishing.quarantine.exclusions()
         inputs = model.inputs()
-        self.on_verified(await asyncio.to_thread(verify, inputs, model.serving.translate, served, exclusions))
+        self.on_verified(
+            await asyncio.to_thread(verify, inputs, model.serving.rendering.translate, served, exclusions)
+        )
 
     def on_verified(self, differences: tuple[str, ...]) -> None:
         """Take what a comparison found: it is counted, and differences are said loudly."""
@@ -65,7 +68,7 @@ def from_nothing(
     view = View(settings)
     serving = Serving(view, translate)
     view.apply(known)
-    serving.certify(certificates, trust_bundle)
+    serving.rendering.certify(certificates, trust_bundle)
     steps = [step for step in serving.steps(Published(), serving.touched()) if step is not None]
     return steps[-1].after(Published())
 

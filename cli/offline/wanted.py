@@ -14,7 +14,7 @@ from catalog.store.inventory import holder_of
 from catalog.store.settings import EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings
 from cli.offline.mesh import read
-from delivery.snapshots.serving import Serving, resources
+from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
@@ -47,12 +47,12 @@ def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) 
     offline = read(directory, _settings(config["settings"]))
     view, snapshots, kept = offline.view, dict[str, Snapshot](), dict[str, str]()
     drivers = DriverRegistry.discover().drivers.values()
-    serving = Serving(view, translation(*drivers, environment=os.environ, secrets=False))
+    rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
     view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
     for group, uuids in groups(view).items():
         names = [str(found.proxy_name) for uuid in uuids if (found := holder_of(view, uuid)) is not None]
         try:
-            snapshots |= dict.fromkeys(names, Snapshot.of(resources(serving, group).resources))
+            snapshots |= dict.fromkeys(names, Snapshot.of(resources(rendering, group).resources))
         except DriverError as error:
             kept |= dict.fromkeys(names, str(error))
     errors = [each.code for each in offline.problems if each.severity is Severity.ERROR]

@@ -1,48 +1,21 @@
 """From what the catalog wants to snapshots, group by group: only what a change concerns is made again."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from catalog.policy.destinations import with_endpoints
 from catalog.policy.provenance import MadeFrom, Whole, made_from
-from catalog.policy.proxy import ProxyPolicy
-from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from certs.material import ServiceCertificate
 from delivery.snapshots.consistency import consistent
-from delivery.snapshots.fitting import Fitting, Refused, fitting, joined
+from delivery.snapshots.fitting import Fitting, Refused
 from delivery.snapshots.published import Published, Result, Step
+from delivery.snapshots.rendering import Rendering, Translate, complete, group_input, made, resources
 from engine.derived import Observed, derived
-from engine.table import Table
-from mesh.config import SidecarSettings
-from mesh.identity import ProxyName, ServiceIdentity
-from sidecars.contract.driver import Piece
+from mesh.identity import ProxyName
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import ResourceName, TypeUrl
-
-_ROOTS: Final = "roots"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupInput:
-    """All that a group's snapshot is made from, but for endpoints (see Piece.destinations).
-
-    Equal needs, with equal endpoints, make equal snapshots.
-    """
-
-    policy: ProxyPolicy
-    certificate: ServiceCertificate | None
-    trust_bundle: bytes = field(repr=False)
-    driver: str = ""
-    """The sidecar driver that the group's workloads or else their namespace name."""
-    sidecar: SidecarSettings = field(default_factory=SidecarSettings)
-
-
-Translate = Callable[[GroupInput], Iterable[Piece]]
 
 
 def group_name(group: ProxyGroup) -> GroupKey:
@@ -53,34 +26,20 @@ def group_name(group: ProxyGroup) -> GroupKey:
 
 
 class Serving:
-    """Keeps every group's resources current; `encoded` counts the pieces that were made.
+    """Keeps every group's resources current.
 
     `refused` is what is left out of them by group, because its proxies would refuse it.
     """
 
     def __init__(self, view: View, translate: Translate) -> None:
         self.view = view
-        self.graph = view.graph
-        self.translate = translate
-        self.certificates: Table[ServiceIdentity, ServiceCertificate] = Table(self.graph, "certificates")
-        self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
-        self.encoded = 0
+        self.rendering = Rendering(view, translate)
         self._fresh = True
         self.refused: dict[ProxyGroup, tuple[Refused, ...]] = {}
-        self._pins: Observed[ProxyGroup, Fitting] = Observed(resources, self)
-        self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, self)
+        self._pins: Observed[ProxyGroup, Fitting] = Observed(resources, self.rendering)
+        self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, view)
         self._groups: dict[ProxyGroup, _Group] = {}
         members(view).watch()
-
-    def certify(
-        self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
-    ) -> None:
-        """Take over certificates that are other ones now (None: gone), and the roots."""
-        edits = [
-            self.certificates.remove(identity) if held is None else self.certificates.set(identity, held)
-            for identity, held in changed.items()
-        ]
-        self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
 
     def touched(self) -> Iterator[ProxyGroup]:
         """Yield the groups that changes may concern since the last time, and those that come or go."""
@@ -116,11 +75,11 @@ class Serving:
         it: the group's pieces are looked through when somebody asks.
         """
         try:
-            pieces = self.translate(group_input(self, group))
+            pieces = self.rendering.translate(group_input(self.rendering, group))
             part = next(
                 each.about
                 for each in pieces
-                for resource in made(self, complete(self, group, each)).resources
+                for resource in made(self.rendering, complete(self.rendering, group, each)).resources
                 if (resource.type_url, resource.name) == (type_url, name)
             )
         except StopIteration:
@@ -178,56 +137,10 @@ class Serving:
 
 
 @derived
-def nodes_of(serving: Serving, group: ProxyGroup) -> tuple[NodeKey, ...]:
+def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
     """Return the proxies of a group by their certificates' common names."""
-    view = serving.view
     names = (view.workloads[each].proxy_name for each in members(view).get(group, ()))
     return tuple(NodeKey(str(name)) for name in names if name is not None)
-
-
-@derived
-def resources(serving: Serving, group: ProxyGroup) -> Fitting:
-    """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
-    lasting, wanting = translated(serving, group)
-    found = (made(serving, complete(serving, group, piece)) for piece in wanting)
-    return joined((lasting, *found))
-
-
-@derived
-def translated(serving: Serving, group: ProxyGroup) -> tuple[Fitting, tuple[Piece, ...]]:
-    """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
-
-    It reads none, so that a group where nothing but endpoints changed is not translated again.
-    """
-    pieces = tuple(serving.translate(group_input(serving, group)))
-    lasting = (made(serving, piece) for piece in pieces if not piece.destinations)
-    return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
-
-
-def complete(serving: Serving, group: ProxyGroup, piece: Piece) -> Piece:
-    """Return a piece with the endpoints of its destinations, as the proxies of a group may call them."""
-    if not piece.destinations:
-        return piece
-    found = (with_endpoints(serving.view, group.identity, each) for each in piece.destinations)
-    return replace(piece, destinations=tuple(found))
-
-
-def group_input(serving: Serving, group: ProxyGroup) -> GroupInput:
-    """Return all that a group's resources are made from, but for endpoints."""
-    return GroupInput(
-        outline(serving.view, group),
-        serving.certificates.get(group.identity),
-        serving.roots.get(_ROOTS, b""),
-        group.driver,
-        serving.view.config.sidecar,
-    )
-
-
-@derived
-def made(serving: Serving, piece: Piece) -> Fitting:
-    """Return a piece's resources, made and judged once for all groups that have it."""
-    serving.encoded += 1
-    return fitting(piece)
 
 
 @dataclass(slots=True)

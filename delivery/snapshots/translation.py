@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from delivery.snapshots.serving import GroupInput, Translate
+from delivery.snapshots.rendering import GroupInput, Translate
 from sidecars.contract.driver import Credentials, Piece, SidecarDriver
 from sidecars.selection import select
 

@@ -16,7 +16,7 @@ from controller.drivers import DriverPages, MeshDrivers
 from controller.errors import SettingsError
 from controller.process.tasks import TaskEnded
 from controller.settings import Settings, load
-from delivery.snapshots.serving import GroupInput
+from delivery.snapshots.rendering import GroupInput
 from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.host_port import HostPort

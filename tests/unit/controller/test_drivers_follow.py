@@ -47,7 +47,7 @@ class Plane:
             each.identity: a.certificate(each.identity, "1")
             for each in view(workload("one")).workloads.values()
         }
-        self.serving.certify(self.certificates, b"roots")
+        self.serving.rendering.certify(self.certificates, b"roots")
 
     def wave(self, *documents: str) -> int:
         """Take over these manifests; return how many snapshots are other ones."""

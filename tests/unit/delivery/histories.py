@@ -40,9 +40,9 @@ class Replica:
             pass
         for part in edits.parts(3):  # a server takes up many edits in parts, too
             self.view.apply(part)
-        held = self.serving.certificates.held()
+        held = self.serving.rendering.certificates.held()
         gone = dict.fromkeys(held.keys() - self.mesh.certificates.keys())
-        self.serving.certify({**self.mesh.certificates, **gone}, self.mesh.roots)
+        self.serving.rendering.certify({**self.mesh.certificates, **gone}, self.mesh.roots)
         for step in self.serving.steps(self.published, self.serving.touched()):
             if step is not None:
                 for some in parts(step, self.published, 1):

@@ -11,9 +11,10 @@ from catalog.policy.whole import proxy_policy
 from catalog.store.edits import Edits
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
-from delivery.snapshots import serving
+from delivery.snapshots import rendering
 from delivery.snapshots.published import Published, Step
-from delivery.snapshots.serving import GroupInput, Serving
+from delivery.snapshots.rendering import GroupInput
+from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from engine.node import Derivation
@@ -34,10 +35,10 @@ ONCE = (
     "catalog.relations.endpoints.endpoints",
     "catalog.policy.outbound._behind",
     "catalog.policy.outbound.protocol_of",
-    "delivery.snapshots.serving.made",
+    "delivery.snapshots.rendering.made",
     "delivery.snapshots.serving.nodes_of",
 )
-PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.serving.resources")
+PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.rendering.resources")
 
 
 class Server:
@@ -54,7 +55,7 @@ class Server:
         self.translated: list[str] = []
         self.serving = Serving(self.view, self._noted)
         identities = {each.identity for each in self.view.workloads.values()}
-        self.serving.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
+        self.serving.rendering.certify({each: a.certificate(each, "1") for each in identities}, b"ROOT")
         self.published = Published()
         self.wave(Edits())
 
@@ -129,12 +130,12 @@ def test_an_endpoint_that_moves_is_an_input_of_load_assignments_alone(
 ) -> None:
     """No group is translated; per caller its endpoints are looked up, and one load assignment serves all."""
     server = _server(callers)
-    before, encoded = server.published, server.serving.encoded
+    before, encoded = server.published, server.serving.rendering.encoded
     computed.clear()
     step = server.wave(Edits(a.objects(MOVED)))
     assert server.translated == []
     assert _derived(computed) == dict.fromkeys(ONCE, 1) | dict.fromkeys(PER_CALLER, callers)
-    assert server.serving.encoded - encoded == 1
+    assert server.serving.rendering.encoded - encoded == 1
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients(callers)}
 
 
@@ -158,7 +159,7 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     assert server.translated == []
     assert _derived(computed) == {
         "catalog.relations.readiness.is_admitted": 1,
-        "delivery.snapshots.serving.made": 1,
+        "delivery.snapshots.rendering.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}
@@ -174,7 +175,7 @@ def test_an_identity_that_comes_to_answer_translates_the_callers() -> None:
 
 def test_a_translation_that_reads_endpoints_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: it is asked again for every caller."""
-    monkeypatch.setattr(serving, "outline", proxy_policy)
+    monkeypatch.setattr(rendering, "outline", proxy_policy)
     server = _server()
     server.wave(Edits(a.objects(MOVED)))
     assert sorted(server.translated) == _clients()

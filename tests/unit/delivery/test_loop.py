@@ -24,7 +24,7 @@ from delivery.loop import Loop, MeshState
 from delivery.model import Model
 from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
-from delivery.snapshots.serving import GroupInput, Translate
+from delivery.snapshots.rendering import GroupInput, Translate
 from delivery.snapshots.translation import translation
 from delivery.verifying import Verification
 from engine.graph import Graph

@@ -10,7 +10,8 @@ from catalog.relations.groups import members
 from catalog.store.view import MeshSettings, View, kind_in
 from certs.material import ServiceCertificate
 from delivery.snapshots.published import Published
-from delivery.snapshots.serving import GroupInput, Serving, resources
+from delivery.snapshots.rendering import GroupInput, resources
+from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
 from engine.table import Table
 from mesh.config import MeshConfig
@@ -60,7 +61,7 @@ def _serving(view: View) -> Serving:
     issued: dict[Any, ServiceCertificate] = {
         each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()
     }
-    serving.certify(issued, b"ROOT")
+    serving.rendering.certify(issued, b"ROOT")
     for _ in serving.steps(Published(), serving.touched()):
         pass
     return serving
@@ -180,7 +181,7 @@ def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None
     def broken(_: GroupInput) -> tuple[Piece, ...]:
         raise ValueError
 
-    serving.translate = broken
+    serving.rendering.translate = broken
     found = {
         str(each.key) for each in serving.objects_behind(_group(serving, "buyer"), ROUTE, ResourceName("x"))
     }
@@ -189,12 +190,13 @@ def test_a_group_that_cannot_be_computed_is_made_from_all_that_it_read() -> None
 
 def test_asking_computes_nothing_again_and_keeps_nothing() -> None:
     """Everything that a part is was computed for the group already."""
-    serving = _serving(a.view(*THINGS))
-    before = (serving.graph.computed, serving.encoded, serving.graph.size())
+    view = a.view(*THINGS)
+    serving = _serving(view)
+    before = (view.graph.computed, serving.rendering.encoded, view.graph.size())
     group = _group(serving, "buyer")
     for type_url, name in ((ROUTE, "rds-outbound.default/shop|80"), (ENDPOINT, "default/bank|8080")):
         assert serving.objects_behind(group, type_url, ResourceName(name))
-    assert (serving.graph.computed, serving.encoded, serving.graph.size()) == before
+    assert (view.graph.computed, serving.rendering.encoded, view.graph.size()) == before
 
 
 NO_OBJECTS = {"objects", "settings", "admitted proxies"}
@@ -243,6 +245,8 @@ def test_what_changes_a_resource_is_among_what_it_is_made_from(thing: object) ->
 
 def _resources(serving: Serving) -> dict[groups.ProxyGroup, dict[tuple[TypeUrl, ResourceName], str]]:
     return {
-        group: {(each.type_url, each.name): each.version for each in resources(serving, group).resources}
+        group: {
+            (each.type_url, each.name): each.version for each in resources(serving.rendering, group).resources
+        }
         for group in members(serving.view)
     }

@@ -74,7 +74,7 @@ def test_what_nothing_is_behind_is_said_all_the_same() -> None:
 def _serving(*things: object) -> Serving:
     view = a.view(*things)
     serving = Serving(view, translation(EnvoyDriver()))
-    serving.certify(
+    serving.rendering.certify(
         {each.identity: a.certificate(each.identity, "1") for each in view.workloads.values()}, b"R"
     )
     for _ in serving.steps(Published(), serving.touched()):
@@ -99,7 +99,7 @@ def test_objects_are_looked_up_once_and_found_where_they_are_now() -> None:
     assert (str(before.key), before.origin) == ("HTTPRouteGroup default/all", InFile("test", 1, 5))
     moved = a.view(a.service("first"), *THINGS)
     serving.view.apply(serving.view.edits_to(moved.known()))
-    serving.translate = lambda _: ()
+    serving.rendering.translate = lambda _: ()
     (after,) = rejections.problems(serving, [_rejected()])
     assert after.origin == InFile("test", 1, 6)
     assert rejections.problems(serving, []) == ()

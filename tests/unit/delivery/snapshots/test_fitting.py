@@ -82,7 +82,9 @@ def test_an_expression_that_envoy_refuses_is_left_out_before_it_is_sent(regex: s
         group,
     )
     serving = Serving(view, translation(EnvoyDriver()))
-    serving.certify({e.identity: a.certificate(e.identity, "1") for e in view.workloads.values()}, b"R")
+    serving.rendering.certify(
+        {e.identity: a.certificate(e.identity, "1") for e in view.workloads.values()}, b"R"
+    )
     (step,) = [each for each in serving.steps(Published(), serving.touched()) if each is not None]
     shop = next(each for name, each in step.snapshots.items() if name.startswith("default/shop") and each)
     assert {what for _, _, what in admitted(shop)} == {"good"}

@@ -8,7 +8,8 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from delivery.snapshots.consistency import InconsistentSnapshot, consistent
 from delivery.snapshots.published import Failure, Published
-from delivery.snapshots.serving import GroupInput, Serving, Translate, group_name
+from delivery.snapshots.rendering import GroupInput, Translate
+from delivery.snapshots.serving import Serving, group_name
 from sidecars.contract.driver import Piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, Version
@@ -33,7 +34,7 @@ def _pieces(translate: Resources) -> Translate:
 
 
 def _step(serving: Serving, before: Published, roots: bytes = b"ROOT") -> Published:
-    serving.certify({}, roots)
+    serving.rendering.certify({}, roots)
     (step,) = [each for each in serving.steps(before, serving.touched()) if each is not None]
     return step.after(before)
 
@@ -97,7 +98,7 @@ def test_a_piece_is_made_once_for_all_groups(view_of: Views) -> None:
 
     serving = Serving(view_of(("a", "store"), ("c", "other")), translate)
     made = _step(serving, Published())
-    assert serving.encoded == 3
+    assert serving.rendering.encoded == 3
     one, other = (snapshot.resources(CLUSTER)[ResourceName("shared")] for snapshot in made.snapshots.values())
     assert one is other
 

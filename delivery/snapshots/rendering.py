@@ -1,0 +1,105 @@
+"""What a group's resources are made from, and how: pieces of its policy, each made once for all groups."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from catalog.policy.destinations import with_endpoints
+from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.whole import outline
+from catalog.relations.groups import ProxyGroup
+from catalog.store.view import View
+from certs.material import ServiceCertificate
+from delivery.snapshots.fitting import Fitting, fitting, joined
+from engine.derived import derived
+from engine.table import Table
+from mesh.config import SidecarSettings
+from mesh.identity import ServiceIdentity
+from sidecars.contract.driver import Piece
+
+_ROOTS: Final = "roots"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupInput:
+    """All that a group's snapshot is made from, but for endpoints (see Piece.destinations).
+
+    Equal needs, with equal endpoints, make equal snapshots.
+    """
+
+    policy: ProxyPolicy
+    certificate: ServiceCertificate | None
+    trust_bundle: bytes = field(repr=False)
+    driver: str = ""
+    """The sidecar driver that the group's workloads or else their namespace name."""
+    sidecar: SidecarSettings = field(default_factory=SidecarSettings)
+
+
+Translate = Callable[[GroupInput], Iterable[Piece]]
+
+
+class Rendering:
+    """What is read for resources: the view, certificates and roots; `encoded` counts the pieces made."""
+
+    def __init__(self, view: View, translate: Translate) -> None:
+        self.view = view
+        self.graph = view.graph
+        self.translate = translate
+        self.certificates: Table[ServiceIdentity, ServiceCertificate] = Table(self.graph, "certificates")
+        self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
+        self.encoded = 0
+
+    def certify(
+        self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
+    ) -> None:
+        """Take over certificates that are other ones now (None: gone), and the roots."""
+        edits = [
+            self.certificates.remove(identity) if held is None else self.certificates.set(identity, held)
+            for identity, held in changed.items()
+        ]
+        self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
+
+
+@derived
+def resources(rendering: Rendering, group: ProxyGroup) -> Fitting:
+    """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
+    lasting, wanting = translated(rendering, group)
+    found = (made(rendering, complete(rendering, group, piece)) for piece in wanting)
+    return joined((lasting, *found))
+
+
+@derived
+def translated(rendering: Rendering, group: ProxyGroup) -> tuple[Fitting, tuple[Piece, ...]]:
+    """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
+
+    It reads none, so that a group where nothing but endpoints changed is not translated again.
+    """
+    pieces = tuple(rendering.translate(group_input(rendering, group)))
+    lasting = (made(rendering, piece) for piece in pieces if not piece.destinations)
+    return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
+
+
+def complete(rendering: Rendering, group: ProxyGroup, piece: Piece) -> Piece:
+    """Return a piece with the endpoints of its destinations, as the proxies of a group may call them."""
+    if not piece.destinations:
+        return piece
+    found = (with_endpoints(rendering.view, group.identity, each) for each in piece.destinations)
+    return replace(piece, destinations=tuple(found))
+
+
+def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:
+    """Return all that a group's resources are made from, but for endpoints."""
+    return GroupInput(
+        outline(rendering.view, group),
+        rendering.certificates.get(group.identity),
+        rendering.roots.get(_ROOTS, b""),
+        group.driver,
+        rendering.view.config.sidecar,
+    )
+
+
+@derived
+def made(rendering: Rendering, piece: Piece) -> Fitting:
+    """Return a piece's resources, made and judged once for all groups that have it."""
+    rendering.encoded += 1
+    return fitting(piece)
