@@ -1,0 +1,1 @@
+"""What our server is measured beside: the same resources under the same load."""

@@ -1,0 +1,152 @@
+"""`python -m benchmarks.peers.bare_grpc`: the floor of what a push costs on grpc.aio.
+
+A handler with nothing in it: ready bytes go out to every stream when they change, with a nonce appended, and
+whatever comes in is read and thrown away. It has no protocol, no limits, no memory of anybody; the same
+flags, control port, resources and mTLS as `benchmarks/synthetic_server.py`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import resource
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import grpc
+import grpc.aio
+from aiohttp import web
+
+from benchmarks.sampling import sampled
+from benchmarks.synthetic_resources import assignment
+from xds.protocol.resource import ENDPOINT, Resource, Version
+from xds.protocol.wire import Nonce, Response, delta_response_body, response_body, with_nonce
+from xds.server.limits import Limits
+from xds.server.listener import options
+from xds.server.services import AGGREGATED
+from xds.server.status import Variant
+
+_METHODS = {"DeltaAggregatedResources": Variant.DELTA, "StreamAggregatedResources": Variant.SOTW}
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.bare_grpc", description=__doc__)
+    parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
+    parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")
+    parser.add_argument("--port", type=int, default=18000, help="port of the discovery service")
+    parser.add_argument("--control-port", type=int, default=18001, help="port of /bump and /stats")
+    parser.add_argument("--tls-dir", type=Path, required=True, help="directory of ca.pem, s.pem and s.key")
+    parser.add_argument("--profile", type=Path, help="write a profile of the event loop's thread here")
+    return parser.parse_args(argv)
+
+
+class Bare:
+    """The bytes that all streams are sent, and the streams that wait for other ones."""
+
+    def __init__(self, services: int, endpoints: int) -> None:
+        self.streams = 0
+        self._endpoints = endpoints
+        self._revision = 0
+        self._changed = asyncio.Event()
+        self._first = self._bodies([assignment(each, endpoints, 0) for each in range(services)])
+        self._news = self._first
+
+    def bump(self) -> None:
+        """Give the first assignment other endpoints, and wake every stream."""
+        self._revision += 1
+        self._news = self._bodies([assignment(0, self._endpoints, self._revision)])
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """Return the two methods of the aggregated discovery service."""
+
+        def handler(variant: Variant) -> grpc.RpcMethodHandler:
+            async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
+                del requests
+                await self._serve(variant, context)
+
+            return grpc.stream_stream_rpc_method_handler(handle)
+
+        return grpc.method_handlers_generic_handler(
+            AGGREGATED, {method: handler(variant) for method, variant in _METHODS.items()}
+        )
+
+    async def _serve(self, variant: Variant, context: grpc.aio.ServicerContext) -> None:
+        await context.read()
+        self.streams += 1
+        writer = asyncio.create_task(self._write(variant, context))
+        try:
+            while await context.read() is not grpc.aio.EOF:
+                pass
+        finally:
+            writer.cancel()
+            self.streams -= 1
+
+    async def _write(self, variant: Variant, context: grpc.aio.ServicerContext) -> None:
+        body, nonce = self._first[variant], 0
+        while True:
+            nonce += 1
+            changed = self._changed
+            await context.write(with_nonce(body, Nonce(str(nonce))))
+            await changed.wait()
+            body = self._news[variant]
+
+    def _bodies(self, resources: Sequence[Resource]) -> dict[Variant, bytes]:
+        response = Response(ENDPOINT, Version(str(self._revision)), Nonce(""), tuple(resources))
+        return {
+            Variant.SOTW: response_body(response, "bare"),
+            Variant.DELTA: delta_response_body(response, "bare"),
+        }
+
+
+def control(bare: Bare) -> web.Application:
+    """Make the control port's application."""
+
+    async def bump(_: web.Request) -> web.Response:
+        bare.bump()
+        return web.Response()
+
+    async def stats(_: web.Request) -> web.Response:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return web.json_response({"streams": bare.streams, "cpu_seconds": usage.ru_utime + usage.ru_stime})
+
+    application = web.Application()
+    application.add_routes([web.get("/bump", bump), web.get("/stats", stats)])
+    return application
+
+
+def credentials(directory: Path) -> grpc.ServerCredentials:
+    """Return what the server shows; a client certificate is demanded."""
+    authority, chain, key = ((directory / name).read_bytes() for name in ("ca.pem", "s.pem", "s.key"))
+    return grpc.ssl_server_credentials([(key, chain)], authority, require_client_auth=True)
+
+
+async def serve(options_given: argparse.Namespace) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    bare = Bare(options_given.services, options_given.endpoints)
+    server = grpc.aio.server(options=options(Limits().without_budgets()))
+    server.add_generic_rpc_handlers((bare.handlers(),))
+    server.add_secure_port(f"127.0.0.1:{options_given.port}", credentials(options_given.tls_dir))
+    await server.start()
+    runner = web.AppRunner(control(bare), access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", options_given.control_port).start()
+    profile = options_given.profile
+    with sampled(profile) if profile is not None else contextlib.nullcontext():
+        await stopping.wait()
+    await runner.cleanup()
+    await server.stop(0.5)
+
+
+def main() -> None:
+    """Run the program."""
+    asyncio.run(serve(arguments()))
+
+
+if __name__ == "__main__":
+    main()
