@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-program test-traffic bench-fanout bench-mesh bench-size bench-storm conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-program test-traffic bench-fanout bench-memory bench-mesh bench-size bench-storm conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ acceptance: setup envoy ## random manifests, whatever the readers accept of them
 
 bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.mesh $(if $(QUICK),--quick)
+
+bench-memory: setup ## what the server's memory is made of, per service and by who holds it (needs Go)
+	$(BIN)/python -m benchmarks.memory
 
 conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know and gRPC's own client, at full length
 	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance

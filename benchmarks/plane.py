@@ -79,6 +79,12 @@ class ControlPlane:
         )
         written.rename(profile / f"{name.replace(' ', '-')}.txt")
 
+    def census(self, written: Path) -> dict[str, Any]:
+        """Have it count its objects (`benchmarks.census`), and return what it has written there."""
+        self.process.send_signal(signal.SIGUSR2)
+        self.until(written.exists, "counts its objects")
+        return dict(json.loads(written.read_text("utf-8")))
+
     def started(self, began: float) -> Start:
         """Wait until it serves; `began` is when it was started, by the monotonic clock."""
         self.until(lambda: self.said("serving") is not None, "serves")
