@@ -1,32 +1,41 @@
 """Pictures: what is known under each key at one moment, and cheaply, how two moments differ."""
 
+# ruff: noqa: SLF001 - pictures look into others of their own class
+
+import itertools
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar, overload
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+D = TypeVar("D")
 
 REMEMBERED: Final = 64
 """How many steps a picture knows by which it came to be."""
+
+_ABSENT: Final[Any] = object()
+"""What stands in a layer for a key that is gone; a value of None would do, but None is what edits say."""
 
 
 class Picture(Mapping[K, V], Generic[K, V]):
     """An immutable mapping that iterates in the order of its keys, which must be sortable.
 
-    A picture made by `changed` remembers the last steps that led to it, so that `since` an earlier one costs
-    what has changed; between pictures of which neither led to the other, it compares all there is. Making
-    one copies the table, but looks at what is changed alone.
+    A picture made by `changed` shares the table of the one before, and has what is other in a layer above it:
+    of at most about the square root of the table's size, then both become a new table. So a change of one key
+    costs the same however large the table is, but for a copy now and then. It remembers the last steps that
+    led to it, so that `since` an earlier one costs what has changed; between pictures of which neither led to
+    the other, it compares all there is.
     """
 
-    __slots__ = ("_mark", "_sorted", "_steps", "_values")
+    __slots__ = ("_above", "_length", "_mark", "_sorted", "_steps", "_table")
 
-    def __init__(
-        self, values: Mapping[K, V] | None = None, steps: tuple[tuple[object, tuple[K, ...]], ...] = ()
-    ) -> None:
-        """Take values; `steps` is for `changed`."""
-        self._values: dict[K, V] = values if steps and isinstance(values, dict) else dict(values or {})
+    def __init__(self, values: Mapping[K, V] | None = None) -> None:
+        """Take values, which are copied."""
+        self._table: dict[K, V] = dict(values or {})
+        self._above: dict[K, V] = {}
+        self._length = len(self._table)
+        self._steps: tuple[tuple[object, tuple[K, ...]], ...] = ()
         self._mark = object()
-        self._steps = steps
         self._sorted: tuple[K, ...] | None = None
 
     @classmethod
@@ -39,61 +48,91 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
         A value that equals the one that is there does not replace it.
         """
-        edits = {key: value for key, value in edits.items() if self._values.get(key) != value}
+        edits = {key: value for key, value in edits.items() if self.get(key) != value}
         if not edits:
             return self
-        values = self._values.copy()
-        for key, value in edits.items():
-            if value is None:
-                del values[key]
-            else:
-                values[key] = value
-        after = type(self)(values, (*self._steps[1 - REMEMBERED :], (self._mark, tuple(edits))))
-        if all(value is not None and key in self._values for key, value in edits.items()):
-            after._sorted = self._sorted  # noqa: SLF001 - its own class's
+        after = type(self)()
+        layer = {key: _ABSENT if value is None else value for key, value in edits.items()}
+        after._above, after._table = {**self._above, **layer}, self._table
+        if len(after._above) ** 2 > len(self._table):
+            after._table, after._above = _flat(self._table, after._above), {}
+        # Of what has become mostly something else, all must be looked at anyway.
+        if 2 * len(edits) <= len(self._table):
+            after._steps = (*self._steps[1 - REMEMBERED :], (self._mark, tuple(edits)))
+        moved = [(value is not None) - (key in self) for key, value in edits.items()]
+        after._length = self._length + sum(moved)
+        after._sorted = None if any(moved) else self._sorted
         return after
 
     def since(self, before: "Picture[K, V]") -> Mapping[K, V | None]:
         """Return what is other than in a picture before, None for what is gone."""
         if before is self:
             return {}
-        old, new = before._values, self._values  # noqa: SLF001 - its own class's
         keys = self._keys_since(before)
         found: dict[K, V | None] = {}
-        for key in {**new, **old} if keys is None else keys:
-            value, was = new.get(key), old.get(key)
+        for key in dict.fromkeys(itertools.chain(self._held(), before._held())) if keys is None else keys:
+            value, was = self.get(key), before.get(key)
             if value is not was and value != was:
                 found[key] = value
         return found
+
+    def _held(self) -> dict[K, V]:
+        """Return all there is, in no order; not to be changed."""
+        return _flat(self._table, self._above) if self._above else self._table
 
     def _keys_since(self, before: "Picture[K, V]") -> dict[K, None] | None:
         found: dict[K, None] = {}
         for mark, keys in reversed(self._steps):
             found.update(dict.fromkeys(keys))
-            if mark is before._mark:  # noqa: SLF001 - its own class's
+            if mark is before._mark:
                 return found
         return None
 
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | D) -> V | D: ...
+    def get(self, key: K, /, default: V | D | None = None) -> V | D | None:
+        """Return the value of a key, `default` where there is none."""
+        if self._above and (value := self._above.get(key)) is not None:
+            return default if value is _ABSENT else value
+        return self._table.get(key, default)
+
     def __getitem__(self, key: K) -> V:
-        return self._values[key]
+        if self._above and (value := self._above.get(key)) is not None:
+            if value is _ABSENT:
+                raise KeyError(key)
+            return value
+        return self._table[key]
 
     def __contains__(self, key: object) -> bool:
-        return key in self._values
+        if key in self._above:
+            return self._above[key] is not _ABSENT
+        return key in self._table
 
     def __iter__(self) -> Iterator[K]:
         if self._sorted is None:
-            self._sorted = tuple(sorted(self._values))  # type: ignore[type-var]  # keys are sortable
+            self._sorted = tuple(sorted(self._held()))  # type: ignore[type-var]  # keys are sortable
         return iter(self._sorted)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return self._length
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Picture):
-            return self is other or self._values == other._values
-        return self._values == other if isinstance(other, Mapping) else NotImplemented
+            return self is other or (len(self) == len(other) and not self.since(other))
+        return self._held() == other if isinstance(other, Mapping) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # a mapping
 
     def __repr__(self) -> str:
-        return f"Picture({ {key: self._values[key] for key in self} })"
+        return f"Picture({ {key: self[key] for key in self} })"
+
+
+def _flat(table: dict[K, V], above: dict[K, V]) -> dict[K, V]:
+    """Return a table and what stands above it as one."""
+    found = {**table, **above}
+    for key, value in above.items():
+        if value is _ABSENT:
+            del found[key]
+    return found

@@ -1,5 +1,9 @@
 """Pictures: what differs between two moments is found, however they are related."""
 
+import sys
+import tracemalloc
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +29,52 @@ def test_since_is_the_difference_to_any_earlier_picture(
     assert before.since(after) == _difference(dict(after), dict(before))
     assert Picture(dict(after)).since(before) == _difference(dict(before), dict(after))
     assert list(after) == sorted(after)
+
+
+LARGE = dict.fromkeys(range(50), 0)
+"""Large enough for a layer: several changes share this table."""
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.integers(0, 60), st.sampled_from([None, 1, 2]), min_size=1, max_size=3),
+        max_size=30,
+    )
+)
+def test_a_picture_is_what_the_edits_come_to(history: list[dict[int, int | None]]) -> None:
+    """However many layers and tables it went through; and none before it has become another."""
+    pictures, plain = [Picture(LARGE)], [dict(LARGE)]
+    for edits in history:
+        pictures.append(pictures[-1].changed(edits))
+        now = {**plain[-1], **edits}
+        plain.append({key: value for key, value in now.items() if value is not None})
+    for picture, values in zip(pictures, plain, strict=True):
+        assert picture == values
+        assert picture == Picture(values)
+        assert (picture == pictures[-1]) is (values == plain[-1])
+        assert list(picture.items()) == sorted(values.items())
+        assert len(picture) == len(values)
+        for key in range(61):
+            assert picture.get(key) == values.get(key)
+            assert (key in picture) is (key in values)
+        assert picture.get(-1, 7) == 7
+    with pytest.raises(KeyError):
+        Picture(LARGE).changed({3: None})[3]
+
+
+def test_a_change_copies_no_table() -> None:
+    """However much there is: it needs the memory of a layer, and a table only now and then."""
+    picture, sizes = Picture(dict.fromkeys(range(10_000), 0)), []
+    tracemalloc.start()
+    try:
+        for number in range(10):
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            picture = picture.changed({number: 1})
+            sizes.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    assert max(sizes) < sys.getsizeof(dict.fromkeys(range(10_000), 0)) / 20
 
 
 def test_what_is_not_remembered_is_compared() -> None:
