@@ -168,18 +168,16 @@ def history(reading: ProxyPage, name: ProxyName) -> list[Json]:
 
 def secrets(reading: ProxyPage, status: ProxyStatus) -> list[Document]:
     """Return the secrets a proxy is served: names, and serials and expiry of certificates; never content."""
-    certificates = {f"service-cert:{identity}": each for identity, each in reading.certificates().items()}
     workload = workload_of(status, reading.view())
-    own = f"service-cert:{workload.identity}" if workload is not None else ""
+    held = None if workload is None else reading.certificates().get(workload.identity)
     lines: list[Document] = []
     for resource in _secrets(reading.snapshot(status.name)):
-        name = (
-            resource.name if resource.type_url == SECRET else own
-        )  # other drivers have it in one with the key
-        if name.startswith("root-cert:"):
-            lines += [_secret(name, *each) for each in roots(reading.trust_bundle())]
-        elif (held := certificates.get(name)) is not None:
-            lines.append(_secret(name, held.serial, held.not_after))
+        # Other drivers have it in one with the key.
+        own = resource.type_url != SECRET or resource.name == "service-cert"
+        if not own and resource.name.startswith("root-cert:"):
+            lines += [_secret(resource.name, *each) for each in roots(reading.trust_bundle())]
+        elif own and workload is not None and held is not None:
+            lines.append(_secret(f"service-cert:{workload.identity}", held.serial, held.not_after))
         else:
             lines.append({"name": resource.name, "serial": None, "not_after": None, "text": resource.name})
     return lines

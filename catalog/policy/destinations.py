@@ -39,6 +39,7 @@ def destinations(
             identities=_identities(view, client, key, target_port),
             endpoints=(),
             as_called=as_called,
+            caller=client,
         )
         for (key, target_port, as_called), is_http in sorted(named.items())
     )
@@ -58,11 +59,12 @@ def destination_endpoints(
     return tuple(sorted(found))
 
 
-def with_endpoints(view: View, client: ServiceIdentity, found: ServiceDestination) -> ServiceDestination:
+def with_endpoints(view: View, found: ServiceDestination) -> ServiceDestination:
     """Return a destination with its endpoints; there are none where the one that was called answers."""
-    if found.as_called:
+    if found.as_called or found.caller is None:
         return found
-    return replace(found, endpoints=destination_endpoints(view, client, found.service, found.target_port))
+    places = destination_endpoints(view, found.caller, found.service, found.target_port)
+    return replace(found, endpoints=places)
 
 
 def _identities(

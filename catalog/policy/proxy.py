@@ -44,6 +44,15 @@ class TlsRange:
 
 
 @dataclass(frozen=True, slots=True)
+class MeshTerms:
+    """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes."""
+
+    trust_domain: TrustDomain
+    tls: TlsRange
+    headers: HeaderLimits
+
+
+@dataclass(frozen=True, slots=True)
 class AccessRule:
     """What one object (a TrafficTarget) admits on one port: these callers, with any of these requests.
 
@@ -158,7 +167,8 @@ class ServiceDestination:
     """A service's target port as a place that connections are opened to.
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
-    the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then.
+    the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
+    who calls.
     """
 
     service: ServiceKey
@@ -168,6 +178,7 @@ class ServiceDestination:
     identities: tuple[ServiceIdentity, ...]
     endpoints: tuple[DestinationEndpoint, ...]
     as_called: bool = False
+    caller: ServiceIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +229,11 @@ class ProxyPolicy:
     closed: tuple[SocketAddress, ...] = ()
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
+
+    @property
+    def terms(self) -> MeshTerms:
+        """What holds for every other proxy as well."""
+        return MeshTerms(self.trust_domain, self.tls, self.headers)
 
     @property
     def service_destinations(self) -> tuple[ServiceDestination, ...]:

@@ -20,7 +20,7 @@ def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     """Return what a group of proxies needs."""
     found = outline(view, group)
     places = (
-        with_endpoints(view, group.identity, each) if isinstance(each, ServiceDestination) else each
+        with_endpoints(view, each) if isinstance(each, ServiceDestination) else each
         for each in found.destinations
     )
     return replace(found, destinations=tuple(places))

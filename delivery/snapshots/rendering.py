@@ -64,7 +64,7 @@ class Rendering:
 def resources(rendering: Rendering, group: ProxyGroup) -> Fitting:
     """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
     lasting, wanting = translated(rendering, group)
-    found = (made(rendering, complete(rendering, group, piece)) for piece in wanting)
+    found = (made(rendering, complete(rendering, piece)) for piece in wanting)
     return joined((lasting, *found))
 
 
@@ -79,12 +79,12 @@ def translated(rendering: Rendering, group: ProxyGroup) -> tuple[Fitting, tuple[
     return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
 
 
-def complete(rendering: Rendering, group: ProxyGroup, piece: Piece) -> Piece:
-    """Return a piece with the endpoints of its destinations, as the proxies of a group may call them."""
+def complete(rendering: Rendering, piece: Piece) -> Piece:
+    """Return a piece with the endpoints of its destinations; whose these are says who calls, and goes."""
     if not piece.destinations:
         return piece
-    found = (with_endpoints(rendering.view, group.identity, each) for each in piece.destinations)
-    return replace(piece, destinations=tuple(found))
+    found = (with_endpoints(rendering.view, each) for each in piece.destinations)
+    return replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
 
 
 def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:

@@ -79,7 +79,7 @@ class Serving:
             part = next(
                 each.about
                 for each in pieces
-                for resource in made(self.rendering, complete(self.rendering, group, each)).resources
+                for resource in made(self.rendering, complete(self.rendering, each)).resources
                 if (resource.type_url, resource.name) == (type_url, name)
             )
         except StopIteration:

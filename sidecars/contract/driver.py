@@ -52,8 +52,9 @@ class Piece:
     What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
     a policy had before, is made once. Arguments are hashable; what the function does not look at should not
     be in them. `about` is the part of the policy that they are taken from. `destinations` are further
-    arguments, those whose endpoints the function looks at: they are filled in when it is made. `faults` says
-    why proxies would refuse a resource that it made, as far as that is known before they are asked.
+    arguments, those whose endpoints the function looks at: they are filled in when it is made, as their
+    callers may call them, and who that is is left out. `faults` says why proxies would refuse a resource
+    that it made, as far as that is known before they are asked.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]

@@ -24,6 +24,7 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from catalog.policy.proxy import (
     EveryoneInTheMesh,
     InboundPort,
+    MeshTerms,
     OutboundService,
     ProxyPolicy,
     WeightedBackend,
@@ -59,7 +60,8 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
     """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
     if port.protocol.is_http:
         route = names.inbound_routes(port.port)
-        manager = connection_manager(route, policy, policy.primary, order.inbound(policy, port))
+        features = order.inbound(policy.trust_domain, port)
+        manager = connection_manager(route, policy.terms, policy.primary, features)
         return Filters((manager,), frozenset({reference(ROUTE, route)}))
     cluster = names.local_cluster(policy.primary, port.port)
     if caller is None:
@@ -88,11 +90,11 @@ def own_chains(port: InboundPort) -> tuple[ServiceIdentity, ...]:
     return admitted(port.access, ServiceIdentity)[:OWN_CHAINS]
 
 
-def outbound(policy: ProxyPolicy, service: OutboundService) -> Filters:
+def outbound(terms: MeshTerms, service: OutboundService) -> Filters:
     """Return the filters of a service that is called: its routes, or for TCP its backends directly."""
     if service.protocol.is_http:
         route = names.outbound_routes(service)
-        manager = connection_manager(route, policy, service.upstream, order.outbound(service))
+        manager = connection_manager(route, terms, service.upstream, order.outbound(service))
         return Filters((manager,), frozenset({reference(ROUTE, route)}))
     backends = service.routes[-1].backends
     return to_clusters(f"outbound.{service.upstream}|{service.port}", backends)

@@ -9,11 +9,13 @@ from google.protobuf.wrappers_pb2 import UInt32Value
 from catalog.policy.proxy import (
     ExternalDestination,
     InboundPort,
-    ProxyPolicy,
+    MeshTerms,
     ServiceDestination,
     SocketAddress,
 )
+from catalog.store.settings import HeaderLimits
 from mesh.names import IpAddress
+from mesh.service import ServiceKey
 from protos.envoy.config.cluster.v3 import circuit_breaker_pb2, cluster_pb2
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.endpoint.v3 import endpoint_components_pb2, endpoint_pb2
@@ -28,7 +30,7 @@ _NO_LIMIT = UInt32Value(value=2**32 - 1)
 _Cluster = cluster_pb2.Cluster
 
 
-def destination(policy: ProxyPolicy, wanted: ServiceDestination) -> Resource:
+def destination(terms: MeshTerms, wanted: ServiceDestination) -> Resource:
     """Return the cluster of a destination: mTLS to the identities expected there.
 
     Its endpoints come over ADS, and one that leaves is left at once, whatever its health. Where the endpoint
@@ -40,35 +42,35 @@ def destination(policy: ProxyPolicy, wanted: ServiceDestination) -> Resource:
         name=name,
         connect_timeout=_CONNECT_TIMEOUT,
         circuit_breakers=_no_limits(),
-        transport_socket=tls.upstream(policy, wanted),
-        typed_extension_protocol_options=_protocol_options(policy, is_http=wanted.is_http),
+        transport_socket=tls.upstream(terms, wanted),
+        typed_extension_protocol_options=_protocol_options(terms.headers, is_http=wanted.is_http),
     )
     if wanted.as_called:
         message.type = _Cluster.DiscoveryType.ORIGINAL_DST
         message.lb_policy = _Cluster.LbPolicy.CLUSTER_PROVIDED
-        return encode(message, tls.references(policy))
+        return encode(message, tls.references(terms))
     message.type = _Cluster.DiscoveryType.EDS
     message.eds_cluster_config.eds_config.CopyFrom(OVER_ADS)
     message.common_lb_config.SetInParent()
     message.ignore_health_on_host_removal = True
-    return encode(message, tls.references(policy) | {reference(ENDPOINT, name)})
+    return encode(message, tls.references(terms) | {reference(ENDPOINT, name)})
 
 
-def application(policy: ProxyPolicy, port: InboundPort) -> Resource:
+def application(headers: HeaderLimits, primary: ServiceKey, port: InboundPort) -> Resource:
     """Return the cluster of the application behind an inbound port: one fixed address, plain text."""
-    name = names.local_cluster(policy.primary, port.port)
+    name = names.local_cluster(primary, port.port)
     message = _Cluster(
         name=name,
         type=_Cluster.DiscoveryType.STATIC,
         connect_timeout=_CONNECT_TIMEOUT,
         circuit_breakers=_no_limits(),
         load_assignment=_one_endpoint(name, port.application),
-        typed_extension_protocol_options=_protocol_options(policy, is_http=port.protocol.is_http),
+        typed_extension_protocol_options=_protocol_options(headers, is_http=port.protocol.is_http),
     )
     return encode(message)
 
 
-def external(policy: ProxyPolicy, wanted: ExternalDestination) -> Resource:
+def external(headers: HeaderLimits, wanted: ExternalDestination) -> Resource:
     """Return the cluster of a host outside the mesh: none of the mesh's TLS, its own where that is wanted.
 
     Envoy asks the DNS for a name, and lets connections be when the next answer is another one, as that of
@@ -83,7 +85,7 @@ def external(policy: ProxyPolicy, wanted: ExternalDestination) -> Resource:
         circuit_breakers=_no_limits(),
         load_assignment=_one_endpoint(name, SocketAddress(IpAddress(wanted.host.name), wanted.port)),
         transport_socket=None if wanted.tls is None else tls.origination(wanted.tls),
-        typed_extension_protocol_options=_protocol_options(policy, is_http=wanted.is_http),
+        typed_extension_protocol_options=_protocol_options(headers, is_http=wanted.is_http),
     )
     if not _is_address(wanted.host.name):
         message.type = kinds.LOGICAL_DNS
@@ -145,13 +147,13 @@ def _no_limits() -> circuit_breaker_pb2.CircuitBreakers:
     )
 
 
-def _protocol_options(policy: ProxyPolicy, *, is_http: bool) -> dict[str, Any]:
+def _protocol_options(headers: HeaderLimits, *, is_http: bool) -> dict[str, Any]:
     if not is_http:
         return {}
     options = http_protocol_options_pb2.HttpProtocolOptions(
         common_http_protocol_options=protocol_pb2.HttpProtocolOptions(
-            max_headers_count=UInt32Value(value=policy.headers.count),
-            max_response_headers_kb=UInt32Value(value=policy.headers.kibibytes),
+            max_headers_count=UInt32Value(value=headers.count),
+            max_response_headers_kb=UInt32Value(value=headers.kibibytes),
         ),
         use_downstream_protocol_config=http_protocol_options_pb2.HttpProtocolOptions.UseDownstreamHttpConfig(
             http_protocol_options=protocol_pb2.Http1ProtocolOptions(),

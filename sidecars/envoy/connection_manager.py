@@ -11,7 +11,7 @@ from typing import Final
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.core.v3 import protocol_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2
@@ -26,7 +26,7 @@ _Manager = hcm_pb2.HttpConnectionManager
 
 
 def connection_manager(
-    route: str, proxy: ProxyPolicy, host: Upstream, features: Iterable[Feature]
+    route: str, terms: MeshTerms, host: Upstream, features: Iterable[Feature]
 ) -> listener_components_pb2.Filter:
     """Return the connection manager of a route configuration, with these features.
 
@@ -45,7 +45,7 @@ def connection_manager(
         ),
     )
     for each in features:
-        each.to_manager(manager, proxy)
+        each.to_manager(manager, terms)
     return listener_components_pb2.Filter(name=_HCM, typed_config=packed(manager))
 
 

@@ -24,6 +24,8 @@ BLACKHOLE_CLUSTER: Final = "blackhole-outbound"
 EGRESS_CHAIN: Final = "outbound-egress-filter-chain"
 CLOSED_CHAIN: Final = "outbound-closed-filter-chain"
 LOOP_CHAIN: Final = "outbound-loop-filter-chain"
+SERVICE_CERTIFICATE: Final = "service-cert"
+"""A proxy's own certificate, whosever it is: so what all callers need of a service is the same resource."""
 
 OUTBOUND_PORT: Final = Port(layout.OUTBOUND_PORT)
 """Where iptables redirect a workload's own calls (transparent interception)."""
@@ -84,11 +86,6 @@ def caller(identity: ServiceIdentity, trust_domain: TrustDomain) -> str:
     It proves nothing, and chooses a filter chain that demands the proof: `c` and a hash of the SPIFFE ID.
     """
     return f"c{hashlib.sha256(identity.spiffe_id(trust_domain).encode()).hexdigest()[:16]}"
-
-
-def service_certificate(identity: ServiceIdentity) -> str:
-    """Return `service-cert:<ns>/<service account>`."""
-    return f"service-cert:{identity}"
 
 
 def trust_root(trust_domain: TrustDomain) -> str:

@@ -27,10 +27,10 @@ from catalog.policy.proxy import (
     ProxyPolicy,
 )
 from mesh.service import EscapedSlashes, ServiceKey
-from mesh.workload import Transparent
 from sidecars.contract.driver import Piece
-from sidecars.envoy import clusters, endpoints, listeners, routes
+from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
 from sidecars.envoy.judging import judged
+from sidecars.envoy.outbound_listeners import Calling
 
 _Judged = partial(Piece, faults=judged)
 
@@ -45,22 +45,20 @@ def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
 
 
 def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
-    proxy = replace(policy, inbound=(), outbound=(), destinations=(), closed=(), transparent=Transparent())
-    inbound, outbound = map(_port_of_listener, policy.inbound), map(_service_of_listener, policy.outbound)
+    terms, headers, primary = policy.terms, policy.headers, policy.primary
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
-    called = replace(proxy, inbound=tuple(inbound), passthrough=False, transparent=policy.transparent)
-    family = Transparent(ipv6=policy.transparent.ipv6)
-    calling = replace(proxy, outbound=tuple(outbound), closed=policy.closed, transparent=family)
-    yield _Judged(listeners.listeners, (called,), AllInbound())
-    yield _Judged(listeners.listeners, (calling,), AllOutbound())
+    inbound = tuple(map(_port_of_listener, policy.inbound))
+    called = replace(policy, inbound=inbound, outbound=(), destinations=(), passthrough=False, closed=())
+    yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
+    yield _Judged(outbound_listeners.outbound, (_calling(policy),), AllOutbound())
     for port in policy.inbound:
-        if listeners.is_open(port):
+        if inbound_listeners.is_open(port):
             bare = replace(port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT)
             behind = replace(bare, access=OnlyRules())
-            yield _Judged(clusters.application, (proxy, behind), Application(port.services))
+            yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
-                yield _Judged(routes.inbound, (proxy, bare), admitting)
+                yield _Judged(routes.inbound, (policy.trust_domain, primary, bare), admitting)
     for service in policy.outbound:
         if service.protocol.is_http:
             to, number = service.upstream, service.port
@@ -69,10 +67,13 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
             yield _Judged(routes.outbound, (split,), calls)
     for destination in policy.destinations:
         if isinstance(destination, ExternalDestination):
-            yield _Judged(clusters.external, (proxy, destination), AllOutbound())
+            yield _Judged(clusters.external, (headers, destination), AllOutbound())
             continue
         reached = Reached(destination.service, destination.target_port)
-        yield _Judged(clusters.destination, (proxy, replace(destination, endpoints=())), reached)
+        # Of HTTP it is the rules that ask who calls: all callers share one cluster.
+        caller = None if destination.is_http else destination.caller
+        place = replace(destination, endpoints=(), caller=caller)
+        yield _Judged(clusters.destination, (terms, place), reached)
         if destination.as_called:
             continue
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
@@ -81,6 +82,18 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield _Judged(clusters.passthrough, about=MeshWide())
         yield _Judged(clusters.blackhole, about=MeshWide())
+
+
+def _calling(policy: ProxyPolicy) -> Calling:
+    """Return what the listeners for a proxy's own calls are made from."""
+    return Calling(
+        policy.interception,
+        policy.transparent.ipv6,
+        policy.terms,
+        tuple(map(_service_of_listener, policy.outbound)),
+        policy.passthrough,
+        policy.closed,
+    )
 
 
 def _port_of_listener(port: InboundPort) -> InboundPort:

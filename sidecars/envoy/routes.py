@@ -11,7 +11,8 @@ down would cut it. Open Service Mesh did the same.
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService, ProxyPolicy
+from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService
+from mesh.names import TrustDomain
 from mesh.policy import HTTPMatch
 from mesh.service import ServiceKey, Upstream
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
@@ -25,12 +26,12 @@ _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
 
 
-def inbound(policy: ProxyPolicy, port: InboundPort) -> Resource:
+def inbound(trust_domain: TrustDomain, primary: ServiceKey, port: InboundPort) -> Resource:
     """Return the route configuration of an inbound port: everything to the application, under its rules."""
-    cluster = names.local_cluster(policy.primary, port.port)
+    cluster = names.local_cluster(primary, port.port)
     local = _route("local", None, _Action(cluster=cluster))
-    message = _configuration(names.inbound_routes(port.port), str(policy.primary), [local])
-    for each in order.inbound(policy, port):
+    message = _configuration(names.inbound_routes(port.port), str(primary), [local])
+    for each in order.inbound(trust_domain, port):
         each.to_routes(message)
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 

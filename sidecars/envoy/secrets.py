@@ -12,7 +12,7 @@ def service_certificate(certificate: ServiceCertificate) -> Resource:
     """Return the certificate chain and private key of a service identity."""
     return encode(
         secret_pb2.Secret(
-            name=names.service_certificate(certificate.identity),
+            name=names.SERVICE_CERTIFICATE,
             tls_certificate=common_pb2.TlsCertificate(
                 certificate_chain=base_pb2.DataSource(inline_bytes=certificate.chain_pem),
                 private_key=base_pb2.DataSource(inline_bytes=certificate.key.reveal()),

@@ -12,7 +12,7 @@ from google.protobuf.wrappers_pb2 import BoolValue
 from catalog.policy.proxy import (
     EveryoneInTheMesh,
     InboundPort,
-    ProxyPolicy,
+    MeshTerms,
     ServiceDestination,
     TlsOrigination,
     TlsRange,
@@ -34,7 +34,7 @@ _Matcher = common_pb2.SubjectAltNameMatcher
 
 
 def downstream(
-    policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None
+    terms: MeshTerms, port: InboundPort, caller: ServiceIdentity | None = None
 ) -> base_pb2.TransportSocket:
     """Return what an inbound port demands of its caller: a certificate with a SPIFFE ID of the mesh.
 
@@ -44,30 +44,30 @@ def downstream(
     any ID of the trust domain passes and each request is judged. Names pass where a rule has them.
     """
     if caller is not None:
-        accepted = _exactly(policy.trust_domain, (caller,))
+        accepted = _exactly(terms.trust_domain, (caller,))
     elif port.protocol.is_http or isinstance(port.access, EveryoneInTheMesh):
-        accepted = _any_of(policy.trust_domain)
+        accepted = _any_of(terms.trust_domain)
     else:
-        accepted = _exactly(policy.trust_domain, admitted(port.access, ServiceIdentity))
+        accepted = _exactly(terms.trust_domain, admitted(port.access, ServiceIdentity))
     if caller is None:
         accepted += map(_name, admitted(port.access, AuthenticatedName))
     context = tls_pb2.DownstreamTlsContext(
-        common_tls_context=_common(policy, accepted),
+        common_tls_context=_common(terms, accepted),
         require_client_certificate=BoolValue(value=True),
     )
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
-def upstream(policy: ProxyPolicy, destination: ServiceDestination) -> base_pb2.TransportSocket:
+def upstream(terms: MeshTerms, destination: ServiceDestination) -> base_pb2.TransportSocket:
     """Return what a caller demands of a destination: exactly one of the identities expected there.
 
     On a TCP port it says which caller it is, by which the server chooses a filter chain.
     """
     name = destination.server_name
-    if not destination.is_http:
-        name = f"{name}.{names.caller(policy.identity, policy.trust_domain)}"
+    if not destination.is_http and destination.caller is not None:
+        name = f"{name}.{names.caller(destination.caller, terms.trust_domain)}"
     context = tls_pb2.UpstreamTlsContext(
-        common_tls_context=_common(policy, _exactly(policy.trust_domain, destination.identities)),
+        common_tls_context=_common(terms, _exactly(terms.trust_domain, destination.identities)),
         sni=name,
     )
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
@@ -93,23 +93,21 @@ def origination(wanted: TlsOrigination) -> base_pb2.TransportSocket:
     return base_pb2.TransportSocket(name=_TLS, typed_config=packed(context))
 
 
-def references(policy: ProxyPolicy) -> frozenset[Reference]:
+def references(terms: MeshTerms) -> frozenset[Reference]:
     """Return the secrets that every TLS context of a proxy needs."""
     return frozenset(
         {
-            reference(SECRET, names.service_certificate(policy.identity)),
-            reference(SECRET, names.trust_root(policy.trust_domain)),
+            reference(SECRET, names.SERVICE_CERTIFICATE),
+            reference(SECRET, names.trust_root(terms.trust_domain)),
         }
     )
 
 
-def _common(policy: ProxyPolicy, accepted: list[_Matcher]) -> tls_pb2.CommonTlsContext:
-    certificate = secret_pb2.SdsSecretConfig(
-        name=names.service_certificate(policy.identity), sds_config=OVER_ADS
-    )
-    root = secret_pb2.SdsSecretConfig(name=names.trust_root(policy.trust_domain), sds_config=OVER_ADS)
+def _common(terms: MeshTerms, accepted: list[_Matcher]) -> tls_pb2.CommonTlsContext:
+    certificate = secret_pb2.SdsSecretConfig(name=names.SERVICE_CERTIFICATE, sds_config=OVER_ADS)
+    root = secret_pb2.SdsSecretConfig(name=names.trust_root(terms.trust_domain), sds_config=OVER_ADS)
     return tls_pb2.CommonTlsContext(
-        tls_params=_parameters(policy.tls),
+        tls_params=_parameters(terms.tls),
         tls_certificate_sds_secret_configs=[certificate],
         combined_validation_context=tls_pb2.CommonTlsContext.CombinedCertificateValidationContext(
             default_validation_context=common_pb2.CertificateValidationContext(

@@ -28,9 +28,9 @@ class Access(Feature):
     access: policy.Access
     trust_domain: TrustDomain
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: policy.ProxyPolicy) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: policy.MeshTerms) -> None:
         """Add the filter."""
-        del proxy
+        del terms
         guard = http_rbac_pb2.RBAC(rules=rbac.deny_all())
         manager.http_filters.add(name=HTTP_RBAC, typed_config=packed(guard))
 

@@ -1,6 +1,6 @@
 """What a feature of HTTP is: what it adds to a connection manager, and to the route configuration behind."""
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
@@ -16,8 +16,8 @@ class Feature:
 
     __slots__ = ()
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: ProxyPolicy) -> None:
-        """Add filters, or settings; `proxy` is what holds for all of a proxy's traffic.
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
+        """Add filters, or settings; `terms` are what holds for all traffic of the mesh.
 
         It is part of a listener, which drains the connections of a filter chain that changes: what changes
         with rules and routes belongs into their configuration.

@@ -2,7 +2,7 @@
 
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
@@ -14,8 +14,8 @@ class Limits(Feature):
 
     __slots__ = ()
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: ProxyPolicy) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Set both limits."""
-        count = UInt32Value(value=proxy.headers.count)
+        count = UInt32Value(value=terms.headers.count)
         manager.common_http_protocol_options.max_headers_count.CopyFrom(count)
-        manager.max_request_headers_kb.CopyFrom(UInt32Value(value=proxy.headers.kibibytes))
+        manager.max_request_headers_kb.CopyFrom(UInt32Value(value=terms.headers.kibibytes))

@@ -14,7 +14,8 @@ and makes its path what it is to be (`paths`), then looks for a route, and begin
 
 from typing import Final
 
-from catalog.policy.proxy import InboundPort, OutboundService, ProxyPolicy
+from catalog.policy.proxy import InboundPort, OutboundService
+from mesh.names import TrustDomain
 from sidecars.envoy.features.access import Access
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.features.limits import Limits
@@ -27,9 +28,9 @@ _OF_ALL: Final = (Limits(), Upgrades(), RequestLog())
 _ROUTER: Final = Router()
 
 
-def inbound(proxy: ProxyPolicy, port: InboundPort) -> tuple[Feature, ...]:
+def inbound(trust_domain: TrustDomain, port: InboundPort) -> tuple[Feature, ...]:
     """Return the features of an inbound port."""
-    access = Access(port.access, proxy.trust_domain)
+    access = Access(port.access, trust_domain)
     return (*_OF_ALL, Paths(port.escaped_slashes, guarded=True), access, _ROUTER)
 
 

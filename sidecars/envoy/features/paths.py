@@ -11,7 +11,7 @@ from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from mesh.service import EscapedSlashes
 from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
@@ -38,9 +38,9 @@ class Paths(Feature):
     slashes: EscapedSlashes
     guarded: bool = False
 
-    def to_manager(self, manager: _Manager, proxy: ProxyPolicy) -> None:
+    def to_manager(self, manager: _Manager, terms: MeshTerms) -> None:
         """Have paths normalised."""
-        del proxy
+        del terms
         manager.normalize_path.CopyFrom(BoolValue(value=True))
         manager.path_with_escaped_slashes_action = _ACTIONS[self.slashes]
 

@@ -1,6 +1,6 @@
 """A line for each request, on Envoy's standard output."""
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
@@ -13,7 +13,7 @@ class RequestLog(Feature):
 
     __slots__ = ()
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: ProxyPolicy) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the log."""
-        del proxy
+        del terms
         manager.access_log.append(access_log.requests())

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from protos.envoy.extensions.filters.http.router.v3 import router_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
@@ -16,9 +16,9 @@ class Router(Feature):
 
     __slots__ = ()
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: ProxyPolicy) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the filter."""
-        del proxy
+        del terms
         manager.http_filters.append(_filter())
 
 

@@ -1,6 +1,6 @@
 """What a request may turn into: a WebSocket. All other upgrades are refused, and tunnels (CONNECT) too."""
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import MeshTerms
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
@@ -12,7 +12,7 @@ class Upgrades(Feature):
 
     __slots__ = ()
 
-    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, proxy: ProxyPolicy) -> None:
+    def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Let them pass."""
-        del proxy
+        del terms
         manager.upgrade_configs.add(upgrade_type="websocket")

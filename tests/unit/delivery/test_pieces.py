@@ -9,7 +9,8 @@ from catalog.policy.proxy import InterceptionKind, ProxyPolicy
 from catalog.policy.whole import outline, proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.view import View
-from sidecars.envoy import clusters, endpoints, listeners, routes
+from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
+from sidecars.envoy.outbound_listeners import Calling
 from sidecars.envoy.pieces import pieces
 from tests.meshes.random_meshes import random_mesh
 from xds.protocol.resource import Resource
@@ -17,14 +18,18 @@ from xds.protocol.resource import Resource
 
 def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     """Make every resource with the whole policy in hand."""
-    yield from listeners.listeners(policy)
-    for port in filter(listeners.is_open, policy.inbound):
-        yield clusters.application(policy, port)
+    yield from inbound_listeners.inbound(policy)
+    ipv6, services = policy.transparent.ipv6, policy.outbound
+    yield from outbound_listeners.outbound(
+        Calling(policy.interception, ipv6, policy.terms, services, policy.passthrough, policy.closed)
+    )
+    for port in filter(inbound_listeners.is_open, policy.inbound):
+        yield clusters.application(policy.headers, policy.primary, port)
         if port.protocol.is_http:
-            yield routes.inbound(policy, port)
+            yield routes.inbound(policy.trust_domain, policy.primary, port)
     yield from (routes.outbound(each) for each in policy.outbound if each.protocol.is_http)
     for destination in policy.service_destinations:
-        yield clusters.destination(policy, destination)
+        yield clusters.destination(policy.terms, destination)
         yield endpoints.assignment(destination)
     if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
         yield clusters.passthrough()

@@ -125,7 +125,7 @@ def test_a_load_assignment_names_the_workloads_behind_it() -> None:
 
 def test_a_secret_names_its_identity_and_the_roots_their_trust_domain() -> None:
     """What a certificate says are the names of the identity's services."""
-    assert _behind("bank", SECRET, "service-cert:default/bank") == [
+    assert _behind("bank", SECRET, "service-cert") == [
         "Service default/bank",
         "Workload default/bank",
         "certificate default/bank",
@@ -145,7 +145,7 @@ def test_a_listener_names_all_that_stands_in_it() -> None:
 def test_places_are_said() -> None:
     """The origin of the n-th object is line n."""
     serving = _serving(a.view(*THINGS))
-    found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert:default/bank"))
+    found = serving.objects_behind(_group(serving, "bank"), SECRET, ResourceName("service-cert"))
     assert found == (
         MadeFrom(ObjectKey(SERVICE, Namespace("default"), "bank"), InFile("test", 1, 5)),
         MadeFrom(ObjectKey(WORKLOAD, Namespace("default"), "bank"), InFile("test", 1, 9)),

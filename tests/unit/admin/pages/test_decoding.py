@@ -15,7 +15,7 @@ KEY = b"-----BEGIN PRIVATE KEY-----\nMIIBsecret\n-----END PRIVATE KEY-----\n"
 def _secret() -> Resource:
     return encode(
         secret_pb2.Secret(
-            name="service-cert:a/b",
+            name="service-cert",
             tls_certificate=common_pb2.TlsCertificate(
                 certificate_chain=base_pb2.DataSource(inline_string="CHAIN"),
                 private_key=base_pb2.DataSource(inline_bytes=KEY),
@@ -28,7 +28,7 @@ def test_a_secret_shows_its_certificate_and_not_its_key() -> None:
     """Neither as bytes nor as base64."""
     shown = decode(_secret())
     assert shown == {
-        "name": "service-cert:a/b",
+        "name": "service-cert",
         "tls_certificate": {
             "certificate_chain": {"inline_string": "CHAIN"},
             "private_key": "[redacted]",

@@ -88,5 +88,5 @@ def test_what_is_not_there_is_said(changed: Any) -> None:
 def test_secrets_are_never_compared(changed: Any) -> None:
     """Even one that were kept would not be shown."""
     with pytest.raises(NotShown, match="what a secret holds is never shown"):
-        pair(changed, PROXY, read_type("secret"), ResourceName("service-cert:a/b"))
+        pair(changed, PROXY, read_type("secret"), ResourceName("service-cert"))
     assert read_type("secret") == SECRET

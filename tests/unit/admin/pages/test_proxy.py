@@ -22,10 +22,10 @@ def test_secrets_are_shown_by_what_their_certificates_say(
     """The service certificate in force, and the root; of what is neither, only the name."""
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
     reading.the_trust_bundle = authority.trust_bundle()
-    names = ("root-cert:cluster.local", "service-cert:shop/other", "service-cert:shop/store")
+    names = ("root-cert:cluster.local", "service-cert", "service-cert:shop/other")
     reading.the_snapshot = Snapshot.of(map(_secret, names))
     shown = secrets(reading, reading.the_proxies[0])
-    root, other, store = shown
+    root, store, other = shown
     assert root["not_after"] == authority.not_after.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     assert root["serial"]
     assert other == {

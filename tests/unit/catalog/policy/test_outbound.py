@@ -65,6 +65,7 @@ def test_a_client_sees_what_it_may_call_and_no_more() -> None:
             "shop.default.svc.cluster.local",
             (a.identity("shop"),),
             (DestinationEndpoint(IpAddress("10.0.0.1"), Port(8080)),),
+            caller=a.identity("buyer"),
         ),
     )
     assert policy(mesh, "bank").outbound == ()

@@ -14,8 +14,8 @@ from sidecars.envoy.features import order
 from sidecars.envoy.features.feature import Feature
 from tests.unit.sidecars.envoy.test_translate import inbound, outbound, policy
 
-PROXY = policy()
-INBOUND = order.inbound(PROXY, inbound(OnlyRules()))
+TERMS = policy().terms
+INBOUND = order.inbound(TERMS.trust_domain, inbound(OnlyRules()))
 OUTBOUND = order.outbound(outbound(Protocol.HTTP))
 
 
@@ -23,7 +23,7 @@ def manager_of(*features: Feature) -> hcm_pb2.HttpConnectionManager:
     """Return what features make of an empty connection manager."""
     manager = hcm_pb2.HttpConnectionManager()
     for each in features:
-        each.to_manager(manager, PROXY)
+        each.to_manager(manager, TERMS)
     return manager
 
 

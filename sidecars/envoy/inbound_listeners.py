@@ -1,0 +1,129 @@
+"""Listeners for calls to the workload: one chain per port, and on TCP ports one for each caller beside it."""
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
+
+from catalog.policy.proxy import InboundPort, InterceptionKind, OnlyRules, ProxyPolicy, admitted
+from mesh.callers import IpRange
+from mesh.identity import ServiceIdentity
+from mesh.workload import Capture
+from protos.envoy.config.core.v3 import base_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from sidecars.envoy import chains, listeners, names, tls
+from sidecars.envoy.typed import cidr, socket_address
+from xds.protocol.resource import Reference, Resource, encode
+
+_Chain = listener_components_pb2.FilterChain
+_Match = listener_components_pb2.FilterChainMatch
+_Filter = listener_components_pb2.Filter
+_ListenerFilter = listener_components_pb2.ListenerFilter
+
+
+def inbound(policy: ProxyPolicy) -> tuple[Resource, ...]:
+    """Return the listeners for calls to the workload; nothing is looked at of what it calls."""
+    match policy.interception:
+        case InterceptionKind.TRANSPARENT:
+            return tuple(_transparent_inbound(policy))
+        case InterceptionKind.EXPLICIT:
+            return tuple(_explicit_inbound(policy))
+
+
+def is_open(port: InboundPort) -> bool:
+    """Say whether an inbound port has a filter chain.
+
+    A TCP port that admits nobody has none: there is no way to say no but by closing the connection, and
+    that happens soonest here. An HTTP port always has one, and answers 403.
+    """
+    return port.protocol.is_http or port.access != OnlyRules()
+
+
+def _transparent_inbound(policy: ProxyPolicy) -> list[Resource]:
+    open_ports = [each for each in policy.inbound if is_open(each)]
+    if not open_ports:
+        return []
+    found = [chain for each in open_ports for chain in _inbound_chains(policy, each)]
+    needed = tls.references(policy.terms).union(*(each for _, each in found))
+    message = listener_pb2.Listener(
+        traffic_direction=base_pb2.TrafficDirection.INBOUND,
+        listener_filters=[listeners.original_destination(), listeners.tls_inspector()],
+        filter_chains=[chain for chain, _ in found],
+        enable_reuse_port=BoolValue(value=False),
+    )
+    ipv6 = policy.transparent.ipv6
+    sockets = list(listeners.sockets(names.INBOUND_LISTENER, names.INBOUND_PORT, ipv6=ipv6))
+    if policy.transparent.capture is Capture.TPROXY:
+        sockets += listeners.sockets(names.TPROXY_LISTENER, names.TPROXY_PORT, ipv6=ipv6, transparent=True)
+    return [listeners.bound(message, each, needed) for each in sockets]
+
+
+def _explicit_inbound(policy: ProxyPolicy) -> list[Resource]:
+    found: list[Resource] = []
+    for port in policy.inbound:
+        if port.listen is None or not is_open(port):
+            continue
+        chains_here = list(_inbound_chains(policy, port))
+        message = listener_pb2.Listener(
+            name=names.listener(names.INBOUND_LISTENER, port.listen),
+            address=socket_address(port.listen),
+            traffic_direction=base_pb2.TrafficDirection.INBOUND,
+            listener_filters=[listeners.tls_inspector()],
+            filter_chains=[chain for chain, _ in chains_here],
+            enable_reuse_port=BoolValue(value=False),
+        )
+        found.append(encode(message, tls.references(policy.terms).union(*(each for _, each in chains_here))))
+    return found
+
+
+def _inbound_chains(policy: ProxyPolicy, port: InboundPort) -> Iterator[tuple[_Chain, frozenset[Reference]]]:
+    """Yield the filter chains of an inbound port: that of everybody, those of single callers, of networks."""
+    yield _inbound_chain(policy, port)
+    for caller in chains.own_chains(port):
+        yield _inbound_chain(policy, port, caller)
+    if ranges := admitted(port.access, IpRange):
+        yield _plain_chain(policy, port, ranges)
+
+
+def _inbound_chain(
+    policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | None = None
+) -> tuple[_Chain, frozenset[Reference]]:
+    filters = chains.inbound(policy, port, caller)
+    chain = _Chain(
+        name=_chain_name(policy, port),
+        filter_chain_match=_Match(transport_protocol="tls", destination_port=_arriving(policy, port)),
+        transport_socket=tls.downstream(policy.terms, port, caller),
+        filters=filters.messages,
+    )
+    if caller is not None:
+        chain.name += f"_{caller}"
+        chain.filter_chain_match.server_names.append(f"*.{names.caller(caller, policy.trust_domain)}")
+    return chain, filters.references
+
+
+def _plain_chain(
+    policy: ProxyPolicy, port: InboundPort, ranges: Iterable[IpRange]
+) -> tuple[_Chain, frozenset[Reference]]:
+    """Return the filter chain of who calls in plain text from an admitted network; nobody else's is taken.
+
+    Like the handshake on TCP ports this is a second lock: the rules behind it say the same.
+    """
+    filters = chains.inbound(policy, port)
+    match = _Match(
+        transport_protocol="raw_buffer",
+        destination_port=_arriving(policy, port),
+        source_prefix_ranges=map(cidr, ranges),
+    )
+    chain = _Chain(
+        name=f"{_chain_name(policy, port)}_plain", filter_chain_match=match, filters=filters.messages
+    )
+    return chain, filters.references
+
+
+def _chain_name(policy: ProxyPolicy, port: InboundPort) -> str:
+    return f"inbound_{policy.primary}_{port.port}_{port.protocol}"
+
+
+def _arriving(policy: ProxyPolicy, port: InboundPort) -> UInt32Value | None:
+    """Return the port that a connection was for, where listeners take those for all ports."""
+    transparent = policy.interception is InterceptionKind.TRANSPARENT
+    return UInt32Value(value=port.port) if transparent else None

@@ -1,0 +1,151 @@
+"""Listeners for a workload's own calls: a chain per service port, and nothing of whose calls they are."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
+
+from catalog.policy.proxy import (
+    InterceptionKind,
+    MeshTerms,
+    OutboundService,
+    SocketAddress,
+)
+from mesh.names import IpAddress, Port
+from protos.envoy.config.core.v3 import address_pb2, base_pb2
+from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
+from sidecars.envoy import chains, listeners, names
+from sidecars.envoy.chain_names import outbound_chain
+from sidecars.envoy.typed import reference, socket_address
+from xds.protocol.resource import CLUSTER, Reference, Resource, encode
+
+_Chain = listener_components_pb2.FilterChain
+_Match = listener_components_pb2.FilterChainMatch
+_Filter = listener_components_pb2.Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """What a proxy's own listeners are made from: nothing of who it is.
+
+    `ipv6`: calls to such addresses are led to it; see ProxyPolicy for the others.
+    """
+
+    interception: InterceptionKind
+    ipv6: bool
+    terms: MeshTerms
+    services: tuple[OutboundService, ...]
+    passthrough: bool = False
+    closed: tuple[SocketAddress, ...] = ()
+
+
+def outbound(calls: Calling) -> tuple[Resource, ...]:
+    """Return the listeners for the workload's own calls."""
+    match calls.interception:
+        case InterceptionKind.TRANSPARENT:
+            return tuple(_transparent_outbound(calls))
+        case InterceptionKind.EXPLICIT:
+            return tuple(_explicit_outbound(calls))
+
+
+def _transparent_outbound(calls: Calling) -> list[Resource]:
+    sockets = listeners.sockets(names.OUTBOUND_LISTENER, names.OUTBOUND_PORT, ipv6=calls.ipv6)
+    made = (_outbound_listener(calls, each) for each in sockets)
+    return [each for each in made if each is not None]
+
+
+def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
+    """Return the listener for calls to addresses of its socket's family; None where there are none."""
+    family = ip_address(at.where.address).version
+    found: list[tuple[_Chain, frozenset[Reference]]] = []
+    for service in calls.services:
+        addresses = [each for each in service.addresses if ip_address(each).version == family]
+        if addresses:
+            filters = chains.outbound(calls.terms, service)
+            found.append((_outbound_chain(service, addresses, filters.messages), filters.references))
+    default = None
+    if calls.passthrough:
+        out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
+        default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
+        nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})
+        found += [(chain, nowhere) for chain in (_loop_chain(), *_closed_chains(calls, family))]
+        found.append((default, out.references))
+    if not found:
+        return None
+    message = listener_pb2.Listener(
+        traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
+        listener_filters=[listeners.original_destination()],
+        filter_chains=[chain for chain, _ in found if chain is not default],
+        default_filter_chain=default,
+        enable_reuse_port=BoolValue(value=False),
+    )
+    return listeners.bound(message, at, frozenset().union(*(needed for _, needed in found)))
+
+
+def _explicit_outbound(calls: Calling) -> list[Resource]:
+    found: list[Resource] = []
+    for service in calls.services:
+        filters = chains.outbound(calls.terms, service)
+        for where in service.listen:
+            message = listener_pb2.Listener(
+                name=names.listener(names.OUTBOUND_LISTENER, where),
+                address=socket_address(where),
+                traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
+                filter_chains=[
+                    _Chain(
+                        name=outbound_chain(service.upstream, service.port, service.protocol),
+                        filters=filters.messages,
+                    )
+                ],
+                enable_reuse_port=BoolValue(value=False),
+            )
+            found.append(encode(message, filters.references))
+    return found
+
+
+def _outbound_chain(
+    service: OutboundService, addresses: Iterable[IpAddress], filters: Iterable[_Filter]
+) -> _Chain:
+    return _Chain(
+        name=outbound_chain(service.upstream, service.port, service.protocol),
+        filter_chain_match=_Match(
+            destination_port=UInt32Value(value=service.port),
+            prefix_ranges=[_single(address) for address in addresses],
+        ),
+        filters=filters,
+    )
+
+
+def _loop_chain() -> _Chain:
+    """End what was sent to the listener itself: the way out would lead back to it, for ever."""
+    return _Chain(
+        name=names.LOOP_CHAIN,
+        filter_chain_match=_Match(destination_port=UInt32Value(value=names.OUTBOUND_PORT)),
+        filters=chains.to_cluster("loop", names.BLACKHOLE_CLUSTER).messages,
+    )
+
+
+def _closed_chains(calls: Calling, family: int) -> Iterator[_Chain]:
+    """Yield, by port, what ends calls to the mesh's services that the workload may not call.
+
+    A port that stands in any chain is matched before addresses are, so that a chain for all ports would not
+    be looked at.
+    """
+    by_port: dict[Port, list[IpAddress]] = {}
+    for each in calls.closed:
+        if ip_address(each.address).version == family:
+            by_port.setdefault(each.port, []).append(each.address)
+    for port, addresses in sorted(by_port.items()):
+        yield _Chain(
+            name=f"{names.CLOSED_CHAIN}_{port}",
+            filter_chain_match=_Match(
+                destination_port=UInt32Value(value=port), prefix_ranges=map(_single, addresses)
+            ),
+            filters=chains.to_cluster("closed", names.BLACKHOLE_CLUSTER).messages,
+        )
+
+
+def _single(address: IpAddress) -> address_pb2.CidrRange:
+    length = 128 if ":" in address else 32
+    return address_pb2.CidrRange(address_prefix=address, prefix_len=UInt32Value(value=length))
