@@ -4,8 +4,8 @@ XdsError
 ├── WireError               the client: a request that breaks the protocol (xds.protocol.wire)
 │   └── Excess                  the client: more than one certificate may have (xds.server.budget)
 ├── Refused                 the client: it may not have what it asks for (xds.server.hooks)
-├── SnapshotError           ours: resources that cannot be served together (xds.protocol.snapshot)
-│   └── InconsistentError       ours: one refers to another that is not there
+├── SnapshotError           ours: resources that cannot be served together (xds.protocol.resources)
+│   └── InconsistentError       ours: one refers to another that is not there (xds.protocol.snapshot)
 └── ListenError             this machine: an address that cannot be listened at (xds.server.listener)
 """
 

@@ -1,8 +1,10 @@
 """From a group's resources to its snapshot: references lead somewhere, and what stays the same is shared."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import is_
 
 from xds.protocol.resource import Resource
+from xds.protocol.resource_set import ResourceSet
 from xds.protocol.snapshot import Snapshot
 
 
@@ -10,14 +12,21 @@ class InconsistentSnapshot(Exception):
     """A group's resources refer to resources that are not there; the message names the first of them."""
 
 
-def consistent(found: Iterable[Resource], before: Snapshot | None = None) -> Snapshot:
-    """Return the snapshot of these resources; raise InconsistentSnapshot if a reference leads nowhere.
+def consistent(
+    own: Iterable[Resource], before: Snapshot | None = None, shared: Sequence[ResourceSet] = ()
+) -> Snapshot:
+    """Return the snapshot of a group's own resources, beside those it shares with other groups.
 
     It shares with the one before all types that have not changed, and is the one before if nothing has.
+    What it costs is what is its own. Raises InconsistentSnapshot if a reference leads nowhere, SnapshotError
+    for two resources of one name.
     """
-    snapshot = _after(before, tuple(found)) if before is not None else Snapshot.of(found)
-    if snapshot is before:
-        return snapshot
+    found = tuple(own)
+    mine = ResourceSet.of(found) if before is None else _after(before.parts[-1], found)
+    parts = (*shared, mine)
+    if before is not None and len(parts) == len(before.parts) and all(map(is_, parts, before.parts)):
+        return before
+    snapshot = Snapshot.joined(parts)
     missing = snapshot.missing()
     if missing:
         source, type_url, name = missing[0]
@@ -28,10 +37,10 @@ def consistent(found: Iterable[Resource], before: Snapshot | None = None) -> Sna
     return snapshot
 
 
-def _after(before: Snapshot, found: tuple[Resource, ...]) -> Snapshot:
+def _after(before: ResourceSet, found: tuple[Resource, ...]) -> ResourceSet:
     names = {(each.type_url, each.name) for each in found}
     if len(names) != len(found):
-        return Snapshot.of(found)  # which names the one that is there twice
+        return ResourceSet.of(found)  # which names the one that is there twice
     put = [
         each
         for each in found
@@ -39,8 +48,8 @@ def _after(before: Snapshot, found: tuple[Resource, ...]) -> Snapshot:
     ]
     removed = [
         (type_url, name)
-        for type_url in before.types()
-        for name in before.resources(type_url)
+        for type_url, table in before.tables.items()
+        for name in table
         if (type_url, name) not in names
     ]
     return before.changed(put, removed) if put or removed else before

@@ -44,8 +44,8 @@ class DeltaStream(Stream):
         for channel in self.channels:
             living = tuple(
                 resource
-                for resource in self._snapshot.ordered(channel.type_url)
-                if resource.ttl_seconds is not None and channel.held.get(resource.name) == resource.version
+                for resource in self._snapshot.living(channel.type_url)
+                if channel.held.get(resource.name) == resource.version
             )
             if living:
                 version = self._snapshot.version(channel.type_url)

@@ -1,19 +1,20 @@
 """Snapshots: everything one group of nodes should have, at one moment."""
 
-import hashlib
 import weakref
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Self
 
-from xds.errors import XdsError
+from xds.protocol.name_sets import NO_NAMES, Names
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
-
-_NOTHING: Mapping[ResourceName, Resource] = MappingProxyType({})
-
-
-class SnapshotError(XdsError, ValueError):
-    """Resources that cannot stand in one snapshot."""
+from xds.protocol.resource_set import NO_STEP, ResourceSet, Step
+from xds.protocol.resources import (
+    NO_RESOURCES,
+    Resources,
+    SnapshotError,
+    Versions,
+    together,
+    version_of,
+)
 
 
 class InconsistentError(SnapshotError):
@@ -30,111 +31,82 @@ class InconsistentError(SnapshotError):
 
 
 class Snapshot:
-    """An immutable set of resources by type and name.
+    """An immutable set of resources by type and name, put together from parts that others may have as well.
 
     Streams of one group share the object, what is derived from it included: the version of each type (a
-    hash of content: equal in every process) and the step from the snapshot before.
+    hash of content: equal in every process) and the step from the snapshot before. What groups have in
+    common is derived in its part, once for all of them.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_by_type",
-        "_each_version",
-        "_missing",
-        "_on_demand",
-        "_ordered",
-        "_shortest_ttl",
-        "_step",
-        "_versions",
-    )
+    __slots__ = ("__weakref__", "_missing", "_step", "_tables", "parts")
 
-    def __init__(
-        self,
-        by_type: Mapping[TypeUrl, Mapping[ResourceName, Resource]],
-        versions: Mapping[TypeUrl, Version] = MappingProxyType({}),
-    ) -> None:
-        self._by_type = by_type
-        self._versions: dict[TypeUrl, Version] = dict(versions)
-        self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
-        self._ordered: dict[TypeUrl, tuple[Resource, ...]] = {}
-        self._each_version: dict[TypeUrl, Mapping[ResourceName, Version]] = {}
-        self._on_demand: dict[TypeUrl, frozenset[ResourceName]] = {}
+    def __init__(self, parts: tuple[ResourceSet, ...]) -> None:
+        """Put parts together; raise SnapshotError where two have different resources of one type and name."""
+        self.parts = parts
+        by_type: dict[TypeUrl, list[Resources]] = {}
+        for part in parts:
+            for type_url, table in part.tables.items():
+                by_type.setdefault(type_url, []).append(table)
+        self._tables = (
+            parts[0].tables
+            if len(parts) == 1
+            else {t: each[0] if len(each) == 1 else together(each) for t, each in by_type.items()}
+        )
         self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
-        self._step: tuple[weakref.ref[Snapshot] | None, Mapping[TypeUrl, frozenset[ResourceName]]] | None
-        self._step = None
+        self._step: tuple[weakref.ref[Snapshot] | None, Step] | None = None
 
     @classmethod
-    def of(
-        cls, resources: Iterable[Resource], versions: Mapping[TypeUrl, Version] = MappingProxyType({})
-    ) -> Self:
-        """Make a snapshot; raise SnapshotError when two resources of a type have the same name (rule W15).
+    def of(cls, resources: Iterable[Resource]) -> Self:
+        """Make a snapshot; raise SnapshotError when two resources of a type have the same name (rule W15)."""
+        return cls((ResourceSet.of(resources),))
 
-        `versions` names versions of types for whoever has versions of their own; whoever does must change
-        them with the content. A type without one has a hash of its content.
+    @classmethod
+    def joined(cls, parts: Sequence[ResourceSet]) -> Self:
+        """Make a snapshot of parts, which it shares; costs as many as they are, and what the small ones hold.
+
+        The same resource may stand in several parts. Raises SnapshotError for two that differ and have one
+        type and name.
         """
-        by_type: dict[TypeUrl, dict[ResourceName, Resource]] = {}
-        for resource in resources:
-            named = by_type.setdefault(resource.type_url, {})
-            if resource.name in named:
-                raise SnapshotError(f"two resources of {resource.type_url} are named {resource.name!r}")
-            named[resource.name] = resource
-        return cls(
-            {type_url: MappingProxyType(dict(sorted(named.items()))) for type_url, named in by_type.items()},
-            versions,
-        )
+        return cls(tuple(parts) or (ResourceSet({}),))
 
     def changed(self, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> Self:
         """Return a snapshot with resources added or replaced, and others (type, name) removed.
 
-        The types that are not touched are shared with this one, their versions included. Removing what is
-        not there is no error.
+        What is not touched is shared with this one. Removing what is not there is no error. What is new
+        stands in the last part.
         """
-        touched: dict[TypeUrl, dict[ResourceName, Resource]] = {}
+        put, gone = tuple(put), tuple(removed)
+        new = [each for each in put if each.name not in self.resources(each.type_url)]
+        there = [each for each in put if each.name in self.resources(each.type_url)]
+        parts = [
+            part.changed([each for each in there if each.name in part.resources(each.type_url)], gone)
+            for part in self.parts
+        ]
+        return type(self)((*parts[:-1], parts[-1].changed(new)) if new else tuple(parts))
 
-        def named(type_url: TypeUrl) -> dict[ResourceName, Resource]:
-            if type_url not in touched:
-                touched[type_url] = dict(self.resources(type_url))
-            return touched[type_url]
-
-        for type_url, name in removed:
-            named(type_url).pop(name, None)
-        for resource in put:
-            named(resource.type_url)[resource.name] = resource
-        # Sorting what is nearly in order is cheap: a push must cost what changed.
-        by_type = {
-            **self._by_type,
-            **{type_url: MappingProxyType(dict(sorted(each.items()))) for type_url, each in touched.items()},
-        }
-        kept = {type_url: version for type_url, version in self._versions.items() if type_url not in touched}
-        return type(self)({t: each for t, each in by_type.items() if each}, kept)
-
-    def resources(self, type_url: TypeUrl) -> Mapping[ResourceName, Resource]:
+    def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type by name, in the order of their names; empty if there are none."""
-        return self._by_type.get(type_url, _NOTHING)
+        return self._tables.get(type_url, NO_RESOURCES)
 
     def ordered(self, type_url: TypeUrl) -> tuple[Resource, ...]:
         """Return the resources of a type in the order of their names, always the same tuple."""
-        found = self._ordered.get(type_url)
-        if found is None:
-            found = self._ordered[type_url] = tuple(self.resources(type_url).values())
-        return found
+        return self.resources(type_url).ordered
 
     def version(self, type_url: TypeUrl) -> Version:
         """Return the version of a type: 16 hexadecimal digits that change if and only if its content does."""
-        found = self._versions.get(type_url)
-        if found is None:
-            found = self._versions[type_url] = version_of(self.ordered(type_url))
-        return found
+        return version_of(self.resources(type_url).digest)
 
     def types(self) -> tuple[TypeUrl, ...]:
         """Return the types that have resources, sorted."""
-        return tuple(sorted(self._by_type))
+        return tuple(sorted(self._tables))
 
-    def changed_since(self, old: "Snapshot | None") -> Mapping[TypeUrl, frozenset[ResourceName]]:
+    def changed_since(self, old: "Snapshot | None") -> Step:
         """Return, by type, the names whose resource differs from `old`'s: added, changed or removed.
 
         The last answer is kept: all the streams of a group take the same step.
         """
+        if self is old:
+            return NO_STEP
         if self._step is not None:
             # A reference that has died is None as well, and must not be taken for a step from nothing.
             reference, changed = self._step
@@ -142,27 +114,20 @@ class Snapshot:
                 old is not None or reference is None
             ):
                 return changed
-        changed = _changed(old, self)
+        changed = {t: Names(each) for t, each in self._tables.items()} if old is None else _changed(old, self)
         self._step = (weakref.ref(old) if old is not None else None, changed)
         return changed
 
-    def versions(self, type_url: TypeUrl) -> Mapping[ResourceName, Version]:
+    def versions(self, type_url: TypeUrl) -> Versions:
         """Return the version of each resource of a type, always the same mapping."""
-        found = self._each_version.get(type_url)
-        if found is None:
-            found = self._each_version[type_url] = {
-                name: resource.version for name, resource in self.resources(type_url).items()
-            }
-        return found
+        return self.resources(type_url).versions
 
     def on_demand(self, type_url: TypeUrl) -> frozenset[ResourceName]:
         """Return the names of a type that a wildcard does not show."""
-        found = self._on_demand.get(type_url)
-        if found is None:
-            found = self._on_demand[type_url] = frozenset(
-                resource.name for resource in self.ordered(type_url) if resource.on_demand
-            )
-        return found
+        table = self.resources(type_url)
+        if not table.special:
+            return NO_NAMES
+        return Names(name for name in table.special if table[name].on_demand)
 
     def visible(self, type_url: TypeUrl) -> tuple[Resource, ...]:
         """Return what a wildcard shows of a type: all but the resources on demand, in order of names."""
@@ -171,63 +136,61 @@ class Snapshot:
             return everything
         return tuple(resource for resource in everything if not resource.on_demand)
 
+    def living(self, type_url: TypeUrl) -> tuple[Resource, ...]:
+        """Return the resources of a type that have a time to live, in order of names."""
+        table = self.resources(type_url)
+        return tuple(table[name] for name in sorted(table.special) if table[name].ttl_seconds is not None)
+
     @property
     def shortest_ttl(self) -> float | None:
         """The least time to live of any resource, in seconds; None if none has one."""
-        if self._shortest_ttl is None:
-            lives = (
-                r.ttl_seconds for t in self._by_type for r in self.ordered(t) if r.ttl_seconds is not None
-            )
-            self._shortest_ttl = (min(lives, default=None),)
-        return self._shortest_ttl[0]
+        lives = (each.ttl_seconds for t in self._tables for each in self.living(t))
+        return min((each for each in lives if each is not None), default=None)
 
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
         """Return the references that no resource answers, as (from, type, name); empty when consistent.
 
         More resources than are referred to are no fault: clients drop references before we do. It is
-        looked for once: whoever makes a snapshot asks, and whoever publishes it.
+        looked for once: whoever makes a snapshot asks, and whoever publishes it. What a part does not
+        answer itself is known to the part.
         """
         if self._missing is None:
-            self._missing = tuple(
-                (resource, type_url, name)
-                for source in sorted(self._by_type)
-                for resource in self.ordered(source)
-                for type_url, name in sorted(resource.references)
-                if name not in self.resources(type_url)
-            )
+            found = {
+                (source.type_url, source.name, reference): (source, *reference)
+                for part in self.parts
+                for reference in part.needs()
+                if reference[1] not in self.resources(reference[0])
+                for source in part.referring(reference)
+            }
+            self._missing = tuple(found[key] for key in sorted(found))
         return self._missing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Snapshot) and all(
-            self.version(type_url) == other.version(type_url)
-            for type_url in {*self._by_type, *other._by_type}
-        )
+        return isinstance(other, Snapshot) and (self is other or not self.changed_since(other))
 
     def __hash__(self) -> int:
-        return hash(tuple(self.version(type_url) for type_url in self.types()))
+        return hash(tuple((each, self.version(each)) for each in self.types()))
 
 
-def version_of(resources: Iterable[Resource]) -> Version:
-    """Return the version of resources taken together, 16 hexadecimal digits; order counts."""
-    digest = hashlib.sha256()
-    for resource in resources:
-        digest.update(f"{resource.name}\0{resource.version}\0".encode())
-    return Version(digest.hexdigest()[:16])
+def _changed(old: Snapshot, new: Snapshot) -> Step:
+    """Return what differs: parts that stand in both are not looked at."""
+    shared = {*old.parts} & {*new.parts}
+    before = [part for part in old.parts if part not in shared]
+    after = [part for part in new.parts if part not in shared]
+    steps: list[Step] = [mine.changed_since(theirs) for theirs, mine in zip(before, after, strict=False)]
+    alone = (*before[len(after) :], *after[len(before) :])
+    steps += [{t: Names(table) for t, table in part.tables.items()} for part in alone]
+    found: dict[TypeUrl, Names] = {}
+    for step in steps:
+        for type_url, names in step.items():
+            found[type_url] = found[type_url] | names if type_url in found else names
+    if len(new.parts) == len(old.parts) == 1:
+        return found
+    unlike = {t: _unlike(names, old.resources(t), new.resources(t)) for t, names in found.items()}
+    return {type_url: names for type_url, names in unlike.items() if names}
 
 
-def _changed(old: Snapshot | None, new: Snapshot) -> Mapping[TypeUrl, frozenset[ResourceName]]:
-    changed = {}
-    for type_url in {*new.types(), *(old.types() if old is not None else ())}:
-        before = old.resources(type_url) if old is not None else _NOTHING
-        after = new.resources(type_url)
-        if before is after:
-            continue
-        names = {
-            name
-            for name, resource in after.items()
-            if (old_resource := before.get(name)) is not resource and old_resource != resource
-        }
-        names.update(name for name in before if name not in after)
-        if names:
-            changed[type_url] = frozenset(names)
-    return changed
+def _unlike(names: Names, before: Resources, after: Resources) -> Names:
+    """Return those of some names whose resource is another one; what moved from part to part is not."""
+    same = [name for name in names if before.get(name) == after.get(name)]
+    return names.difference(same) if same else names

@@ -6,7 +6,8 @@ from typing import Final
 
 from xds.protocol.name_sets import joined
 from xds.protocol.resource import LISTENER, Resource, ResourceName
-from xds.protocol.snapshot import Snapshot, version_of
+from xds.protocol.resources import digest, version_of
+from xds.protocol.snapshot import Snapshot
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.type_state import Channel
@@ -76,4 +77,4 @@ class AdsStream(Stream):
         # This list is no snapshot's, and the snapshot's version would say that it is (W2).
         listed = tuple(interims.get(each.name, each) for each in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))
-        return self._respond(channel, version_of(listed), listed)
+        return self._respond(channel, version_of(digest(listed)), listed)

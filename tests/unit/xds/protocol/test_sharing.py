@@ -9,7 +9,8 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.delta import DeltaStream
 from xds.protocol.name_sets import NO_NAMES
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
-from xds.protocol.snapshot import InconsistentError, Snapshot, SnapshotError
+from xds.protocol.resources import SnapshotError
+from xds.protocol.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
 from xds.server.decoder import Decoder
 from xds.server.encoder import BYTES, ENTRIES, OWN_BYTES, Encoder
@@ -200,15 +201,6 @@ def test_single_resources_are_added_replaced_and_removed(make: Make) -> None:
     assert last == Snapshot.of((make(ENDPOINT, "a", 1), make(ROUTE, "r")))
     assert last.resources(ROUTE) is first.resources(ROUTE)
     assert last.changed_since(first) == {ENDPOINT: {"a"}}
-
-
-def test_whoever_has_versions_of_their_own_may_name_them(make: Make) -> None:
-    """The named type has that version, the others a hash, and a change of the type ends the name."""
-    snapshot = Snapshot.of((make(ENDPOINT, "a"), make(ROUTE, "r")), {ENDPOINT: Version("mine")})
-
-    assert snapshot.version(ENDPOINT) == "mine"
-    assert len(snapshot.version(ROUTE)) == 16
-    assert snapshot.changed([make(ENDPOINT, "b")]).version(ENDPOINT) != "mine"
 
 
 def test_a_settled_stream_has_no_empty_sets_of_its_own(make: Make) -> None:

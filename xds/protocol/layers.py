@@ -1,0 +1,111 @@
+"""Mappings that share what they have in common: a change costs what changes, not what there is."""
+
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from math import isqrt
+from types import MappingProxyType
+from typing import Any, Final, Self, TypeVar, overload
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T")
+
+FLAT: Final = 64
+"""Up to so many entries a mapping is copied when it changes, and is a dictionary of its own."""
+
+NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+
+
+class Layers(Mapping[K, V]):
+    """An unchangeable mapping: some entries laid over a larger mapping, which others may have as well.
+
+    Keys have an order, and iteration keeps it. No value is None: in the upper layer that hides what is below.
+    """
+
+    __slots__ = ("_size", "base", "over")
+
+    def __init__(
+        self, base: Mapping[K, V] = NOTHING, over: Mapping[K, V | None] = NOTHING, size: int | None = None
+    ) -> None:
+        """Lay `over` over `base`, which is in the order of its keys; `size` is how many there are of both."""
+        self.base = base
+        self.over = over
+        self._size = len(base) if size is None else size
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V) -> V: ...
+    @overload
+    def get(self, key: K, /, default: T) -> V | T: ...
+    def get(self, key: K, /, default: object = None) -> object:
+        """Return an entry, or the default."""
+        if self.over and key in self.over:
+            found = self.over[key]
+            return default if found is None else found
+        return self.base.get(key, default)
+
+    def __getitem__(self, key: K) -> V:
+        if (found := self.get(key)) is None:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        if self.over and key in self.over:
+            return self.over[key] is not None  # type: ignore[index]
+        return key in self.base
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[K]:
+        if not self.over:
+            return iter(self.base)
+        keys = [key for key in self.base if key not in self.over]
+        keys += (key for key, value in self.over.items() if value is not None)
+        return iter(sorted(keys))  # type: ignore[type-var]
+
+    def keys(self) -> KeysView[K]:
+        """Return the keys."""
+        return super().keys() if self.over else self.base.keys()
+
+    def values(self) -> ValuesView[V]:
+        """Return the values, in the order of their keys."""
+        return super().values() if self.over else self.base.values()
+
+    def items(self) -> ItemsView[K, V]:
+        """Return the entries, in the order of their keys."""
+        return super().items() if self.over else self.base.items()
+
+    def laid_over(self, changes: Mapping[K, V | None]) -> tuple[Mapping[K, V], Mapping[K, V | None], int]:
+        """Return base, upper layer and size of this mapping with some entries that are others (None: gone).
+
+        The upper layer is kept to about the square root of all: what is merged into a new base then comes
+        to as much for each change.
+        """
+        size = self._size
+        for key, value in changes.items():
+            size += (value is not None) - (key in self)
+        if size <= FLAT or len(self.over) + len(changes) > max(FLAT, isqrt(size)):
+            merged: dict[K, V] = {key: value for key, value in self.items() if key not in changes}
+            merged.update((key, value) for key, value in changes.items() if value is not None)
+            return dict(sorted(merged.items())), NOTHING, size
+        over = {**self.over, **changes}
+        for key, value in changes.items():
+            if value is None and key not in self.base:
+                del over[key]
+        return self.base, over, size
+
+    def changed(self, changes: Mapping[K, V | None]) -> Self:
+        """Return this mapping with some entries that are other ones (None: gone)."""
+        return type(self)(*self.laid_over(changes)) if changes else self
+
+    def differing(self, other: "Layers[K, V]", unlike: Callable[[V | None, V | None], bool]) -> Iterator[K]:
+        """Yield the keys whose entries are unlike each other here and there, None where there is none.
+
+        Those who have come from the same mapping are compared by what lies over it.
+        """
+        keys = {*self.over, *other.over} if self.base is other.base else {*self, *other}
+        for key in keys:
+            mine, theirs = self.get(key), other.get(key)
+            if mine is not theirs and unlike(mine, theirs):
+                yield key

@@ -1,0 +1,139 @@
+"""The resources of one type that stand together, with what is derived from them."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, Self
+
+from xds.errors import XdsError
+from xds.protocol.layers import FLAT, NOTHING, Layers
+from xds.protocol.name_sets import NO_NAMES, Names
+from xds.protocol.resource import Resource, ResourceName, Version
+
+Versions = Layers[ResourceName, Version]
+
+_SUM: Final = 1 << 128
+
+
+class SnapshotError(XdsError, ValueError):
+    """Resources that cannot stand in one snapshot."""
+
+
+@lru_cache(maxsize=2048)
+def digest_of(name: ResourceName, version: Version) -> int:
+    """Return what a resource adds to the digest of those that it stands with; equal in every process."""
+    return int.from_bytes(hashlib.sha256(f"{name}\0{version}".encode()).digest()[:16])
+
+
+def digest(resources: Iterable[Resource | None]) -> int:
+    """Return the digest of resources taken together: a sum, so that their order does not count."""
+    return sum(digest_of(each.name, each.version) for each in resources if each is not None) % _SUM
+
+
+def version_of(digest: int) -> Version:
+    """Return a digest as the version of a type: 16 hexadecimal digits."""
+    return Version(f"{digest:032x}"[16:])
+
+
+def _is_special(resource: Resource | None) -> bool:
+    return resource is not None and (resource.on_demand or resource.ttl_seconds is not None)
+
+
+def _special(resources: Iterable[Resource | None]) -> Names:
+    return Names(each.name for each in resources if each is not None and _is_special(each)) or NO_NAMES
+
+
+class Resources(Layers[ResourceName, Resource]):
+    """The resources of one type by name, in the order of names. Unchangeable.
+
+    `special` are those that are on demand or have a time to live: hardly ever any.
+    """
+
+    __slots__ = ("_digest", "_ordered", "_versions", "special")
+
+    def __init__(
+        self,
+        base: Mapping[ResourceName, Resource] = NOTHING,
+        over: Mapping[ResourceName, Resource | None] = NOTHING,
+        size: int | None = None,
+        special: Names | None = None,
+        digest: int | None = None,
+        versions: Versions | None = None,
+    ) -> None:
+        super().__init__(base, over, size)
+        self.special = _special(base.values()) if special is None else special
+        self._digest = digest
+        self._versions = versions
+        self._ordered: tuple[Resource, ...] | None = None
+
+    @property
+    def digest(self) -> int:
+        """The sum of what each adds (see digest_of)."""
+        if self._digest is None:
+            match self.base, self.over:
+                case Resources() as one, Resources() as other:
+                    self._digest = (one.digest + other.digest) % _SUM
+                case _:
+                    self._digest = digest(self.values())
+        return self._digest
+
+    @property
+    def versions(self) -> Versions:
+        """The version of each, always the same mapping."""
+        if self._versions is None:
+            match self.base, self.over:
+                case Resources() as one, Resources() as other:
+                    self._versions = Layers(one.versions, other.versions, len(self))
+                case _:
+                    self._versions = Layers({name: resource.version for name, resource in self.items()})
+        return self._versions
+
+    @property
+    def ordered(self) -> tuple[Resource, ...]:
+        """The resources in the order of their names, always the same tuple."""
+        if self._ordered is None:
+            self._ordered = tuple(self.values())
+        return self._ordered
+
+    def changed(self, changes: Mapping[ResourceName, Resource | None]) -> Self:
+        """Return these with some resources that are other ones (None: gone); what is known is taken along."""
+        special, known, versions = self.special, self._digest, self._versions
+        if special or any(map(_is_special, changes.values())):
+            special = special.difference(changes) | _special(changes.values())
+        if known is not None:
+            known = (known - digest(map(self.get, changes)) + digest(changes.values())) % _SUM
+        if versions is not None:
+            versions = versions.changed({n: each.version if each else None for n, each in changes.items()})
+        return type(self)(*self.laid_over(changes), special, known, versions)
+
+    def beside(self, other: "Resources") -> "Resources":
+        """Return both together, sharing both: no name stands in both of them."""
+        return Resources(self, other, len(self) + len(other), self.special | other.special)
+
+
+NO_RESOURCES: Final = Resources()
+
+
+def together(tables: Iterable[Resources]) -> Resources:
+    """Return several sets' resources of a type as one; raise SnapshotError where two are not the same.
+
+    The largest is shared; small ones are put into one, so that a look at a name costs the same however many
+    there are.
+    """
+    found, *others = sorted(tables, key=len, reverse=True)
+    small: dict[ResourceName, Resource] = {}
+    for table in others:
+        doubled = {name: there for name in table if (there := found.get(name, small.get(name))) is not None}
+        for name, there in doubled.items():
+            if table[name] != there:
+                raise SnapshotError(f"two resources of {there.type_url} are named {name!r}")
+        new = table.changed(dict.fromkeys(doubled)) if doubled else table
+        if len(new) > FLAT:
+            found = found.beside(new)
+        else:
+            small.update(new)
+    if not small:
+        return found
+    if len(found) + len(small) <= FLAT:
+        return Resources(dict(sorted({**found, **small}.items())))
+    return found.beside(Resources(dict(sorted(small.items()))))
