@@ -113,7 +113,7 @@ class ControlPlane:
         streams = self._conversations()
         return bool(streams) and all(
             stream.status().types
-            and not stream._work.is_set()
+            and stream._current is self.cache.snapshot(NODE)
             and not stream._outbox
             and not any(c.unanswered or c.has_news or c.has_removals for c in stream._stream.channels)
             for stream in streams

@@ -17,7 +17,7 @@ from xds.cache import Snapshots
 from xds.connections.guard import ConnectionGuard
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
 from xds.server.budget import Account, Accounts, Bound, Excess
-from xds.server.call import Call, Result, Serve, Transport, alone
+from xds.server.call import Call, Result, Serve, alone
 from xds.server.client_status import client_status
 from xds.server.conversation import Conversation
 from xds.server.decoder import Decoder
@@ -29,6 +29,7 @@ from xds.server.listener import listen, options
 from xds.server.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Discovery
 from xds.server.status import StreamStatus
 from xds.server.tls import Plaintext, TlsIdentity
+from xds.server.transport import Transport
 from xds.server.waking import Waking
 
 SERVICE: Final = AGGREGATED

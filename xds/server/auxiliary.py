@@ -10,8 +10,9 @@ from grpc_health.v1 import health_pb2
 from protos.envoy.service.status.v3 import csds_pb2
 from xds.protocol.wire import WireError
 from xds.server.budget import Bound, check
-from xds.server.call import Call, Result, Transport
+from xds.server.call import Call, Result
 from xds.server.hooks import Ending
+from xds.server.transport import Transport
 
 REQUEST_BYTES: Final = 64 * 1024
 """The longest request of these services: they ask in few words."""

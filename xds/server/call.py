@@ -8,30 +8,17 @@ however seldom a collector looks.
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from typing import Protocol
 
 from xds.cache import NodeKey
 from xds.protocol.wire import WireError
 from xds.server.budget import Account, Bill, Excess
 from xds.server.hooks import Authenticator, Ending, Peer, Refused
 from xds.server.limits import Limits
+from xds.server.outgoing import Outgoing
+from xds.server.transport import Disconnected, Transport
 
 Result = tuple[Ending, str]
 """Why a call ended, and details for a log."""
-
-
-class Disconnected(Exception):
-    """The client is gone; nothing can be written any more."""
-
-
-class Transport(Protocol):
-    """A bidirectional stream of messages."""
-
-    async def read(self) -> bytes | None:
-        """Return the next message, or None when the client has sent its last."""
-
-    async def write(self, message: bytes) -> None:
-        """Send one message; raise Disconnected. It must not be called again after a cancelled call."""
 
 
 Serve = Callable[["Call", Transport], Coroutine[object, object, Result]]
@@ -66,16 +53,25 @@ class Call:
         self.excess: Excess | None = None
         self.leaving: Result | None = None
         self.on_leave: Callable[[], None] | None = None
+        self.outgoing: Outgoing | None = None
         self._loop = asyncio.get_running_loop()
         self._ending: asyncio.Future[Result] = self._loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
         self._writing_since: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether it has ended, though parts of it may still run."""
+        return self._ending.done()
 
     async def ended(self) -> Result:
         """Wait for the end; return why, when nothing of the call runs any more."""
         try:
             return await self._ending
         finally:
+            outgoing, self.outgoing, self.on_leave = self.outgoing, None, None
+            if outgoing is not None:
+                outgoing.close()
             tasks, self._tasks = self._tasks, []  # a cancelled one holds its frames, and they hold the call
             for task in tasks:
                 task.cancel()
@@ -121,6 +117,8 @@ class Call:
         the rest of it.
         """
         since, longest = self._writing_since, limits.write_seconds
+        if self.outgoing is not None:
+            since = self.outgoing.since
         if since is not None and self._loop.time() - since > longest:
             self.end(Ending.SLOW, f"a write took over {longest} s")
 
@@ -132,7 +130,16 @@ class Call:
 
     def spent(self, began: float) -> None:
         """Charge the account for the event loop's time since `began`, a moment of `time.thread_time`."""
-        self.bill.account.share.spend(time.thread_time() - began, self._loop.time())
+        self.charge_time(time.thread_time() - began)
+
+    def charge_time(self, seconds: float) -> None:
+        """Charge the account for time of the event loop."""
+        self.bill.account.share.spend(seconds, self._loop.time())
+
+    @property
+    def must_rest(self) -> bool:
+        """Say whether the account has no time of the event loop left."""
+        return self.bill.account.share.wait(self._loop.time()) > 0
 
     async def rest(self) -> None:
         """Wait until the account has time of the event loop, if it has none.
@@ -147,20 +154,26 @@ class Call:
         await asyncio.sleep(0)
         await self.rest()
 
+    def end_by(self, error: Exception) -> None:
+        """End it as an error demands that a part of it raised; raise one of ours that nobody would see."""
+        match error:
+            case Refused():
+                self.end(Ending.REFUSED, error.reason)
+            case Excess():
+                # Without its traceback: what the frames hold would be kept, in a cycle.
+                self.excess = self.excess or error.with_traceback(None)
+                self.end(Ending.TOO_LARGE, str(error))
+            case WireError():
+                self.end(Ending.INVALID, str(error))
+            case Disconnected():
+                self.end(Ending.CLIENT)
+            case _ if self._ending.done():
+                raise error
+            case _:
+                self.fail(error)
+
     async def _guarded(self, work: Coroutine[object, object, Result]) -> None:
         try:
             self.end(*await work)
-        except Refused as refused:
-            self.end(Ending.REFUSED, refused.reason)
-        except Excess as excess:
-            # Without its traceback: what the frames hold would be kept, in a cycle.
-            self.excess = self.excess or excess.with_traceback(None)
-            self.end(Ending.TOO_LARGE, str(excess))
-        except WireError as error:
-            self.end(Ending.INVALID, str(error))
-        except Disconnected:
-            self.end(Ending.CLIENT)
-        except Exception as error:
-            if self._ending.done():
-                raise
-            self.fail(error)
+        except Exception as error:  # noqa: BLE001 - each is looked at, and ours are passed on
+            self.end_by(error)

@@ -1,15 +1,17 @@
 """One stream at the edge: the value machine between a transport that reads and one that writes.
 
-The reader takes a request at a time, and waits while answers to earlier ones are unsent; the writer sends
-one response at a time, and takes the newest snapshot when it is ready for it. So a slow client delays
-nobody, and holds at most one pending state.
+The reader takes a request at a time, and waits while answers to earlier ones are unsent. What is due is made
+and written wherever it becomes known: one response at a time, and from the newest snapshot when nothing else
+is to be written. So a slow client delays nobody, and holds at most one pending state.
 """
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from xds.cache import Snapshots
@@ -19,14 +21,16 @@ from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.wire import DeltaRequest, Node, Request, Response, WireError
 from xds.server.budget import Bound, Cost, check, cost
-from xds.server.call import Call, Result, Transport
+from xds.server.call import Call, Result
 from xds.server.decoder import READ, AnyRequest, Decoder
 from xds.server.encoder import Encoder
 from xds.server.hooks import LARGE, Authenticator, Ending, Observer
 from xds.server.limits import Limits
+from xds.server.outgoing import FORGOTTEN, Outgoing
 from xds.server.pieces import WHOLE, joined, pieces
 from xds.server.services import Discovery
 from xds.server.status import StreamStatus, Variant, type_status
+from xds.server.transport import Transport
 from xds.server.waking import Waking
 
 IN_HAND: Final = 2
@@ -63,11 +67,11 @@ class Conversation:
         self._since = datetime.now(UTC)
         self._stream = AdsStream() if discovery.variant is Variant.SOTW else DeltaStream()
         self._node: Node | None = None
-        self._outbox: list[Response] = []
-        self._sent_at: dict[TypeUrl, datetime] = {}
+        self._outbox: deque[Response] = deque()
+        self._sent_at: dict[TypeUrl, float] = {}
         self._checked: tuple[ResourceName, ...] = ()
-        self._work = asyncio.Event()
         self._room: asyncio.Event | None = None
+        self._goes_on = False
         self._served = False
         self._current: Snapshot | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -75,12 +79,12 @@ class Conversation:
 
     async def run(self, transport: Transport) -> Result:
         """Converse until one side ends it; return why, with details for a log."""
-        watch = self._cache.watch(self.node_key, lambda: self._waking.wake(self._work))
+        self._call.outgoing = self._outgoing = Outgoing(transport)
+        watch = self._cache.watch(self.node_key, partial(self._waking.wake, self._push))
         unserved = asyncio.get_running_loop().call_later(self._limits.unserved_seconds, self._end_unserved)
-        self._call.on_leave = self._work.set  # between two messages, when all that is due has been written
+        self._call.on_leave = self._push  # between two messages, when all that is due has been written
         self._call.start(self._read(transport), "reader")
-        self._call.start(self._write(transport), "writer")
-        self._work.set()
+        self._push()
         try:
             return await self._call.ended()
         finally:
@@ -91,7 +95,8 @@ class Conversation:
 
     def status(self) -> StreamStatus:
         """Describe the stream as it is now."""
-        types = tuple(type_status(c, self._sent_at.get(c.type_url)) for c in self._stream.channels)
+        sent = {type_url: datetime.fromtimestamp(at, UTC) for type_url, at in self._sent_at.items()}
+        types = tuple(type_status(c, sent.get(c.type_url)) for c in self._stream.channels)
         return StreamStatus(
             self._call.number,
             self.node_key,
@@ -104,11 +109,12 @@ class Conversation:
         )
 
     async def _read(self, transport: Transport) -> Result:
-        while (message := await transport.read()) is not None:
+        while isinstance(message := await transport.receive(), bytes):
             if len(message) > WHOLE:
                 await self._answer_long(message)
             else:
-                await self._call.rest()
+                if self._call.must_rest:
+                    await self._call.rest()
                 began = time.thread_time()
                 self._answer(self._decoder.read(self._variant, message), began)
             del message  # it may be megabytes, and the next may be far off
@@ -136,11 +142,13 @@ class Conversation:
 
     def _answer(self, request: AnyRequest, began: float) -> None:
         """Take a request, and charge for the time since `began` (time.thread_time)."""
-        if responses := self._take(request):
-            self._outbox.extend(responses)
-            self._work.set()
+        self._outbox.extend(self._take(request))
         self._watch_gate()
         self._call.spent(began)
+        if self._outbox:
+            self._write_due()
+        else:
+            self._outgoing.is_free()  # what was answered is written: let go of it
 
     def _take(self, request: AnyRequest) -> list[Response]:
         request = self._looked_at(request)
@@ -185,14 +193,12 @@ class Conversation:
                 # What is served instead must be known before the answer leads on to removals: it may need
                 # what the rejected one did not.
                 self._take_newest()
-                self._work.set()
         return request
 
     def _send(self, responses: Iterable[Response]) -> None:
         self._outbox.extend(responses)
-        if self._outbox:
-            self._work.set()
         self._watch_gate()
+        self._push()
 
     def _watch_gate(self) -> None:
         """Start a timer where the machine waits for the client, and stop it where it does not."""
@@ -210,18 +216,44 @@ class Conversation:
         self._deadline = None
         self._send(self._stream.on_deadline())
 
-    async def _write(self, transport: Transport) -> Result:
-        while True:
-            await self._work.wait()
-            self._work.clear()
-            self._take_newest()
-            while self._outbox:
-                await self._write_one(transport, self._outbox.pop(0))
-            if self._room is not None:
-                self._room.set()
-                self._room = None
-            if self._call.leaving is not None:
-                return self._call.leaving
+    def _push(self) -> None:
+        """Make and write what is due, as far as that goes without waiting; what goes wrong ends the call."""
+        if self._call.is_over:
+            return
+        try:
+            self._write_due()
+        except Exception as error:  # noqa: BLE001 - each is looked at, and ours are passed on
+            self._call.end_by(error)
+
+    def _write_due(self) -> None:
+        """Write what is due, then what a newer snapshot makes so, until something has to wait."""
+        if self._outgoing.is_free():
+            while True:
+                if not self._outbox:
+                    self._take_newest()
+                if not self._outbox:
+                    self._rest()
+                    return
+                size = self._write_one(self._outbox.popleft())
+                if not self._outgoing.is_free():
+                    break
+            if not (self._outbox or self._room or self._call.leaving or size > FORGOTTEN):
+                return  # whoever is at work on the stream next finds it written
+        if not self._goes_on:
+            self._goes_on = True
+            self._outgoing.when_done(self._go_on)
+
+    def _go_on(self) -> None:
+        self._goes_on = False
+        self._push()
+
+    def _rest(self) -> None:
+        """Nothing is due, and all is written: let the reader go on, or the call end that is to."""
+        if self._room is not None:
+            self._room.set()
+            self._room = None
+        if self._call.leaving is not None:
+            self._call.end(*self._call.leaving)
 
     def _take_newest(self) -> None:
         """Take what is to be served now, if that is something else than before."""
@@ -246,15 +278,17 @@ class Conversation:
         self._heartbeat = None
         self._keep_alive(ttl)
 
-    async def _write_one(self, transport: Transport, response: Response) -> None:
+    def _write_one(self, response: Response) -> int:
+        """Begin to write a response; return its size."""
         began = time.thread_time()
         message = self._encoder.encode(self._variant, response, self._call.bill.account)
         self._call.spent(began)
         if len(message) > LARGE:
             self._observer.large(self.node_key, self._node, response, len(message))
-        await self._call.write(transport, message)
-        self._sent_at[response.type_url] = datetime.now(UTC)
+        self._outgoing.begin(message)
+        self._sent_at[response.type_url] = time.time()
         self._observer.sent(self.node_key, response, len(message))
+        return len(message)
 
     def _end_unserved(self) -> None:
         if not self._served:

@@ -1,13 +1,14 @@
 """A call as gRPC has it: its messages, who makes it, and how it is told why it ended."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import grpc
 import grpc.aio
 
-from xds.server.call import Disconnected
 from xds.server.hooks import Ending, Peer
+from xds.server.transport import Disconnected, Writing
 
 _STATUS: Final = {
     Ending.REFUSED: (grpc.StatusCode.PERMISSION_DENIED, "refused"),
@@ -25,17 +26,18 @@ class GrpcTransport:
     """A Transport over a grpc.aio handler's context."""
 
     def __init__(self, context: grpc.aio.ServicerContext) -> None:
-        self._context = context
+        self.receive: Callable[[], Awaitable[object]] = context.read
+        self.send: Callable[[bytes], Writing] = context.write
 
     async def read(self) -> bytes | None:
         """Return the next message, None when the client will send no more."""
-        message = await self._context.read()
-        return None if message is grpc.aio.EOF else message
+        message = await self.receive()
+        return message if isinstance(message, bytes) else None
 
     async def write(self, message: bytes) -> None:
         """Write a message; raise Disconnected if the stream has ended."""
         try:
-            await self._context.write(message)
+            await self.send(message)
         except Exception as error:  # grpc raises errors of private types for a stream that has ended
             raise Disconnected from error
 

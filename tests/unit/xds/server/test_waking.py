@@ -1,29 +1,29 @@
-"""Many streams are woken a few at a time, in the order of asking."""
+"""Many streams do what is due a few at a time, in the order of asking."""
 
 import asyncio
+from functools import partial
 
 from xds.server.waking import AT_ONCE, Waking
 
 
-async def test_a_turn_of_the_loop_wakes_so_many_and_others_run_in_between() -> None:
-    """The first are woken at once, the rest in the turns after, none twice and none forgotten."""
-    waking, events = Waking(), [asyncio.Event() for _ in range(2 * AT_ONCE + 5)]
-    for each in events:
-        waking.wake(each)
-    seen = [sum(each.is_set() for each in events)]
-    for _ in range(3):
+async def test_so_many_work_in_a_turn_of_the_loop_and_others_run_in_between() -> None:
+    """None works before whoever woke it has done, none twice, and none is forgotten."""
+    waking, done = Waking(), list[int]()
+    for number in range(2 * AT_ONCE + 5):
+        waking.wake(partial(done.append, number))
+    seen = [len(done)]
+    for _ in range(4):
         await asyncio.sleep(0)
-        seen.append(sum(each.is_set() for each in events))
-    assert seen == [AT_ONCE, 2 * AT_ONCE, len(events), len(events)]
-    assert all(each.is_set() for each in events[: seen[1]])
+        seen.append(len(done))
+    assert seen == [0, AT_ONCE, 2 * AT_ONCE, 2 * AT_ONCE + 5, 2 * AT_ONCE + 5]
+    assert done == list(range(2 * AT_ONCE + 5))
 
 
-async def test_few_streams_are_woken_at_once_in_every_turn() -> None:
-    """What was asked in one turn does not count in the next."""
-    waking = Waking()
-    for _ in range(3):
-        events = [asyncio.Event() for _ in range(AT_ONCE)]
-        for each in events:
-            waking.wake(each)
-        assert all(each.is_set() for each in events)
-        await asyncio.sleep(0)
+async def test_who_is_woken_by_the_work_of_another_has_its_turn_later() -> None:
+    """A turn is over when those have worked that waited when it began."""
+    waking, done = Waking(), list[int]()
+    waking.wake(lambda: waking.wake(partial(done.append, 1)))
+    await asyncio.sleep(0)
+    assert not done
+    await asyncio.sleep(0)
+    assert done == [1]
