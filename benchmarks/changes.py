@@ -1,98 +1,136 @@
-"""Changes of a mesh as a user makes them: files that are written, replaced or deleted."""
+"""Changes of a mesh: what a user does, wherever the mesh is written."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from benchmarks import meshes
-from benchmarks.manifests import MeshFolder, document, text
+from benchmarks.manifests import MeshFolder
 from mesh.config import TlsVersion
+from mesh.objects import MeshObject, ObjectKey
 
 MOVED: Final = 17
 """The service whose endpoint moves; it is no backend of another service's split."""
-NEW: Final = 9990
+SPLIT: Final = 2 * meshes.SPLIT_EVERY
+"""The service whose split changes its weight."""
+NEW: Final = 12_345
 """The service that appears and disappears; its number is none of the mesh's."""
 
-Write = Callable[[MeshFolder, int, int], None]
-"""Makes a change: the folder, the number of services, and the change's number, which counts from 0."""
+
+class Source(Protocol):
+    """Where a mesh is written, and how it is changed there."""
+
+    def move(self, number: int, replica: int, place: int) -> None:
+        """Give a workload another address; places differ from 0 on."""
+
+    def admit(self, source: int, destination: int, *, narrow: bool) -> None:
+        """Let a service call all, or a part, of what another offers."""
+
+    def weigh(self, number: int, weight: int) -> None:
+        """Give the second backend of a service's split another weight."""
+
+    def appear(self, number: int) -> None:
+        """Add a service, its policies and its workloads."""
+
+    def disappear(self, number: int) -> None:
+        """Take it away again."""
+
+    def demand(self, version: TlsVersion) -> None:
+        """Set the mesh's least TLS version, which stands in every listener and cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFolder:
+    """A mesh of so many services in files, which are written, replaced and deleted as a user does."""
+
+    folder: MeshFolder
+    services: int
+    permissive: bool = False
+
+    def move(self, number: int, replica: int, place: int) -> None:
+        """Replace the workload's file."""
+        self.folder.write(meshes.workload_file(meshes.workload(number, replica, moved=place % 200 + 1)))
+
+    def admit(self, source: int, destination: int, *, narrow: bool) -> None:
+        """Replace the TrafficTarget, in the file of who calls."""
+        changed = meshes.target(source, destination, *(("read",) if narrow else ()))
+        self._replace(source, changed)
+
+    def weigh(self, number: int, weight: int) -> None:
+        """Replace the TrafficSplit, in its service's file."""
+        changed = meshes.split(number, self.services, weight)
+        self._replace(number, changed)
+
+    def appear(self, number: int) -> None:
+        """Write its files."""
+        self.folder.write(self._files(number))
+
+    def disappear(self, number: int) -> None:
+        """Delete its files."""
+        self.folder.remove(self._files(number))
+
+    def demand(self, version: TlsVersion) -> None:
+        """Replace the file of the mesh's settings."""
+        self.folder.write(meshes.config_file(meshes.config(version, permissive=self.permissive)))
+
+    def _replace(self, number: int, changed: tuple[ObjectKey, MeshObject]) -> None:
+        objects = meshes.service_objects(number, self.services)
+        self.folder.write(
+            meshes.service_file(number, [changed if each[0] == changed[0] else each for each in objects])
+        )
+
+    def _files(self, number: int) -> dict[str, str]:
+        found = meshes.service_file(number, meshes.service_objects(number, self.services))
+        for replica in range(2):
+            found |= meshes.workload_file(meshes.workload(number, replica))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One kind of change. `heavy` ones concern every proxy and are repeated less often.
+    """One kind of change: `write` makes it, given the change's number, which counts from 0.
 
-    `concerned` are the services whose sidecars it concerns, None where that is not said beforehand.
+    `heavy` ones concern every proxy and are repeated less often. `concerned` are the services whose sidecars
+    it concerns, by the size of the mesh; None where that is not said beforehand.
     """
 
     name: str
-    write: Write
+    write: Callable[[Source, int], None]
     heavy: bool = False
     concerned: Callable[[int], tuple[int, ...]] | None = None
 
 
-def move(folder: MeshFolder, number: int, replica: int, place: int) -> None:
-    """Give a workload another address; places differ from 0 on."""
-    folder.write(meshes.workload_file(meshes.workload(number, replica, moved=place % 200 + 1)))
+def _endpoint(source: Source, count: int) -> None:
+    source.move(MOVED, 1, count)
 
 
-def _endpoint(folder: MeshFolder, services: int, count: int) -> None:
-    del services
-    move(folder, MOVED, 1, count)
+def _target(source: Source, count: int) -> None:
+    source.admit(MOVED - 1, MOVED, narrow=count % 2 == 0)
 
 
-def _target(folder: MeshFolder, services: int, count: int) -> None:
-    """Let a service admit its caller's reading alone, or all it asks for."""
-    objects = meshes.service_objects(MOVED - 1, services)
-    narrow = meshes.target(MOVED - 1, MOVED, *(() if count % 2 else ("read",)))
-    folder.write(
-        meshes.service_file(
-            MOVED - 1, [narrow if key == narrow[0] else (key, value) for key, value in objects]
-        )
-    )
+def _split(source: Source, count: int) -> None:
+    source.weigh(SPLIT, count % 100 + 2)
 
 
-def _split(folder: MeshFolder, services: int, count: int) -> None:
-    number = 2 * meshes.SPLIT_EVERY
-    changed = meshes.split(number, services, count % 100 + 2)
-    objects = meshes.service_objects(number, services)
-    folder.write(
-        meshes.service_file(
-            number, [changed if key == changed[0] else (key, value) for key, value in objects]
-        )
-    )
-
-
-def _new_service(services: int) -> dict[str, str]:
-    found = meshes.service_file(NEW, meshes.service_objects(NEW, services))
-    for replica in range(2):
-        found |= meshes.workload_file(meshes.workload(NEW, replica))
-    return found
-
-
-def _appear(folder: MeshFolder, services: int, count: int) -> None:
+def _appear(source: Source, count: int) -> None:
     del count
-    folder.write(_new_service(services))
+    source.appear(NEW)
 
 
-def _disappear(folder: MeshFolder, services: int, count: int) -> None:
+def _disappear(source: Source, count: int) -> None:
     del count
-    folder.remove(_new_service(services))
+    source.disappear(NEW)
 
 
-def _setting(folder: MeshFolder, services: int, count: int) -> None:
-    """Change the mesh's least TLS version, which stands in every listener and cluster."""
-    del services
-    version = (TlsVersion.V1_3, TlsVersion.V1_2)[count % 2]
-    folder.write({"config.yaml": text([document(meshes.CONFIG, meshes.config(version))])})
+def _setting(source: Source, count: int) -> None:
+    source.demand((TlsVersion.V1_3, TlsVersion.V1_2)[count % 2])
 
 
 ENDPOINT: Final = Change(
     "one endpoint moves", _endpoint, concerned=lambda services: meshes.callers(MOVED, services)
 )
 SETTING: Final = Change("a mesh-wide setting changes", _setting, heavy=True)
+TARGET: Final = Change("one policy changes", _target)
+WEIGHT: Final = Change("a split's weight changes", _split)
 APPEARS: Final = Change("a service appears", _appear)
 DISAPPEARS: Final = Change("a service disappears", _disappear)
-OTHERS: Final = (
-    Change("one TrafficTarget changes", _target),
-    Change("a split's weight changes", _split),
-)

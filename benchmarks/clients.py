@@ -1,13 +1,18 @@
 """The sidecars of a mesh: a Go program with a certificate, a connection and a stream for each."""
 
+import base64
 import contextlib
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from benchmarks.programs import BenchmarkError
+
+CONNECTING: Final = "5m"
+"""How long all that connect at once may wait for their first configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +63,20 @@ class Sidecars:
 
     def __init__(self, process: subprocess.Popen[str], names: Sequence[str]) -> None:
         self._process = process
-        self.names = names
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self.connected = 0
 
-    def connect(self) -> Report:
-        """Open every stream; return when each sidecar has all that it asked for."""
-        return self._do("connect")
+    def connect(self, count: int | None = None) -> Report:
+        """Open streams until the first `count` sidecars are connected, and have all that they asked for."""
+        wanted = len(self._numbers) if count is None else count
+        report = self._do(f"connect {wanted}")
+        self.connected = wanted
+        return report
+
+    def among(self, names: Iterable[str]) -> frozenset[int]:
+        """Return those of these that are connected, by number."""
+        numbers = (self._numbers.get(name, self.connected) for name in names)
+        return frozenset(number for number in numbers if number < self.connected)
 
     def wait(self, count: int = 0, quiet: float = 0.3, limit: float = 60.0) -> Report:
         """Wait until `count` sidecars got something and nothing came for `quiet` seconds; or to the limit."""
@@ -71,6 +85,7 @@ class Sidecars:
     def disconnect(self) -> None:
         """Close every connection."""
         self._do("disconnect")
+        self.connected = 0
 
     def _do(self, command: str) -> Report:
         assert self._process.stdin is not None  # noqa: S101 - both are pipes, see `sidecars`
@@ -99,13 +114,23 @@ class Sidecars:
 
 @contextlib.contextmanager
 def sidecars(
-    program: Path, address: str, directory: Path, names: Sequence[str], parallel: int = 64
+    program: Path,
+    address: str,
+    directory: Path,
+    names: Sequence[str],
+    nodes: Mapping[str, bytes] | None = None,
 ) -> Iterator[Sidecars]:
-    """Start the sidecars with these names, whose certificates are in the directory; stop them in the end."""
+    """Start the sidecars with these names, whose certificates are in the directory; stop them in the end.
+
+    With `nodes`, what each says of itself as an encoded Node, they speak plaintext.
+    """
     listed = directory / "names"
-    listed.write_text("\n".join(names), encoding="utf-8")
+    said = {name: base64.b64encode(node).decode() for name, node in (nodes or {}).items()}
+    lines = (f"{name} {said.get(name, '')}\n" for name in names)
+    listed.write_text("".join(lines), encoding="utf-8")
+    tls = "" if nodes is not None else directory
     process = subprocess.Popen(
-        [program, "-address", address, "-tls-dir", directory, "-names", listed, "-parallel", str(parallel)],
+        [program, "-address", address, "-tls-dir", tls, "-names", listed, "-deadline", CONNECTING],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,20 +1,16 @@
-"""`python -m benchmarks.fanout`: what a push costs, here and in go-control-plane, in the same run.
+"""`python -m benchmarks.fanout`: what a push costs, here, in go-control-plane and in a bare handler.
 
-Both servers get the same load in turn, for several rounds; CPU is the server process's own, user and
+The servers get the same load in turn, for several rounds; CPU is the server process's own, user and
 system, from the first change to the last acknowledgement. Compare within one run only: figures of one
 machine vary by a fifth from run to run.
 """
 
 import argparse
-import json
-import os
-import platform
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +18,18 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.credentials import issue
-from benchmarks.programs import HERE, Load, build, loading, ours, serving
+from benchmarks.programs import PEERS, Checkout, Load, build, loading, serving
+from benchmarks.results import RESULTS, Values, machine, name, write
 
 PROTOCOLS: Final = ("delta", "sotw")
+SYNTHETIC: Final = "benchmarks.synthetic_server"
+"""The module of our server; a checkout's own is measured."""
 OURS: Final = "meshwright"
 PEER: Final = "go-control-plane"
+BARE: Final = "bare grpc.aio"
+BARE_MODULE: Final = "benchmarks.peers.bare_grpc"
+FLOOR: Final = "P1"
+"""The workloads in which the bare handler takes part: it knows one resource."""
 SETTLE: Final = 0.3
 """Seconds for a server to end its work on the last acknowledgements, which its CPU is charged with."""
 
@@ -40,6 +43,16 @@ class Workload:
     names: int
     protocol: str
     bumps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A server that is measured, the folder it runs in, and the workloads, by their beginning, it knows."""
+
+    name: str
+    command: tuple[str | Path, ...]
+    root: Path = PEERS
+    knows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +79,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", help="workloads whose name begins so, for example P1")
     parser.add_argument("--alone", action="store_true", help="without the peer")
     parser.add_argument("--profile", type=Path, help="directory for profiles of our server (they slow it)")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "fanout.json")
+    parser.add_argument("--server", type=Path, help="another checkout, whose server is measured")
+    parser.add_argument("--output", type=Path, default=RESULTS / "fanout.json")
     return parser.parse_args(argv)
 
 
@@ -75,15 +89,17 @@ def workloads(bumps: int, *, quick: bool) -> Iterator[Workload]:
     share = 10 if quick else 1
     for protocol in PROTOCOLS:
         yield Workload(f"P1 {protocol}", 1000 // share, 1, protocol, bumps)
-    for name, protocol in zip(("P2", "P3"), PROTOCOLS, strict=True):
-        yield Workload(f"{name} {protocol}", 300 // share, 2000 // share, protocol, bumps)
+    for number, protocol in zip(("P2", "P3"), PROTOCOLS, strict=True):
+        yield Workload(f"{number} {protocol}", 300 // share, 2000 // share, protocol, bumps)
 
 
 def measure(
-    workload: Workload, name: str, command: Sequence[str | Path], generator: Path, tls: Path, number: int
+    workload: Workload, subject: Subject, generator: Path, tls: Path, number: int, profile: Path | None
 ) -> Measurement:
     """Run one server under one workload."""
-    sized = [*command, "--services", str(workload.names), "--endpoints", "10"]
+    sized = [*subject.command, "--services", str(workload.names), "--endpoints", "10"]
+    if profile is not None:
+        sized += ["--profile", profile / f"{workload.name.replace(' ', '-')}.txt"]
     options = (
         "-protocol",
         workload.protocol,
@@ -92,7 +108,10 @@ def measure(
         "-names",
         str(workload.names),
     )
-    with serving(sized, tls) as server, loading(generator, server, tls, *options) as load:
+    with (
+        serving(sized, tls, root=subject.root) as server,
+        loading(generator, server, tls, *options) as load,
+    ):
         before = server.cpu_seconds()
         connect = load.do("connect")
         time.sleep(SETTLE)
@@ -103,7 +122,7 @@ def measure(
         rss, peak = server.memory_mib()
     return Measurement(
         workload.name,
-        name,
+        subject.name,
         number,
         connected - before,
         (pushed - connected) / (workload.proxies * workload.bumps) * 1e6,
@@ -115,19 +134,20 @@ def measure(
 
 
 def table(measurements: Sequence[Measurement]) -> Table:
-    """Lay out the medians of all rounds, each workload's two servers one above the other."""
+    """Lay out the medians of all rounds, each workload's servers one above the other."""
     out = Table(title="fan-out: server CPU per push and acknowledgement, time to the last one, connecting")
     for heading in ("workload", "server"):
         out.add_column(heading)
     for heading in (
         "CPU/push µs",
-        "ratio",
+        "to peer",
+        "to floor",
         "last ACK p50 ms",
         "p99",
         "max",
         "kB/push",
         "connect CPU s",
-        "ratio",
+        "to peer",
         "connect s",
         "connect MB",
         "RSS MiB",
@@ -143,10 +163,14 @@ def table(measurements: Sequence[Measurement]) -> Table:
 
 
 def _cells(mine: Sequence[Measurement], all_of_it: Sequence[Measurement]) -> Iterator[str]:
-    peers = [m for m in all_of_it if m.server == PEER] if mine[0].server == OURS else []
+    peers, floor = (
+        [m for m in all_of_it if m.server == other] if mine[0].server == OURS else []
+        for other in (PEER, BARE)
+    )
     pushes = mine[0].push.proxies * mine[0].push.rounds
     yield f"{statistics.median(m.push_cpu_us for m in mine):.0f}"
     yield _ratio([m.push_cpu_us for m in mine], [m.push_cpu_us for m in peers])
+    yield _ratio([m.push_cpu_us for m in mine], [m.push_cpu_us for m in floor])
     yield f"{statistics.median(m.push.last_ack_ms.p50 for m in mine):.0f}"
     yield f"{statistics.median(m.push.last_ack_ms.p99 for m in mine):.0f}"
     yield f"{max(m.push.last_ack_ms.max for m in mine):.0f}"
@@ -163,15 +187,25 @@ def _ratio(mine: Sequence[float], peers: Sequence[float]) -> str:
     return f"{statistics.median(mine) / statistics.median(peers):.3f}" if peers else ""
 
 
-def machine() -> dict[str, object]:
-    """Describe where it ran."""
-    return {
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cpus": os.cpu_count(),
-        "load": os.getloadavg(),
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-    }
+def values(measurements: Sequence[Measurement]) -> Values:
+    """Return the medians of all rounds by name."""
+    found = Values()
+    for key in dict.fromkeys((m.workload, m.server) for m in measurements):
+        mine = [m for m in measurements if (m.workload, m.server) == key]
+        found |= {
+            name("fanout", *key, "push_us"): statistics.median(m.push_cpu_us for m in mine),
+            name("fanout", *key, "connect_s"): statistics.median(m.connect_cpu_seconds for m in mine),
+            name("fanout", *key, "peak_mib"): max(m.peak_mib for m in mine),
+        }
+    return found
+
+
+def subjects(checkout: Checkout, *, alone: bool) -> Iterator[Subject]:
+    """Yield ours, and without `alone` the peers."""
+    yield Subject(OURS, checkout.module(SYNTHETIC), checkout.root)
+    if not alone:
+        yield Subject(PEER, (build("peers/go-control-plane"),))
+        yield Subject(BARE, Checkout().module(BARE_MODULE), knows=FLOOR)
 
 
 def main() -> None:
@@ -179,9 +213,11 @@ def main() -> None:
     options = arguments()
     console = Console(width=160)
     generator = build("loadgen")
-    servers: dict[str, Sequence[str | Path]] = {OURS: ours()}
-    if not options.alone:
-        servers[PEER] = (build("peers/go-control-plane"),)
+    servers = list(
+        subjects(Checkout.at(options.server) if options.server else Checkout(), alone=options.alone)
+    )
+    if options.profile is not None:
+        options.profile.mkdir(parents=True, exist_ok=True)
     measurements = []
     where = machine()
     with tempfile.TemporaryDirectory(prefix="fanout-") as directory:
@@ -191,18 +227,17 @@ def main() -> None:
             for workload in workloads(options.bumps, quick=options.quick):
                 if options.only and not workload.name.startswith(options.only):
                     continue
-                for name, command in servers.items():
+                for each in servers:
+                    if not workload.name.startswith(each.knows):
+                        continue
                     started = time.monotonic()
-                    profiled = list(command)
-                    if options.profile is not None and name == OURS:
-                        options.profile.mkdir(parents=True, exist_ok=True)
-                        profiled += ["--profile", options.profile / f"{workload.name.replace(' ', '-')}.txt"]
-                    measurements.append(measure(workload, name, profiled, generator, tls, number))
-                    console.print(f"{workload.name}, {name}: {time.monotonic() - started:.0f} s", style="dim")
+                    profile = options.profile if each.name == OURS else None
+                    measurements.append(measure(workload, each, generator, tls, number, profile))
+                    console.print(
+                        f"{workload.name}, {each.name}: {time.monotonic() - started:.0f} s", style="dim"
+                    )
     console.print(table(measurements))
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {"machine": where, "measurements": [asdict(m) for m in measurements]}
-    options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(options.output, where, values(measurements), measurements=[asdict(m) for m in measurements])
     console.print(f"written to {options.output}")
 
 

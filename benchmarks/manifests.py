@@ -66,7 +66,10 @@ def _spec(value: MeshObject | Workload) -> Document:
             backends = [{"service": str(each.service), "weight": each.weight} for each in value.backends]
             return {"service": str(value.apex.name), "backends": backends}
         case MeshConfig():
-            return {"sidecar": {"tlsMinProtocolVersion": value.sidecar.tls_min_version.value}}
+            return {
+                "sidecar": {"tlsMinProtocolVersion": value.sidecar.tls_min_version.value},
+                "traffic": {"enablePermissiveTrafficPolicyMode": value.permissive},
+            }
         case _:
             raise TypeError(f"a benchmark's mesh has no {type(value).__name__}")
 

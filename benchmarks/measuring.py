@@ -2,49 +2,84 @@
 
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
-from benchmarks.changes import Change
+from benchmarks import meshes
+from benchmarks.changes import Change, Source
 from benchmarks.clients import Report, Sidecars
-from benchmarks.manifests import MeshFolder
-from benchmarks.plane import ControlPlane, Series
+from benchmarks.plane import Series
 from benchmarks.programs import BenchmarkError, Distribution
+from benchmarks.quiet import until_quiet
 
-WINDOW: Final = 1.3
-"""Seconds for each change: more than the server waits between two searches for problems."""
-QUIET: Final = 0.3
+GATHERING: Final = 0.3
 """A change has reached everybody when nothing came for so long, where it is not known whom it concerns."""
 LIMIT: Final = 60.0
 
 
+class Plane(Protocol):
+    """A control plane that is measured; one that says nothing of itself has no metrics."""
+
+    @property
+    def pid(self) -> int:
+        """Return its process's identifier."""
+
+    def cpu(self) -> float:
+        """Return the CPU seconds that it has used so far."""
+
+    def metrics(self) -> Series:
+        """Ask for its metrics."""
+
+    def lateness(self) -> float:
+        """Return how late its event loop was at most in the last seconds; 0 where there is none."""
+
+    def sampling(self, profile: Path | None, name: str) -> AbstractContextManager[None]:
+        """Have the server sample itself while the block runs, if it can and there is a folder."""
+
+
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A mesh that is served to all its sidecars, and `idle`: CPU of the server when nothing happens."""
+    """A mesh that is served to sidecars, and `idle`: CPU of the server when nothing happens.
+
+    `everyone` says that each sidecar holds every service, and so each change of an endpoint concerns all.
+    """
 
     services: int
-    folder: MeshFolder
-    plane: ControlPlane
+    source: Source
+    plane: Plane
     sidecars: Sidecars
+    everyone: bool = False
     idle: float = 0.0
+
+    def concerned(self, services: Iterable[int]) -> frozenset[int]:
+        """Return the connected sidecars, by number, that a change concerns which concerns these services."""
+        if self.everyone:
+            return frozenset(range(self.sidecars.connected))
+        return self.sidecars.among(meshes.sidecar_names(services))
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a kind of change costs: medians of all repetitions, without what idling costs.
+    """What a kind of change costs, of all repetitions, without what idling costs.
 
-    `cpu_ms` is up to the last ACK (and QUIET, where it is not known whom the change concerns), `whole_ms`
-    besides what the server does afterwards, such as looking for problems; `mean_ms` is its mean.
-    `foreign` counts sidecars that got a byte though the change does not concern them, `missed` the reverse.
+    `cpu_ms` is up to the last ACK (and GATHERING, where it is not known whom the change concerns), `quiet_ms`
+    until the server rests again, see `benchmarks.quiet`; both are medians, and there are means beside them.
+    `restless` counts repetitions after which it did not. `foreign` counts sidecars that got a byte though the
+    change does not concern them, `missed` the reverse. With nobody connected there is no ACK.
     """
 
     change: str
     services: int
+    connected: int
     repeated: int
     cpu_ms: float
-    whole_ms: float
-    mean_ms: float
+    cpu_mean_ms: float
+    quiet_ms: float
+    quiet_mean_ms: float
+    restless: int
     last_ack_ms: Distribution
     proxies: float
     foreign: int
@@ -60,7 +95,8 @@ class Cost:
 @dataclass(frozen=True, slots=True)
 class _Sample:
     cpu: float
-    whole: float
+    quiet: float
+    restless: bool
     took: float
     report: Report
     late: float
@@ -73,19 +109,9 @@ def distribution(values: Iterable[float]) -> Distribution:
     return Distribution(round(rank[0], 2), round(rank[1], 2), round(found[-1], 2))
 
 
-def idling(plane: ControlPlane, windows: int) -> float:
-    """Return the CPU seconds that each second without a change costs: the median of several."""
-    found = []
-    for _ in range(windows):
-        began, before = time.monotonic(), plane.cpu()
-        time.sleep(1)
-        found.append((plane.cpu() - before) / (time.monotonic() - began))
-    return statistics.median(found)
-
-
 def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
     """Make a change again and again, one after the other, and return what it costs."""
-    concerned = None if change.concerned is None else proxies(change.concerned(served.services))
+    concerned = None if change.concerned is None else served.concerned(change.concerned(served.services))
     before = served.plane.metrics()
     samples = [_sample(served, change, first + count, concerned) for count in range(repeat)]
     after = served.plane.metrics()
@@ -94,10 +120,13 @@ def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
     return Cost(
         change.name,
         served.services,
+        served.sidecars.connected,
         repeat,
         milliseconds(statistics.median(each.cpu for each in samples)),
-        milliseconds(statistics.median(each.whole for each in samples)),
-        milliseconds(statistics.fmean(each.whole for each in samples)),
+        milliseconds(statistics.fmean(each.cpu for each in samples)),
+        milliseconds(statistics.median(each.quiet for each in samples)),
+        milliseconds(statistics.fmean(each.quiet for each in samples)),
+        sum(each.restless for each in samples),
         distribution(each.took * 1000 for each in samples),
         statistics.median(len(each.report.proxies) for each in samples),
         sum(map(len, others)),
@@ -115,29 +144,26 @@ def _sample(served: Served, change: Change, count: int, concerned: frozenset[int
     plane, sidecars = served.plane, served.sidecars
     sidecars.wait(0, 0)
     before, began = plane.cpu(), time.time()
-    change.write(served.folder, served.services, count)
-    if concerned is None:
-        report = sidecars.wait(2 * served.services if change.heavy else 1, QUIET, LIMIT)
+    change.write(served.source, count)
+    if not sidecars.connected:
+        report = sidecars.wait(0, 0)
+    elif concerned is None:
+        report = sidecars.wait(sidecars.connected if change.heavy else 1, GATHERING, LIMIT)
     else:
         report = sidecars.wait(len(concerned), 0, LIMIT)
     acked, then = plane.cpu(), time.time()
-    report = _joined(report, sidecars.wait(0, max(QUIET, began + WINDOW - then), LIMIT))
-    whole, now = plane.cpu(), time.time()
-    if not report.responses:
+    rest = until_quiet(plane.cpu, served.idle, began)
+    report = _joined(report, sidecars.wait(0, 0))
+    if sidecars.connected and not report.responses:
         raise BenchmarkError(f"{change.name}: nobody got anything within {LIMIT:.0f} s")
-    idle = served.idle
     return _Sample(
-        acked - before - idle * (then - began),
-        whole - before - idle * (now - began),
-        report.last_ack - began,
+        acked - before - served.idle * (then - began),
+        rest.cpu - before - served.idle * (rest.moment - began),
+        rest.restless,
+        report.last_ack - began if report.responses else 0.0,
         report,
         plane.lateness(),
     )
-
-
-def proxies(services: Sequence[int]) -> frozenset[int]:
-    """Return the sidecars of services by number; each service has two."""
-    return frozenset(2 * number + replica for number in services for replica in range(2))
 
 
 def _joined(first: Report, second: Report) -> Report:

@@ -5,7 +5,6 @@ serves and nobody is connected, and again when every sidecar is: two of each ser
 """
 
 import argparse
-import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,11 +14,10 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.fanout import machine
-from benchmarks.measuring import Served
+from benchmarks.plane import ControlPlane
 from benchmarks.processes import Memory, memory
-from benchmarks.programs import HERE
-from benchmarks.sizes import Bench, connect
+from benchmarks.results import RESULTS, Values, machine, write
+from benchmarks.sizes import Bench, Case, Plan, connect
 
 SHOWN: Final = 30
 """Rows of a table; those with the most bytes."""
@@ -56,22 +54,22 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
     parser.add_argument("--services", type=int, nargs="+", default=[250, 500], help="[250 500]")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "memory.json")
+    parser.add_argument("--output", type=Path, default=RESULTS / "memory.json")
     return parser.parse_args(argv)
 
 
-def measure(bench: Bench, services: int, folder: Path) -> Sized:
+def measure(bench: Bench, case: Case, folder: Path) -> Sized:
     """Serve one size, and count."""
     folder.mkdir()
-    with bench.serving(services, folder) as (served, _):
-        nobody = _held(served, folder / "1.json")
-        connect(served)
-        return Sized(services, nobody, _held(served, folder / "2.json"))
+    with bench.serving(case, Plan(1, 0, folder)) as (served, plane, _):
+        nobody = _held(plane, folder / "1.json")
+        connect(served, max(case.stages))
+        return Sized(case.services, nobody, _held(plane, folder / "2.json"))
 
 
-def _held(served: Served, written: Path) -> Held:
-    found = memory(served.plane.process.pid)  # before the count, which takes some itself
-    counted = served.plane.census(written)
+def _held(plane: ControlPlane, written: Path) -> Held:
+    found = memory(plane.pid)  # before the count, which takes some itself
+    counted = plane.census(written)
     owners = {owner: (each["bytes"], each["objects"]) for owner, each in counted.items()}
     return Held(found, owners, {owner: each["types"] for owner, each in counted.items()})
 
@@ -145,13 +143,12 @@ def main() -> None:
     console = Console(width=140)
     where = machine()
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
-        bench = Bench(Path(folder), max(told.services))
-        sizes = [measure(bench, each, Path(folder) / f"census-{each}") for each in sorted(told.services)]
+        cases = [Case(each, (2 * each,)) for each in sorted(told.services)]
+        bench = Bench(Path(folder), (name for each in cases for name in each.names))
+        sizes = [measure(bench, each, Path(folder) / f"census-{each.services}") for each in cases]
     for table in tables(sizes):
         console.print(table)
-    told.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {"machine": where, "sizes": [asdict(each) for each in sizes]}
-    told.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(told.output, where, Values(), sizes=[asdict(each) for each in sizes])
     console.print(f"written to {told.output}")
 
 

@@ -1,68 +1,98 @@
 """`python -m benchmarks.mesh`: a mesh as it grows, served by the real program to real mTLS streams.
 
-Per number of services: the start from nothing, all sidecars connecting, memory, and what each kind of change
-costs, from the manifest that is written to the last ACK. Then the latency of single changes.
+Per number of services: the start from nothing, sidecars connecting, memory, and what each kind of change
+costs, from the manifest that is written to the last ACK and until the server rests. First by policy, then in
+permissive mode; then the latency of single changes, and what a bare server holds with as many streams.
 """
 
 import argparse
-import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from rich.console import Console
 
-from benchmarks.fanout import machine
-from benchmarks.mesh_tables import tables
-from benchmarks.programs import HERE
-from benchmarks.sizes import Bench, Plan, measure, measure_latency
+from benchmarks.figures import ALONE, FULL
+from benchmarks.floor import Floor, floor
+from benchmarks.mesh_tables import tables, values
+from benchmarks.programs import Checkout
+from benchmarks.results import RESULTS, machine, write
+from benchmarks.sizes import Bench, Case, Plan, measure, measure_latency
 
-LATENCY_SERVICES: Final = 100
-"""P12 is asked for at 200 sidecars: two of each service."""
+LATENCY: Final = 100
+"""Services of the latency's mesh: P12 is asked for at 200 sidecars, two of each service."""
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mesh", description=__doc__)
-    parser.add_argument("--services", type=int, nargs="+", default=[250, 500, 1000], help="[250 500 1000]")
-    parser.add_argument("--repeat", type=int, default=100, help="moves of an endpoint [100]")
-    parser.add_argument("--moves", type=int, default=1000, help="moves of the latency's mesh, 0: none [1000]")
-    parser.add_argument("--churn", type=float, default=30.0, help="seconds of churn, 0: none [30]")
+    sizes, permissive = [250, 500, 1000, 4000, 10_000], [500, 1000]
+    parser.add_argument("--services", type=int, nargs="*", default=sizes, help=f"meshes by policy {sizes}")
+    parser.add_argument(
+        "--permissive", type=int, nargs="*", default=permissive, help=f"permissive {permissive}"
+    )
+    parser.add_argument(
+        "--connected", type=int, default=200, help="sidecars of more than 1000 services [200]"
+    )
+    parser.add_argument("--repeat", type=int, default=18, help="moves of an endpoint; others a third [18]")
+    parser.add_argument("--moves", type=int, default=200, help="moves of the latency's mesh, 0: none [200]")
+    parser.add_argument("--churn", type=float, default=10.0, help="seconds of churn, 0: none [10]")
+    parser.add_argument("--no-floor", action="store_true", help="without the bare server's memory")
     parser.add_argument("--quick", action="store_true", help="50 services, few repetitions, to try")
+    parser.add_argument("--server", type=Path, help="another checkout, whose program is measured")
     parser.add_argument(
         "--profile", type=Path, help="folder: where the server's time goes, by kind of change"
     )
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "mesh.json")
+    parser.add_argument("--output", type=Path, default=RESULTS / "mesh.json")
     told = parser.parse_args(argv)
     if told.quick:
-        told.services, told.repeat, told.moves, told.churn = [50], 5, 50, 5.0
+        told.services, told.permissive = told.services and [50], told.permissive and [50]
+        told.repeat, told.moves, told.churn = 4, min(told.moves, 20), min(told.churn, 3.0)
     return told
+
+
+def cases(services: Sequence[int], permissive: Sequence[int], connected: int) -> Iterator[Case]:
+    """Yield the meshes: by policy, the largest whose sidecars are all connected as a whole; then permissive.
+
+    Of permissive ones only the largest has anybody connected: two meshes whose every sidecar holds everything
+    would show no more than one.
+    """
+    whole = max((size for size in services if size <= FULL), default=0)
+    for size in services:
+        yield Case(size, (0, ALONE, 2 * size if size <= FULL else connected), whole=size == whole)
+    for size in permissive:
+        yield Case(size, (0, size, 2 * size) if size == max(permissive) else (0,), permissive=True)
 
 
 def main() -> None:
     """Measure, print, write."""
     told = arguments()
-    console = Console(width=190)
-    plan = Plan(told.repeat, told.churn, told.profile)
-    small = min(LATENCY_SERVICES, *told.services)
+    console = Console(width=220)
+    checkout = Checkout.at(told.server) if told.server else Checkout()
+    plan = Plan(told.repeat, told.churn, told.profile, checkout)
+    wanted = list(cases(told.services, told.permissive, told.connected))
+    small = Case(min([LATENCY, *told.services]), (2 * min([LATENCY, *told.services]),))
     where = machine()
     if told.profile:
         told.profile.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
-        bench = Bench(Path(folder), max(told.services))
-        sizes = [measure(bench, services, plan, console.log) for services in told.services]
-        found = measure_latency(bench, small, told.moves) if told.moves else None
-    for table in tables(sizes, found):
+        bench = Bench(Path(folder), (name for case in (*wanted, small) for name in case.names))
+        sizes = [measure(bench, case, plan, console.log) for case in wanted]
+        found = measure_latency(bench, small, plan, told.moves) if told.moves else None
+        whole = next((case for case in wanted if case.whole), None)
+        bare: Floor | None = None
+        if whole is not None and not told.no_floor:
+            bare = floor(Path(folder), max(whole.stages))
+    for table in tables(sizes, found, bare):
         console.print(table)
-    told.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {
-        "machine": where,
+    details = {
         "sizes": [asdict(each) for each in sizes],
         "latency": asdict(found) if found else None,
+        "floor": asdict(bare) if bare else None,
     }
-    told.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(told.output, where, values(sizes, found, bare), **details)
     console.print(f"written to {told.output}")
 
 

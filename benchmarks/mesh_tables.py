@@ -1,88 +1,157 @@
-"""The tables of `benchmarks.mesh`, and how its figures stand to those that are wanted."""
+"""The tables of `benchmarks.mesh`, and its figures by name."""
 
-import itertools
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from rich.table import Table
 
+from benchmarks.figures import OURS, figures
+from benchmarks.floor import Floor
 from benchmarks.measuring import Cost
 from benchmarks.moving import Latency
-from benchmarks.sizes import Sized
+from benchmarks.results import Values, name
+from benchmarks.sizes import Sized, Stage
+from benchmarks.table import rows, table
 
-FULL_SIZE: Final = 1000
-"""Services of the mesh that absolute figures are asked of."""
+
+def values(
+    sizes: Sequence[Sized], latency: Latency | None = None, bare: Floor | None = None, who: str = OURS
+) -> Values:
+    """Return the figures of a control plane by name."""
+    found = Values()
+    for size in sizes:
+        found |= _of_size(size, (who, "permissive" if size.permissive else "policy", size.services))
+    if latency is not None:
+        found |= {
+            name(who, "latency", "p50_ms"): latency.last_ack_ms.p50,
+            name(who, "latency", "p99_ms"): latency.last_ack_ms.p99,
+        }
+    if bare is not None:
+        found[name("bare", bare.streams, "memory_mib")] = bare.memory
+    return found
 
 
-def tables(sizes: Sequence[Sized], latency: Latency | None) -> Iterator[Table]:
+def _of_size(size: Sized, mesh: tuple[object, ...]) -> Values:
+    found = {
+        name(*mesh, "ready_cpu_s"): size.start.cpu,
+        name(*mesh, "ready_wall_s"): size.start.wall,
+        name(*mesh, "settled_cpu_s"): size.settled,
+    }
+    total = 0.0
+    for stage in size.stages:
+        place = (*mesh, stage.connected)
+        found[name(*place, "memory_mib")] = stage.memory.resident
+        found[name(*place, "idle_share")] = stage.idle
+        if not stage.connected:
+            found[name(*mesh, "ready_mib")] = stage.memory.resident
+        if stage.connecting is not None:
+            total += stage.connecting.cpu
+            found[name(*place, "serve_cpu_s")] = stage.connecting.cpu
+            found[name(*place, "serve_cpu_total_s")] = total
+            found[name(*place, "serve_wall_s")] = stage.connecting.configured_ms.max / 1000
+        for cost in stage.costs:
+            found |= {name(*place, cost.change, key): value for key, value in _of_cost(cost)}
+    return found
+
+
+def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
+    for key in ("cpu_ms", "cpu_mean_ms", "quiet_ms", "quiet_mean_ms", "proxies", "foreign", "missed", "size"):
+        yield key, getattr(cost, key)
+    yield "last_ack_p50_ms", cost.last_ack_ms.p50
+    yield "last_ack_max_ms", cost.last_ack_ms.max
+
+
+def tables(sizes: Sequence[Sized], latency: Latency | None, bare: Floor | None) -> Iterator[Table]:
     """Yield all tables."""
-    yield starts(sizes)
-    yield costs(sizes)
+    if sizes:
+        yield starts(sizes)
+        yield costs(sizes)
     if any(each.churn for each in sizes):
         yield churns(sizes)
-    yield verdicts(sizes, latency)
+    yield table(rows((), figures(values(sizes, latency, bare))), both=False)
 
 
 def starts(sizes: Sequence[Sized]) -> Table:
-    """Lay out how each size began, and what it holds."""
+    """Lay out how each mesh began, and what it holds at each stage."""
     out = _table(
-        "from nothing, and all sidecars connect at once",
+        "from nothing, and sidecars that connect at once",
         "services",
-        *("served s", "CPU s", "sidecars", "last configured s", "CPU s", "responses", "MB"),
+        *("served s", "CPU s", "CPU s at rest", "connected", "last configured s", "CPU s", "responses", "MB"),
         *("RSS MiB", "PSS MiB", "RSS after all", "idle CPU %"),
     )
     for each in sizes:
-        connecting = each.connecting
-        out.add_row(
-            f"{each.services}",
-            f"{each.start.wall:.2f}",
-            f"{each.start.cpu:.2f}",
-            f"{connecting.proxies}",
-            f"{connecting.configured_ms.max / 1000:.2f}",
-            f"{connecting.cpu:.2f}",
-            f"{connecting.responses}",
-            f"{connecting.size / 1e6:.1f}",
-            f"{each.memory.resident:.0f}",
-            f"{each.memory.share:.0f}",
-            f"{each.memory_after.resident:.0f}",
-            f"{each.idle * 100:.2f}",
-        )
+        start = (f"{each.start.wall:.2f}", f"{each.start.cpu:.2f}", f"{each.settled:.2f}")
+        for number, stage in enumerate(each.stages):
+            last = f"{each.memory_after.resident:.0f}" if stage is each.stages[-1] else ""
+            out.add_row(
+                _mesh(each) if not number else "",
+                *(start if not number else ("", "", "")),
+                f"{stage.connected}",
+                *_connecting(stage),
+                f"{stage.memory.resident:.0f}",
+                f"{stage.memory.share:.0f}",
+                last,
+                f"{stage.idle * 100:.2f}",
+            )
+        out.add_section()
     return out
+
+
+def _mesh(size: Sized) -> str:
+    return f"{size.services} open" if size.permissive else f"{size.services}"
+
+
+def _connecting(stage: Stage) -> tuple[str, str, str, str]:
+    found = stage.connecting
+    if found is None:
+        return ("", "", "", "")
+    took = f"{found.configured_ms.max / 1000:.2f}"
+    return (took, f"{found.cpu:.2f}", f"{found.responses}", f"{found.size / 1e6:.1f}")
 
 
 def costs(sizes: Sequence[Sized]) -> Table:
-    """Lay out each kind of change as the mesh grows."""
+    """Lay out each kind of change, as the mesh grows and as more are connected."""
     out = _table(
-        "changes: medians; CPU to the last ACK, and with all that comes after it",
+        "changes: CPU to the last ACK, and until the server rests",
         "change",
-        *("services", "CPU ms", "growth", "whole ms", "growth", "last ACK p50 ms", "p99 ms"),
+        *(
+            "services",
+            "connected",
+            "times",
+            "CPU ms",
+            "mean",
+            "to quiet ms",
+            "mean",
+            "last ACK p50 ms",
+            "p99 ms",
+        ),
         *("sidecars", "foreign", "missed", "resources", "bytes", "values", "encoded", "loop late ms"),
     )
-    for row in range(len(sizes[0].costs)):
-        before: Cost | None = None
-        for size in sizes:
-            each = size.costs[row]
-            out.add_row(
-                each.change,
-                f"{each.services}",
-                f"{each.cpu_ms:.2f}",
-                _growth(each.cpu_ms, before.cpu_ms if before else 0.0),
-                f"{each.whole_ms:.2f}",
-                _growth(each.whole_ms, before.whole_ms if before else 0.0),
-                f"{each.last_ack_ms.p50:.1f}",
-                f"{each.last_ack_ms.p99:.1f}",
-                f"{each.proxies:.0f}",
-                f"{each.foreign}",
-                f"{each.missed}",
-                f"{each.sent:.0f}",
-                f"{each.size:.0f}",
-                f"{each.computed:.0f}",
-                f"{each.made:.1f}",
-                f"{each.late_ms:.1f}",
-            )
-            before = each
+    found = [(each, cost) for each in sizes for stage in each.stages for cost in stage.costs]
+    for change in dict.fromkeys(cost.change for _, cost in found):
+        for size, cost in found:
+            if cost.change == change:
+                out.add_row(change, _mesh(size), *_cost(cost))
         out.add_section()
     return out
+
+
+def _cost(each: Cost) -> Iterator[str]:
+    yield f"{each.connected}"
+    yield f"{each.repeated}"
+    yield f"{each.cpu_ms:.2f}"
+    yield f"{each.cpu_mean_ms:.2f}"
+    yield f"{each.quiet_ms:.2f}{'+' * bool(each.restless)}"
+    yield f"{each.quiet_mean_ms:.2f}"
+    yield f"{each.last_ack_ms.p50:.1f}"
+    yield f"{each.last_ack_ms.p99:.1f}"
+    yield f"{each.proxies:.0f}"
+    yield f"{each.foreign}"
+    yield f"{each.missed}"
+    yield f"{each.sent:.0f}"
+    yield f"{each.size:.0f}"
+    yield f"{each.computed:.0f}"
+    yield f"{each.made:.1f}"
+    yield f"{each.late_ms:.1f}"
 
 
 def churns(sizes: Sequence[Sized]) -> Table:
@@ -109,62 +178,6 @@ def churns(sizes: Sequence[Sized]) -> Table:
                 f"{found.late_ms:.0f}",
             )
     return out
-
-
-def verdicts(sizes: Sequence[Sized], latency: Latency | None) -> Table:
-    """Set what was measured beside what is wanted."""
-    out = Table(title="wanted and measured")
-    for heading in ("figure", "wanted", "measured", "reached"):
-        out.add_column(heading)
-    for figure, wanted, measured, reached in figures(sizes, latency):
-        out.add_row(figure, wanted, measured, "yes" if reached else "no")
-    return out
-
-
-Figure = tuple[str, str, str, bool]
-
-
-def figures(sizes: Sequence[Sized], latency: Latency | None) -> Iterator[Figure]:
-    """Yield each figure: its name, what is wanted, what was measured, whether it is reached."""
-    for size in sizes:
-        yield _one_endpoint(size)
-    for before, after in itertools.pairwise(sizes):
-        if after.services == 2 * before.services:
-            growth = after.costs[0].cpu_ms / before.costs[0].cpu_ms
-            yield f"P6, {before.services} to {after.services}", "<= 1.1", f"{growth:.2f}", growth <= 1.1
-    for size in sizes:
-        if size.services == FULL_SIZE:
-            yield from _whole(size)
-    if latency is not None:
-        p99 = latency.last_ack_ms.p99
-        measured = f"p50 {latency.last_ack_ms.p50:.0f} ms, p99 {p99:.0f} ms, {latency.changes} changes"
-        yield f"P12, {latency.proxies} sidecars", "p99 <= 250 ms", measured, p99 <= 250
-
-
-def _one_endpoint(size: Sized) -> Figure:
-    found = size.costs[0]
-    limit = 5 + 0.25 * found.proxies
-    alone = not found.foreign and not found.missed
-    others = "nobody else" if alone else f"{found.foreign} others, {found.missed} missed"
-    return (
-        f"P5, {size.services} services",
-        f"<= {limit:.1f} ms CPU",
-        f"{found.cpu_ms:.1f} ms, {found.proxies:.0f} sidecars, {others}",
-        found.cpu_ms <= limit and alone,
-    )
-
-
-def _whole(size: Sized) -> Iterator[Figure]:
-    yield "P7, from nothing", "<= 10 s", f"{size.start.cpu:.1f} s CPU", size.start.cpu <= 10
-    setting = size.costs[-1]
-    took = setting.last_ack_ms.max / 1000
-    yield "P8, a mesh-wide setting", "<= 5 s", f"{took:.1f} s, {setting.proxies:.0f} sidecars", took <= 5
-    held = size.memory.resident
-    yield "P9, memory", "<= 400 MiB", f"{held:.0f} MiB, {size.memory.share:.0f} of its own", held <= 400
-
-
-def _growth(value: float, before: float) -> str:
-    return f"{value / before:.2f}" if before else ""
 
 
 def _table(title: str, first: str, *headings: str) -> Table:

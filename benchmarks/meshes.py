@@ -39,13 +39,13 @@ class Mesh:
     objects: Mapping[ObjectKey, Sourced]
 
 
-def mesh(services: int, replicas: int = 2) -> Mesh:
+def mesh(services: int, replicas: int = 2, *, permissive: bool = False) -> Mesh:
     """Make a mesh: per service a Service, an HTTPRouteGroup, 5 TrafficTargets and `replicas` workloads.
 
     Every tenth service is the apex of a TrafficSplit between itself and another of its namespace.
     """
     objects: dict[ObjectKey, Sourced] = {}
-    _put(objects, CONFIG, config())
+    _put(objects, CONFIG, config(permissive=permissive))
     for number in range(services):
         for key, value in service_objects(number, services):
             _put(objects, key, value)
@@ -109,9 +109,9 @@ def sourced(key: ObjectKey, value: MeshObject) -> Sourced:
     return Sourced(key, value, InFile("mesh.yaml"))
 
 
-def config(version: TlsVersion = TlsVersion.V1_2) -> MeshConfig:
+def config(version: TlsVersion = TlsVersion.V1_2, *, permissive: bool = False) -> MeshConfig:
     """Return the mesh-wide settings; the TLS version stands in every listener and cluster."""
-    return MeshConfig(sidecar=SidecarSettings(tls_min_version=version))
+    return MeshConfig(permissive=permissive, sidecar=SidecarSettings(tls_min_version=version))
 
 
 def called(number: int, services: int) -> tuple[int, ...]:
@@ -124,20 +124,30 @@ def callers(number: int, services: int) -> tuple[int, ...]:
     return tuple(sorted({(number - step) % services for step in _STEPS}))
 
 
-def proxy_names(services: int, replicas: int = 2) -> list[str]:
+def proxy_names(services: int) -> list[str]:
     """Return the common names of all sidecars, in the order of their services."""
-    found = (workload(number, replica) for number in range(services) for replica in range(replicas))
+    return sidecar_names(range(services))
+
+
+def sidecar_names(numbers: Iterable[int], replicas: int = 2) -> list[str]:
+    """Return the common names of these services' sidecars, in their order."""
+    found = (workload(number, replica) for number in numbers for replica in range(replicas))
     return [str(each.proxy_name) for each in found]
 
 
-def files(services: int, replicas: int = 2) -> dict[str, str]:
+def files(services: int, replicas: int = 2, *, permissive: bool = False) -> dict[str, str]:
     """Return the mesh as manifest files by name."""
-    found = {"config.yaml": text([document(CONFIG, config())])}
+    found = config_file(config(permissive=permissive))
     for number in range(services):
         found |= service_file(number, service_objects(number, services))
         for replica in range(replicas):
             found |= workload_file(workload(number, replica))
     return found
+
+
+def config_file(value: MeshConfig) -> dict[str, str]:
+    """Return the file of the mesh-wide settings."""
+    return {"config.yaml": text([document(CONFIG, value)])}
 
 
 def service_file(number: int, objects: Iterable[tuple[ObjectKey, MeshObject]]) -> dict[str, str]:

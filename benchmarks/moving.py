@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from benchmarks import meshes
-from benchmarks.changes import move
-from benchmarks.measuring import LIMIT, QUIET, Served, distribution, milliseconds, moved, proxies
+from benchmarks.measuring import GATHERING, LIMIT, Served, distribution, milliseconds, moved
 from benchmarks.programs import BenchmarkError, Distribution
 
 CHURNING: Final = 0.1
@@ -31,19 +30,19 @@ def latency(served: Served, changes: int) -> Latency:
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
     last: list[float] = []
     each: list[float] = []
-    served.sidecars.wait(0, QUIET)
+    served.sidecars.wait(0, GATHERING)
     for count in range(changes):
         number = chance.choice(numbers)
-        concerned = proxies(meshes.callers(number, served.services))
+        concerned = served.concerned(meshes.callers(number, served.services))
         time.sleep(chance.uniform(0, 0.3))
         began = time.time()
-        move(served.folder, number, 0, count)
+        served.source.move(number, 0, count)
         report = served.sidecars.wait(len(concerned), 0, LIMIT)
         if report.proxies != concerned:
             raise BenchmarkError(f"a move of service {number} reached {sorted(report.proxies)}")
         last.append((report.last_ack - began) * 1000)
         each.extend((one.acked - began) * 1000 for one in report.responses)
-    return Latency(len(served.sidecars.names), changes, distribution(last), distribution(each))
+    return Latency(served.sidecars.connected, changes, distribution(last), distribution(each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +69,14 @@ class Churn:
 def churn(served: Served, seconds: float) -> Churn:
     """Move a share of the endpoints, each once a second."""
     numbers = [number for number in range(served.services) if number % meshes.SPLIT_EVERY]
-    moving = numbers[: max(1, round(len(served.sidecars.names) * CHURNING))]
+    moving = numbers[: max(1, round(served.sidecars.connected * CHURNING))]
     rate = len(moving)
     plane, before, began = served.plane, served.plane.metrics(), time.time()
     cpu = plane.cpu()
     late = last = 0.0
     for count in range(round(seconds * rate)):
         time.sleep(max(0.0, began + count / rate - time.time()))
-        move(served.folder, moving[count % rate], 0, count // rate)
+        served.source.move(moving[count % rate], 0, count // rate)
         last = time.time()
         if count % rate == 0:
             late = max(late, plane.lateness())

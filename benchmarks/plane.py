@@ -4,7 +4,6 @@ import contextlib
 import json
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -15,13 +14,14 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.processes import cpu_seconds
-from benchmarks.programs import HERE, BenchmarkError
+from benchmarks.programs import BenchmarkError, Checkout, end
 from demo.ports import free_port
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""
-COMMAND: Final = (sys.executable, "-c", "from cli.main import main; main()")
-PROFILED: Final = (sys.executable, "-m", "benchmarks.serving")
+HERE: Final = Checkout()
+COMMAND: Final = HERE.program
+PROFILED: Final = "benchmarks.serving"
 
 Series = dict[tuple[str, ...], float]
 """Values of metrics by name and label values."""
@@ -44,6 +44,11 @@ class ControlPlane:
         self._http = f"http://127.0.0.1:{http}"
         self._log = log
         self._sampled = 0
+
+    @property
+    def pid(self) -> int:
+        """Return its process's identifier."""
+        return self.process.pid
 
     def cpu(self) -> float:
         """Return the CPU that it has used so far."""
@@ -115,7 +120,7 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def control_plane(
-    mesh: Path, state: Path, profile: Path | None = None
+    mesh: Path, state: Path, profile: Path | None = None, checkout: Checkout = HERE
 ) -> Iterator[tuple[ControlPlane, Start]]:
     """Start `meshwright serve` with its default settings, wait until it serves, and stop it in the end.
 
@@ -124,7 +129,7 @@ def control_plane(
     ads, http, debug = (free_port("127.0.0.1") for _ in range(3))
     log = state.with_suffix(".log")
     command = [
-        *((*PROFILED, str(profile)) if profile else COMMAND),
+        *((*checkout.module(PROFILED), str(profile)) if profile else checkout.program),
         "serve",
         *("--mesh", str(mesh), "--state", str(state), "--log-format", "json"),
         *("--ads-address", f"127.0.0.1:{ads}", "--http-address", f"127.0.0.1:{http}"),
@@ -132,14 +137,9 @@ def control_plane(
     ]
     began = time.monotonic()
     with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=HERE.parent, stdout=output, stderr=output)
+        process = subprocess.Popen(command, cwd=checkout.root, stdout=output, stderr=output)
     plane = ControlPlane(process, ads, http, log)
     try:
         yield plane, plane.started(began)
     finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, 30)

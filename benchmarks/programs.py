@@ -17,6 +17,8 @@ from demo.ports import free_port
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 30.0
 """Seconds that a server may take to start."""
+PEERS: Final = HERE.parent
+"""Where the servers run that are nobody's checkout: this project's root."""
 
 
 class BenchmarkError(RuntimeError):
@@ -35,9 +37,29 @@ def build(source: str) -> Path:
     return target
 
 
-def ours() -> tuple[str, ...]:
-    """Return the command of our synthetic server."""
-    return (sys.executable, "-m", "benchmarks.synthetic_server")
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The checkout of this project whose servers are measured: its root, and its own Python."""
+
+    root: Path = HERE.parent
+    python: Path = Path(sys.executable)
+
+    @classmethod
+    def at(cls, root: Path) -> "Checkout":
+        """Return another checkout, set up by its own `make setup`; raise BenchmarkError if it is not."""
+        python = root.resolve() / ".venv" / "bin" / "python"
+        if not python.exists():
+            raise BenchmarkError(f"{root} is no checkout that is set up: no {python}")
+        return cls(root.resolve(), python)
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """Return the command of the program."""
+        return (str(self.python), "-c", "from cli.main import main; main()")
+
+    def module(self, name: str) -> tuple[str, ...]:
+        """Return the command of one of its modules."""
+        return (str(self.python), "-m", name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +90,29 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(command: Sequence[str | Path], tls: Path, ports: Sequence[int] = ()) -> Iterator[Server]:
-    """Start a server, wait until it answers, and stop it in the end."""
+def serving(
+    command: Sequence[str | Path], tls: Path, ports: Sequence[int] = (), root: Path = PEERS
+) -> Iterator[Server]:
+    """Start a server in the folder `root`, wait until it answers, and stop it in the end."""
     port, control = ports or (free_port("127.0.0.1"), free_port("127.0.0.1"))
     more = ["--port", str(port), "--control-port", str(control), "--tls-dir", str(tls)]
-    process = subprocess.Popen([*command, *more], cwd=HERE.parent)
+    process = subprocess.Popen([*command, *more], cwd=root)
     server = Server(process, port, f"http://127.0.0.1:{control}")
     try:
         _await(server)
         yield server
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, 10)
+
+
+def end(process: subprocess.Popen[bytes], patience: float) -> None:
+    """Ask a process to end; kill it if it has not after so many seconds."""
+    process.terminate()
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _await(server: Server) -> None:

@@ -1,26 +1,55 @@
-"""One size of mesh: served from nothing, all sidecars connected, and every kind of change measured."""
+"""One mesh: served from nothing, more and more sidecars connected, and every kind of change measured."""
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from benchmarks import changes, meshes
+from benchmarks.changes import InFolder
 from benchmarks.clients import sidecars
 from benchmarks.credentials import issue_each
 from benchmarks.manifests import MeshFolder
-from benchmarks.measuring import Cost, Served, cost, distribution, idling
+from benchmarks.measuring import Cost, Served, cost, distribution
 from benchmarks.moving import Churn, Latency, churn, latency
-from benchmarks.plane import Start, control_plane
+from benchmarks.plane import HERE, ControlPlane, Start, control_plane
 from benchmarks.processes import Memory, memory
-from benchmarks.programs import Distribution, build
+from benchmarks.programs import Checkout, Distribution, build
+from benchmarks.quiet import idling, settled
+
+IDLE_WINDOWS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A mesh of so many services, and how many sidecars are connected at each stage; 0: nobody yet.
+
+    With `whole`, every kind of change is measured at the last stage, and the churn.
+    """
+
+    services: int
+    stages: tuple[int, ...]
+    permissive: bool = False
+    whole: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Return the common names of the sidecars in the order in which they connect.
+
+        First comes the service whose endpoint moves, which is an endpoint only once its sidecar has been
+        connected, and then those that the move concerns.
+        """
+        first = (changes.MOVED, *meshes.callers(changes.MOVED, self.services))
+        others = (number for number in range(self.services) if number not in first)
+        return meshes.sidecar_names((*first, *others))[: max(self.stages)]
 
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """All sidecars connect at once, and get their first configuration."""
+    """Sidecars connect at once, and get their first configuration."""
 
     proxies: int
     cpu: float
@@ -30,16 +59,30 @@ class Connecting:
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
-    """Everything that was measured at one size; `memory_after` is that after all the changes."""
+class Stage:
+    """What was measured with so many connected; `idle` is the CPU of a second without a change."""
 
-    services: int
-    start: Start
-    connecting: Connecting
+    connected: int
+    connecting: Connecting | None
     memory: Memory
-    memory_after: Memory
     idle: float
     costs: tuple[Cost, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Everything that was measured of one mesh.
+
+    `settled` is the CPU from nothing until the server rests, which may be after it is ready; `memory_after`
+    that after all the changes.
+    """
+
+    services: int
+    permissive: bool
+    start: Start
+    settled: float
+    stages: tuple[Stage, ...]
+    memory_after: Memory
     churn: Churn | None
 
 
@@ -50,39 +93,42 @@ class Plan:
     repeat: int
     churn: float
     profile: Path | None = None
+    checkout: Checkout = HERE
 
 
 class Bench:
     """Meshes to be served, each in a folder of its own, with certificates that are issued once."""
 
-    def __init__(self, folder: Path, largest: int) -> None:
+    def __init__(self, folder: Path, names: Iterable[str]) -> None:
         self._folder = folder
         self._program = build("loadgen/meshclients")
         self._tls = folder / "tls"
         self._tls.mkdir()
-        issue_each(folder / "state", self._tls, meshes.proxy_names(largest))
+        issue_each(folder / "state", self._tls, sorted(set(names)))
 
     @contextmanager
-    def serving(self, services: int, profile: Path | None = None) -> Iterator[tuple[Served, Start]]:
+    def serving(self, case: Case, plan: Plan) -> Iterator[tuple[Served, ControlPlane, Start]]:
         """Serve a mesh to sidecars that are not connected yet."""
-        own = self._folder / f"{services}-{time.monotonic_ns()}"
+        own = self._folder / f"{case.services}-{time.monotonic_ns()}"
         shutil.copytree(self._folder / "state", own / "state")
         folder = MeshFolder(own / "mesh")
-        folder.write(meshes.files(services))
+        folder.write(meshes.files(case.services, permissive=case.permissive))
+        source = InFolder(folder, case.services, case.permissive)
         with (
-            control_plane(folder.path, own / "state", profile) as (plane, start),
-            sidecars(self._program, plane.ads, self._tls, meshes.proxy_names(services)) as clients,
+            control_plane(folder.path, own / "state", plan.profile, plan.checkout) as (plane, start),
+            sidecars(self._program, plane.ads, self._tls, case.names) as clients,
         ):
-            yield Served(services, folder, plane, clients), start
+            yield Served(case.services, source, plane, clients, case.permissive), plane, start
 
 
-def connect(served: Served) -> Connecting:
-    """Let all sidecars connect; a sidecar is configured when it has all that it asked for."""
+def connect(served: Served, count: int) -> Connecting:
+    """Let sidecars connect until so many are; each is configured when it has all that it asked for."""
+    already = served.sidecars.connected
     before, began = served.plane.cpu(), time.time()
-    report = served.sidecars.connect()
-    late = served.sidecars.wait(0, 2.0)
+    report = served.sidecars.connect(count)
+    late = served.sidecars.wait(0, 1.0)
     return Connecting(
-        len(served.sidecars.names),
+        count - already,
         round(served.plane.cpu() - before, 3),
         distribution((moment - began) * 1000 for moment in report.configured),
         len(report.responses) + len(late.responses),
@@ -90,40 +136,72 @@ def connect(served: Served) -> Connecting:
     )
 
 
-def measure(bench: Bench, services: int, plan: Plan, say: Callable[[str], None]) -> Sized:
-    """Measure everything at one size."""
-    with bench.serving(services, plan.profile) as (connected, start):
-        say(f"{services} services: served after {start.wall:.1f} s")
-        with connected.plane.sampling(plan.profile, f"connecting {services}"):
-            connecting = connect(connected)
-        held = memory(connected.plane.process.pid)
-        served = replace(connected, idle=idling(connected.plane, 10))
-        say(f"{connecting.proxies} sidecars after {connecting.configured_ms.max / 1000:.1f} s")
-        costs = tuple(_costs(served, plan, say))
-        with served.plane.sampling(plan.profile, f"churn {services}"):
-            churned = churn(served, plan.churn) if plan.churn else None
-        after = memory(served.plane.process.pid)
-        return Sized(services, start, connecting, held, after, served.idle, costs, churned)
+def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) -> Sized:
+    """Measure everything of one mesh."""
+    mode = "permissive, " if case.permissive else ""
+    with bench.serving(case, plan) as (served, plane, start):
+        say(f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s")
+        rested = settled(plane.cpu).cpu
+        stages = []
+        for count in case.stages:
+            with plane.sampling(plan.profile, f"{mode}connecting {count} of {case.services}"):
+                connecting = connect(served, count) if count else None
+            if connecting is not None:
+                took = connecting.configured_ms.max / 1000
+                say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
+            stages.append(stage(served, connecting, _changes(case, count, plan.repeat), plan, say))
+        idle = replace(served, idle=stages[-1].idle)
+        with plane.sampling(plan.profile, f"churn {case.services}"):
+            churned = churn(idle, plan.churn) if plan.churn and case.whole else None
+        after = memory(plane.pid)
+    return Sized(case.services, case.permissive, start, rested, tuple(stages), after, churned)
 
 
-def _costs(served: Served, plan: Plan, say: Callable[[str], None]) -> Iterator[Cost]:
-    """Yield what each kind of change costs; that which concerns everybody comes last."""
-    repeated = {changes.ENDPOINT: plan.repeat, changes.SETTING: min(4, plan.repeat)}
-    for change in (changes.ENDPOINT, *changes.OTHERS, None, changes.SETTING):
+Repeated = tuple[changes.Change | None, int]
+"""A change and how often it is made; None stands for a service that comes and goes."""
+
+
+def stage(
+    served: Served,
+    connecting: Connecting | None,
+    wanted: Iterable[Repeated],
+    plan: Plan,
+    say: Callable[[str], None],
+) -> Stage:
+    """Measure what idling and changes cost with those who are connected."""
+    settled(served.plane.cpu)
+    held = memory(served.plane.pid)
+    idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))
+    found: list[Cost] = []
+    for change, repeat in wanted:
         name = f"{change.name if change else 'a service comes and goes'} {served.services}"
         with served.plane.sampling(plan.profile, name):
-            if change is None:
-                found = coming_and_going(served, few(plan.repeat))
-            else:
-                found = [cost(served, change, repeated.get(change, few(plan.repeat)))]
-        for each in found:
-            say(f"{each.change}: {each.cpu_ms} ms")
-        yield from found
+            costs = _costs(idle, change, repeat)
+        for each in costs:
+            say(f"{each.change}, {each.connected} there: {each.cpu_ms:.1f} ms, to quiet {each.quiet_ms:.1f}")
+        found += costs
+    return Stage(served.sidecars.connected, connecting, held, idle.idle, tuple(found))
+
+
+def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:
+    """Return what is measured at a stage; that which concerns everybody comes last."""
+    if not connected:
+        return [(None, few(repeat))]
+    if case.permissive:
+        return [(changes.ENDPOINT, few(repeat))]
+    if not case.whole or connected != case.stages[-1]:
+        return [(changes.ENDPOINT, repeat)]
+    several = [(each, few(repeat)) for each in (changes.TARGET, changes.WEIGHT, None)]
+    return [(changes.ENDPOINT, repeat), *several, (changes.SETTING, min(3, repeat))]
+
+
+def _costs(served: Served, change: changes.Change | None, repeat: int) -> list[Cost]:
+    return coming_and_going(served, repeat) if change is None else [cost(served, change, repeat)]
 
 
 def few(repeat: int) -> int:
-    """Return how often a change is repeated that no figure is asked of."""
-    return max(2, repeat // 5)
+    """Return how often a change is repeated that is dear, or that no figure is asked of."""
+    return max(2, repeat // 3)
 
 
 def coming_and_going(served: Served, repeat: int) -> list[Cost]:
@@ -136,14 +214,14 @@ def coming_and_going(served: Served, repeat: int) -> list[Cost]:
 
 
 def middle(costs: Sequence[Cost]) -> Cost:
-    """Return, of single repetitions, the one in the middle by its CPU."""
-    chosen = sorted(costs, key=lambda each: each.cpu_ms)[len(costs) // 2]
+    """Return, of single repetitions, the one in the middle by its CPU to quiet."""
+    chosen = sorted(costs, key=lambda each: each.quiet_ms)[len(costs) // 2]
     took = distribution(each.last_ack_ms.max for each in costs)
     return replace(chosen, repeated=len(costs), last_ack_ms=took, lost=sum(each.lost for each in costs))
 
 
-def measure_latency(bench: Bench, services: int, moves: int) -> Latency:
+def measure_latency(bench: Bench, case: Case, plan: Plan, moves: int) -> Latency:
     """Measure P12 on a mesh of its own."""
-    with bench.serving(services) as (served, _):
-        connect(served)
+    with bench.serving(case, plan) as (served, _, _):
+        connect(served, max(case.stages))
         return latency(served, moves)

@@ -6,7 +6,6 @@ snapshot is published, which must make no response. The last case has one proxy 
 """
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,8 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.credentials import issue
-from benchmarks.fanout import PROTOCOLS, machine
-from benchmarks.programs import HERE, Load, LoadGenerator, Server, build, loading, ours, serving
+from benchmarks.fanout import PROTOCOLS, SYNTHETIC
+from benchmarks.programs import Checkout, Load, LoadGenerator, Server, build, loading, serving
+from benchmarks.results import RESULTS, Values, machine, name, write
 from demo.ports import free_port
 
 SERVICES: Final = 300
@@ -48,14 +48,15 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.storm", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the proxies, to try")
     parser.add_argument("--proxies", type=int, default=2000, help="proxies that connect at once [2000]")
-    parser.add_argument("--output", type=Path, default=HERE / "results" / "storm.json")
+    parser.add_argument("--server", type=Path, help="another checkout, whose server is measured")
+    parser.add_argument("--output", type=Path, default=RESULTS / "storm.json")
     return parser.parse_args(argv)
 
 
-def command() -> tuple[str, ...]:
+def _command(checkout: Checkout) -> tuple[str, ...]:
     """Return the command of the server, with its own limit on new streams in force."""
     sizes = ("--services", str(SERVICES), "--endpoints", str(ENDPOINTS))
-    return (*ours(), *sizes, "--types", "mesh", "--default-admission")
+    return (*checkout.module(SYNTHETIC), *sizes, "--types", "mesh", "--default-admission")
 
 
 def connect(protocol: str, case: str, server: Server, load: LoadGenerator, idle: int) -> Storm:
@@ -73,20 +74,22 @@ def connect(protocol: str, case: str, server: Server, load: LoadGenerator, idle:
     )
 
 
-def storms(protocol: str, proxies: int, generator: Path, tls: Path) -> list[Storm]:
+def storms(protocol: str, proxies: int, generator: Path, tls: Path, checkout: Checkout) -> list[Storm]:
     """Run the three cases of one variant of the protocol."""
     options = ("-protocol", protocol, "-types", "mesh", "-names", str(SERVICES), "-parallel", "0")
     fleet = (*options, "-proxies", str(proxies))
     ports = free_port("127.0.0.1"), free_port("127.0.0.1")
+    command, root = _command(checkout), checkout.root
     found = []
-    with serving(command(), tls, ports) as server, loading(generator, server, tls, *fleet) as load:
+    with serving(command, tls, ports, root) as server, loading(generator, server, tls, *fleet) as load:
         found.append(connect(protocol, "first start", server, load, QUIET))
         server.process.kill()
         server.process.wait()
         load.do("disconnect")
-        with serving(command(), tls, ports) as restarted:
+        with serving(command, tls, ports, root) as restarted:
             found.append(connect(protocol, "restart", restarted, load, QUIET))
-    with serving(command(), tls) as server, loading(generator, server, tls, *fleet, "-slow", "1") as load:
+    slow = (*fleet, "-slow", "1")
+    with serving(command, tls, root=root) as server, loading(generator, server, tls, *slow) as load:
         found.append(connect(protocol, "one slow reader", server, load, SLOW_PATIENCE))
     return found
 
@@ -150,18 +153,36 @@ def _with(connected: Load, late: Load) -> Load:
     )
 
 
+def values(storms: Sequence[Storm]) -> Values:
+    """Return the figures of all cases by name."""
+    found = Values()
+    for storm in storms:
+        held = ("Cluster", "Listener", "RouteConfiguration")
+        told = {
+            "configured_s": storm.connect.seconds,
+            "cpu_s": storm.cpu_seconds,
+            "peak_mib": storm.peak_mib,
+            "responses_after": storm.after.responses,
+            "sent_again": sum(_received(storm.connect, kind) for kind in held),
+        }
+        found |= {name("storm", storm.protocol, storm.case, key): value for key, value in told.items()}
+    return found
+
+
 def main() -> None:
     """Measure, print, write."""
     options = arguments()
     console = Console(width=150)
     generator = build("loadgen")
+    checkout = Checkout.at(options.server) if options.server else Checkout()
+    proxies = options.proxies // (10 if options.quick else 1)
     where = machine()
     found: list[Storm] = []
     with tempfile.TemporaryDirectory(prefix="storm-") as directory:
         tls = Path(directory)
         issue(tls)
         for protocol in PROTOCOLS:
-            found += storms(protocol, options.proxies // (10 if options.quick else 1), generator, tls)
+            found += storms(protocol, proxies, generator, tls, checkout)
     console.print(table(found))
     for storm in found:
         if storm.case == "one slow reader":
@@ -169,9 +190,7 @@ def main() -> None:
             console.print(f"{storm.protocol}: the slow reader {ended}")
         for loss in storm.connect.losses + storm.after.losses:
             console.print(f"{storm.protocol}, {storm.case}: {loss}")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    result = {"machine": where, "storms": [asdict(storm) for storm in found]}
-    options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write(options.output, where, values(found), storms=[asdict(storm) for storm in found])
     console.print(f"written to {options.output}")
 
 

@@ -84,7 +84,7 @@ func (p *proxy) connect(ctx context.Context) error {
 func (p *proxy) ask(typeURL string) error {
 	asking := wire.Request{TypeURL: typeURL, Names: p.fleet.names(typeURL)}
 	if len(p.asked) == 0 {
-		asking.Node = fmt.Sprintf("u%d", p.number)
+		asking.Node = wire.Node(fmt.Sprintf("u%d", p.number))
 	}
 	if p.fleet.delta {
 		asking.Held = p.held[typeURL]

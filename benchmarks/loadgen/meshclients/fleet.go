@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +14,11 @@ import (
 // fleet is all the sidecars, and what came to them since the last report.
 type fleet struct {
 	address   string
-	directory string
+	directory string // of certificates; plaintext without
 	parallel  int
 	deadline  time.Duration
 	sidecars  []*sidecar
+	connected int // the first so many of them
 	references
 
 	closing atomic.Bool
@@ -96,27 +99,49 @@ func (f *fleet) wait(count int, quiet, limit time.Duration) report {
 	}
 }
 
-// connect opens all streams, `parallel` at a time (0: all at once), and waits until all are configured.
-func (f *fleet) connect() (report, error) {
+// roots returns what is to have signed the control plane's certificate, nil in plaintext.
+func (f *fleet) roots() (*x509.CertPool, error) {
+	if f.directory == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(filepath.Join(f.directory, "ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errors.New("ca.pem holds no certificate")
+	}
+	return pool, nil
+}
+
+// connect opens streams until so many are, `parallel` at a time (0: all at once), and waits until the new ones
+// are configured.
+func (f *fleet) connect(count int) (report, error) {
 	f.closing.Store(false)
-	f.missing.Store(int64(len(f.sidecars)))
-	roots, err := os.ReadFile(filepath.Join(f.directory, "ca.pem"))
+	roots, err := f.roots()
 	if err != nil {
 		return report{}, err
 	}
+	if count < f.connected || count > len(f.sidecars) {
+		return report{}, fmt.Errorf("%d of %d sidecars are connected, there cannot be %d", f.connected, len(f.sidecars), count)
+	}
+	fresh := f.sidecars[f.connected:count]
+	f.connected = count
+	f.missing.Store(int64(len(fresh)))
 	limit := f.parallel
 	if limit == 0 {
-		limit = len(f.sidecars)
+		limit = len(fresh)
 	}
-	slots, failures := make(chan struct{}, limit), make(chan error, len(f.sidecars))
-	for _, s := range f.sidecars {
+	slots, failures := make(chan struct{}, limit), make(chan error, len(fresh))
+	for _, s := range fresh {
 		go func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			failures <- s.connect(roots)
 		}()
 	}
-	for range f.sidecars {
+	for range fresh {
 		if err := <-failures; err != nil {
 			return report{}, err
 		}
@@ -124,19 +149,19 @@ func (f *fleet) connect() (report, error) {
 	for deadline := time.Now().Add(f.deadline); f.missing.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return report{}, fmt.Errorf("%d of %d sidecars are not configured after %v; %d streams were lost: %v; %s",
-				f.missing.Load(), len(f.sidecars), f.deadline, f.lost, f.losses, f.waiting())
+				f.missing.Load(), len(fresh), f.deadline, f.lost, f.losses, f.waiting(fresh))
 		}
 	}
 	out := f.take()
-	for _, s := range f.sidecars {
+	for _, s := range fresh {
 		out.Configured = append(out.Configured, s.configured.Load())
 	}
 	return out, nil
 }
 
 // waiting describes a sidecar that is not configured, for the message of a failure.
-func (f *fleet) waiting() string {
-	for _, s := range f.sidecars {
+func (f *fleet) waiting(fresh []*sidecar) string {
+	for _, s := range fresh {
 		if s.configured.Load() == 0 {
 			return "the first that waits is " + s.describe()
 		}
@@ -151,4 +176,5 @@ func (f *fleet) disconnect() {
 		all.Go(s.disconnect)
 	}
 	all.Wait()
+	f.connected = 0
 }

@@ -3,7 +3,7 @@
 // names that those hold), and acknowledges everything. It takes commands on standard input and answers each
 // with one line of JSON:
 //
-//	connect                 open every stream, wait until each has all that it asked for
+//	connect COUNT           open streams until so many are, wait until each has all that it asked for
 //	wait COUNT QUIET LIMIT  wait until COUNT sidecars got something and nothing came for QUIET ms, or LIMIT ms
 //	disconnect              close every connection
 //
@@ -12,6 +12,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -20,12 +21,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"meshwright.benchmarks/loadgen/wire"
 )
 
 func readFlags() (*fleet, error) {
 	address := flag.String("address", "127.0.0.1:15128", "the control plane")
-	directory := flag.String("tls-dir", ".", "directory of ca.pem and, for each sidecar, NAME.pem and NAME.key")
-	names := flag.String("names", "", "file of the sidecars' common names, one a line")
+	directory := flag.String("tls-dir", ".", "directory of ca.pem and, for each sidecar, NAME.pem and NAME.key; empty: plaintext")
+	names := flag.String("names", "", "file of the sidecars' names, one a line; after a blank, its Node in base64, if it is to say more than its name's first part")
 	parallel := flag.Int("parallel", 64, "connections opened at once; 0: all")
 	deadline := flag.Duration("deadline", 2*time.Minute, "the longest wait for the first configuration")
 	flag.Parse()
@@ -35,8 +38,17 @@ func readFlags() (*fleet, error) {
 		return nil, err
 	}
 	out := &fleet{address: *address, directory: *directory, parallel: *parallel, deadline: *deadline}
-	for number, name := range strings.Fields(string(text)) {
-		out.sidecars = append(out.sidecars, &sidecar{number: number, name: name, fleet: out})
+	for line := range strings.Lines(string(text)) {
+		name, told, _ := strings.Cut(strings.TrimSpace(line), " ")
+		node, err := base64.StdEncoding.DecodeString(told)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(node) == 0 {
+			identifier, _, _ := strings.Cut(name, ".")
+			node = wire.Node(identifier)
+		}
+		out.sidecars = append(out.sidecars, &sidecar{number: len(out.sidecars), name: name, node: node, fleet: out})
 	}
 	return out, nil
 }
@@ -51,8 +63,8 @@ func (f *fleet) obey(words []string) (report, error) {
 		arguments = append(arguments, number)
 	}
 	switch {
-	case words[0] == "connect" && len(arguments) == 0:
-		return f.connect()
+	case words[0] == "connect" && len(arguments) == 1:
+		return f.connect(arguments[0])
 	case words[0] == "wait" && len(arguments) == 3:
 		milliseconds := func(number int) time.Duration { return time.Duration(number) * time.Millisecond }
 		return f.wait(arguments[0], milliseconds(arguments[1]), milliseconds(arguments[2])), nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"hash/maphash"
 	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -18,15 +19,18 @@ import (
 // reference is what a resource names, by type.
 type reference map[string][]string
 
-// references remembers what each version of a resource names: sidecars hold the same ones.
+// references remembers what each body names, by its hash: sidecars hold the same ones, and not every control
+// plane gives a resource a version of its own.
 type references struct {
 	mutex sync.Mutex
-	known map[string]reference
+	known map[uint64]reference
 }
 
+var seed = maphash.MakeSeed()
+
 // of returns what a resource names.
-func (r *references) of(typeURL string, one wire.Named) (reference, error) {
-	key := typeURL + "\x00" + one.Name + "\x00" + one.Version
+func (r *references) of(one wire.Named) (reference, error) {
+	key := maphash.Bytes(seed, one.Body)
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if found, ok := r.known[key]; ok {
@@ -39,7 +43,7 @@ func (r *references) of(typeURL string, one wire.Named) (reference, error) {
 	found := reference{}
 	visit(body.ProtoReflect(), found)
 	if r.known == nil {
-		r.known = map[string]reference{}
+		r.known = map[uint64]reference{}
 	}
 	r.known[key] = found
 	return found, nil
@@ -64,6 +68,9 @@ func visit(message protoreflect.Message, found reference) {
 	case *hcmv3.Rds:
 		found[wire.RouteType] = append(found[wire.RouteType], each.GetRouteConfigName())
 	case *tlsv3.SdsSecretConfig:
+		if each.GetSdsConfig().GetAds() == nil {
+			return // somebody else has it, such as an agent beside the sidecar
+		}
 		found[wire.SecretType] = append(found[wire.SecretType], each.GetName())
 	}
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {

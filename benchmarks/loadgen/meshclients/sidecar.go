@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"meshwright.benchmarks/loadgen/wire"
 )
@@ -27,6 +27,7 @@ var holders = []string{wire.ClusterType, wire.ListenerType, wire.RouteType}
 type sidecar struct {
 	number  int
 	name    string
+	node    []byte
 	fleet   *fleet
 	stream  grpc.ClientStream
 	cancel  context.CancelFunc
@@ -39,21 +40,20 @@ type sidecar struct {
 	configured atomic.Int64                    // when all that was asked for had come
 }
 
-func (s *sidecar) credentials(roots []byte) (credentials.TransportCredentials, error) {
+func (s *sidecar) credentials(roots *x509.CertPool) (credentials.TransportCredentials, error) {
+	if roots == nil {
+		return insecure.NewCredentials(), nil
+	}
 	place := filepath.Join(s.fleet.directory, s.name)
 	certificate, err := tls.LoadX509KeyPair(place+".pem", place+".key")
 	if err != nil {
 		return nil, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(roots) {
-		return nil, errors.New("ca.pem holds no certificate")
-	}
-	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: pool}), nil
+	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{certificate}, RootCAs: roots}), nil
 }
 
 // connect dials, opens the stream and asks for clusters; the rest happens when responses come.
-func (s *sidecar) connect(roots []byte) error {
+func (s *sidecar) connect(roots *x509.CertPool) error {
 	secure, err := s.credentials(roots)
 	if err != nil {
 		return err
@@ -76,8 +76,7 @@ func (s *sidecar) connect(roots []byte) error {
 	s.answered, s.asked = map[string]bool{}, map[string]map[string]bool{}
 	s.held, s.named = map[string]map[string]bool{}, map[string]map[string]reference{}
 	s.configured.Store(0)
-	identifier, _, _ := strings.Cut(s.name, ".")
-	if err := s.send(&wire.Request{TypeURL: wire.ClusterType, Node: identifier}); err != nil {
+	if err := s.send(&wire.Request{TypeURL: wire.ClusterType, Node: s.node}); err != nil {
 		return err
 	}
 	s.stopped.Add(1)
@@ -149,7 +148,7 @@ func (s *sidecar) hold(response wire.Response) error {
 	for _, one := range response.Named {
 		held[one.Name] = true
 		if holds {
-			found, err := s.fleet.references.of(response.TypeURL, one)
+			found, err := s.fleet.references.of(one)
 			if err != nil {
 				return err
 			}

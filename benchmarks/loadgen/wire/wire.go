@@ -39,12 +39,17 @@ func (RawCodec) Name() string { return "proto" }
 // Request is a DiscoveryRequest or DeltaDiscoveryRequest.
 type Request struct {
 	TypeURL     string
-	Node        string
+	Node        []byte            // encoded, see [Node]
 	Names       []string          // all of them in state of the world, the additional ones in delta
 	Unsubscribe []string          // delta only
 	Held        map[string]string // initial_resource_versions, delta only
 	Version     string            // state of the world only
 	Nonce       string
+}
+
+// Node returns an encoded Node that says its identifier alone.
+func Node(identifier string) []byte {
+	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), identifier)
 }
 
 // Encode returns the message's bytes.
@@ -56,14 +61,9 @@ func (r *Request) Encode(delta bool) []byte {
 			out = protowire.AppendString(out, value)
 		}
 	}
-	node := func(number protowire.Number) {
-		if r.Node != "" {
-			text(number, string(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), r.Node)))
-		}
-	}
 	if !delta {
 		text(1, r.Version)
-		node(2)
+		text(2, string(r.Node))
 		for _, name := range r.Names {
 			text(3, name)
 		}
@@ -71,7 +71,7 @@ func (r *Request) Encode(delta bool) []byte {
 		text(5, r.Nonce)
 		return out
 	}
-	node(1)
+	text(1, string(r.Node))
 	text(2, r.TypeURL)
 	for _, name := range r.Names {
 		text(3, name)

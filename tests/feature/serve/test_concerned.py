@@ -76,9 +76,9 @@ async def _reached(
     def touched() -> int:
         return sum(len(each.responses) > old for each, old in zip(sidecars, since, strict=True))
 
-    change.write(folder, SERVICES, 0)
+    change.write(changes.InFolder(folder, SERVICES), 0)
     await until(lambda: touched() >= first)
-    changes.SETTING.write(folder, SERVICES, 0)
+    changes.SETTING.write(changes.InFolder(folder, SERVICES), 0)
     pairs = list(zip(sidecars, since, strict=True))
     await until(lambda: all(_before_clusters(each, old) is not None for each, old in pairs))
     return {each.name: came for each, old in pairs if (came := _before_clusters(each, old))}
@@ -110,6 +110,6 @@ async def test_a_target_that_narrows_reaches_its_destination_alone(
     Their listener comes before, in an interim form, and after (O11).
     """
     names = meshes.proxy_names(SERVICES)
-    reached = await _reached(folder, plane, sidecars, changes.OTHERS[0], 2)
+    reached = await _reached(folder, plane, sidecars, changes.TARGET, 2)
     pushes = [("Listener", 1), ("RouteConfiguration", 1), ("Listener", 1)]
     assert reached == {names[2 * 17 + replica]: pushes for replica in (0, 1)}

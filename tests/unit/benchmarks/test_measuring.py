@@ -1,25 +1,13 @@
-"""What the benchmark says of its figures follows from them."""
+"""What the benchmarks say of a change, and when they take a process for resting."""
 
-from dataclasses import replace
+import itertools
+from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.measuring import Cost, distribution
-from benchmarks.mesh_tables import figures
-from benchmarks.moving import Latency
-from benchmarks.plane import Start
-from benchmarks.processes import Memory
-from benchmarks.programs import Distribution
-from benchmarks.sizes import Connecting, Sized
-
-NONE = Distribution(0, 0, 0)
-COST = Cost("one endpoint moves", 500, 100, 7.0, 9.0, 9.5, NONE, 10, 0, 0, 10, 2900, 40, 1, 5, 0)
-
-
-def _sized(services: int, *costs: Cost) -> Sized:
-    memory = Memory(380, 350, 390)
-    connecting = Connecting(2 * services, 1.0, NONE, 10, 1000)
-    return Sized(services, Start(5, 4), connecting, memory, memory, 0.01, costs, None)
+from benchmarks.measuring import distribution
+from benchmarks.mesh import arguments, cases
+from benchmarks.quiet import LIMIT, PAUSE, SLACK, WINDOW, until_quiet
 
 
 @pytest.mark.parametrize(
@@ -32,23 +20,67 @@ def test_percentiles_are_of_the_nearest_rank(values: list[float], expected: tupl
     assert (found.p50, found.p99, found.max) == expected
 
 
-def test_figures_are_set_beside_what_is_wanted() -> None:
-    """Each figure of the table, reached or not."""
-    setting = replace(COST, change="a setting", last_ack_ms=Distribution(4000, 4500, 5100), proxies=2000)
-    sizes = [_sized(500, COST), _sized(1000, replace(COST, cpu_ms=8.4, foreign=1), setting)]
-    latency = Latency(200, 1000, Distribution(30, 250, 300), NONE)
-    assert [(figure, reached) for figure, _, _, reached in figures(sizes, latency)] == [
-        ("P5, 500 services", True),
-        ("P5, 1000 services", False),
-        ("P6, 500 to 1000", False),
-        ("P7, from nothing", True),
-        ("P8, a mesh-wide setting", False),
-        ("P9, memory", True),
-        ("P12, 200 sidecars", True),
+class Process:
+    """A process whose CPU clock goes by a list: what it uses in each window; the time is its sleeper's."""
+
+    def __init__(self, used: Iterator[float]) -> None:
+        self.moment = 100.0
+        self.used = 5.0
+        self._windows = used
+
+    def cpu(self) -> float:
+        """Return what it has used."""
+        return self.used
+
+    def now(self) -> float:
+        """Return the time."""
+        return self.moment
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, and the process work."""
+        self.moment += seconds
+        self.used += next(self._windows)
+
+
+def test_quiet_is_the_first_window_like_an_idle_one_after_the_pause() -> None:
+    """What was used in the pause counts, whatever it was; the quiet window itself is the last."""
+    process = Process(iter([0.5, 0.1, SLACK + 0.0021, 0.0035, 9.0]))
+    rest = until_quiet(process.cpu, 0.01, 100.0, process.now, process.sleep)
+    assert rest.cpu == pytest.approx(5 + 0.5 + 0.1 + SLACK + 0.0021 + 0.0035)
+    assert rest.moment == pytest.approx(100 + PAUSE + 3 * WINDOW)
+    assert not rest.restless
+
+
+def test_who_never_rests_is_taken_as_it_is_and_called_so() -> None:
+    """Otherwise a benchmark would not end."""
+    process = Process(itertools.repeat(0.1))
+    rest = until_quiet(process.cpu, 0.01, 100.0, process.now, process.sleep)
+    assert rest.restless
+    assert rest.moment == pytest.approx(100 + LIMIT, abs=2 * WINDOW)
+
+
+def test_a_mesh_is_measured_with_nobody_there_with_those_concerned_and_with_all() -> None:
+    """Beyond a thousand services some are connected, not all; of permissive meshes at the largest."""
+    found = list(cases([500, 1000, 4000], [250, 500], 200))
+    assert [(each.services, each.permissive, each.stages, each.whole) for each in found] == [
+        (500, False, (0, 12, 1000), False),
+        (1000, False, (0, 12, 2000), True),
+        (4000, False, (0, 12, 200), False),
+        (250, True, (0,), False),
+        (500, True, (0, 500, 1000), False),
     ]
 
 
-def test_one_byte_for_somebody_else_is_a_figure_missed() -> None:
-    """However little CPU it took."""
-    ((_, _, measured, reached),) = figures([_sized(500, replace(COST, cpu_ms=1.0, foreign=2))], None)
-    assert (measured, reached) == ("1.0 ms, 10 sidecars, 2 others, 0 missed", False)
+def test_those_whom_the_move_concerns_connect_first() -> None:
+    """After the two sidecars of the service that moves: each name once, as many as the last stage has."""
+    (case,) = cases([100], [], 200)
+    services = [name.split(".")[1] for name in case.names]
+    assert services[:2] == ["service-17"] * 2
+    assert set(services[2:12]) == {f"service-{(17 - step) % 100}" for step in (1, 7, 31, 43, 68)}
+    assert len(set(case.names)) == len(case.names) == 200
+
+
+def test_a_quick_run_keeps_what_was_chosen() -> None:
+    """`--quick` is small in either mode, and does not bring back one that was left out."""
+    told = arguments(["--quick", "--services", "--moves", "0"])
+    assert (told.services, told.permissive, told.moves) == ([], [50], 0)

@@ -1,0 +1,227 @@
+"""The figures to reach, P1 to P15, and how what was measured stands to them.
+
+A figure is judged on values by name (see `benchmarks.results`), so that it does not matter which program
+measured them, or when. One whose values are not all there is not shown.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.results import Values, name
+
+OURS: Final = "ours"
+DEFAULT: Final = "istiod-default"
+NARROW: Final = "istiod-narrow"
+ENDPOINT: Final = "one endpoint moves"
+SETTING: Final = "a mesh-wide setting changes"
+APPEARS: Final = "a service appears"
+ALONE: Final = 12
+"""The ten sidecars that the move of an endpoint concerns and the two of its service; nobody else is there."""
+FULL: Final = 1000
+"""Services of the mesh that absolute figures are asked of."""
+HUGE: Final = 10_000
+GROWING: Final = (250, 500, 1000, 4000, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row: a figure, of what, what is wanted, what was measured here and of a peer, if it is reached."""
+
+    number: str
+    what: str
+    wanted: str
+    measured: str
+    peer: str
+    reached: bool
+
+
+def figures(values: Values) -> Iterator[Figure]:
+    """Yield all figures whose values are there, in order."""
+    for group in (fan_outs, endpoint, growth, wholes, storms, latency, permissive, huge):
+        yield from group(values)
+
+
+def fan_outs(values: Values) -> Iterator[Figure]:
+    """Yield P1 to P4: ratios of CPU to a peer's in the same run."""
+    wanted = (
+        ("P1", "P1 delta", "push_us", "bare grpc.aio", 1.25),
+        ("P1", "P1 sotw", "push_us", "bare grpc.aio", 1.25),
+        ("P2", "P2 delta", "push_us", "go-control-plane", 0.15),
+        ("P3", "P3 sotw", "push_us", "go-control-plane", 0.03),
+        ("P4", "P2 delta", "connect_s", "go-control-plane", 0.15),
+        ("P4", "P3 sotw", "connect_s", "go-control-plane", 0.15),
+    )
+    for number, workload, value, peer, limit in wanted:
+        mine, its = (values.get(name("fanout", workload, who, value)) for who in ("meshwright", peer))
+        if mine is not None and its:
+            unit = "µs a push" if value == "push_us" else "s to connect"
+            what = f"{workload.split()[1]}, {'fan-out' if value == 'push_us' else 'first configuration'}"
+            yield _ratio(number, what, mine, its, limit, unit, peer)
+
+
+def endpoint(values: Values) -> Iterator[Figure]:
+    """Yield P5: an endpoint moves, all sidecars connected, and those alone whom it concerns."""
+    mesh = (OURS, "policy", FULL)
+    for connected in (2 * FULL, ALONE):
+        found = [values.get(name(*mesh, connected, ENDPOINT, each)) for each in _COST]
+        if None in found:
+            continue
+        cpu, quiet, mean, proxies, foreign, missed = (each or 0.0 for each in found)
+        limit = 3 + 0.2 * proxies
+        what = f"{FULL} services, {connected} connected"
+        alone = not foreign and not missed
+        others = "nobody else" if alone else f"{foreign:.0f} others, {missed:.0f} missed"
+        measured = f"{cpu:.2f} ms, {proxies:.0f} touched, {others}"
+        reached = cpu <= limit and alone
+        yield Figure("P5", f"{what}, to last ACK", f"<= {limit:.1f} ms", measured, "", reached)
+        for kind, value in (("to quiet", quiet), ("to quiet, mean", mean)):
+            most = 1.3 * limit
+            yield Figure("P5", f"{what}, {kind}", f"<= {most:.1f} ms", f"{value:.2f} ms", "", value <= most)
+        peer = values.get(name(NARROW, "policy", FULL, connected, ENDPOINT, "cpu_ms"))
+        if peer:
+            yield _ratio("P5", what, cpu, peer, 0.3 if connected > ALONE else 1.5, "ms", NARROW)
+
+
+_COST: Final = ("cpu_ms", "quiet_ms", "quiet_mean_ms", "proxies", "foreign", "missed")
+
+
+def growth(values: Values) -> Iterator[Figure]:
+    """Yield P6: by how much the same change costs more in a larger mesh, to quiet, per doubling."""
+    for before, after in itertools.pairwise(GROWING):
+        for connected in ((ALONE, ALONE), (2 * before, 2 * after)):
+            small, large = (
+                values.get(name(OURS, "policy", size, count, ENDPOINT, "quiet_ms"))
+                for size, count in zip((before, after), connected, strict=True)
+            )
+            if small and large:
+                grown = (large / small) ** (1 / math.log2(after / before))
+                who = "the ten alone" if connected[0] == ALONE else "all connected"
+                measured = f"{grown:.2f} ({small:.2f} to {large:.2f} ms)"
+                yield Figure(
+                    "P6", f"{before} to {after}, {who}", "<= 1.05 a doubling", measured, "", grown <= 1.05
+                )
+
+
+def wholes(values: Values) -> Iterator[Figure]:
+    """Yield P7 to P9: from nothing, a mesh-wide setting, memory."""
+    mesh = (OURS, "policy", FULL)
+    their = (NARROW, "policy", FULL)
+    every = 2 * FULL
+    yield from _most("P7", "ready, CPU", values, (*mesh, "ready_cpu_s"), 2, "s", (*their, "ready_cpu_s"))
+    for what, value, limit in (("CPU", "serve_cpu_s", 8), ("wall", "serve_wall_s", 10)):
+        words: tuple[object, ...] = (every, value)
+        yield from _most(
+            "P7", f"all {every} served, {what}", values, (*mesh, *words), limit, "s", (*their, *words)
+        )
+    setting = (*mesh, every, SETTING, "last_ack_max_ms")
+    yield from _most("P8", "a mesh-wide setting, last ACK", values, setting, 2000, "ms")
+    held = values.get(name(*mesh, every, "memory_mib"))
+    if held is None:
+        return
+    bare, istiod = (
+        values.get(name("bare", every, "memory_mib")),
+        values.get(name(*their, every, "memory_mib")),
+    )
+    peers = [f"{value:.0f} {who}" for value, who in ((bare, "bare grpc.aio"), (istiod, NARROW)) if value]
+    within = held <= 350 and (istiod is None or held < istiod)
+    measured = f"{held:.0f} MiB" + (f", {held / bare:.2f} x bare" if bare else "")
+    wanted = f"<= 350 MiB, below {NARROW}; or <= 1.3 x bare"
+    yield Figure(
+        "P9", f"memory, {every} connected", wanted, measured, ", ".join(peers), within or _within(held, bare)
+    )
+
+
+def _within(held: float, bare: float | None) -> bool:
+    return bare is not None and held <= 1.3 * bare
+
+
+def storms(values: Values) -> Iterator[Figure]:
+    """Yield P10 and P11: everybody connects at once, and nothing has changed."""
+    for protocol, case in itertools.product(("delta", "sotw"), ("first start", "restart", "one slow reader")):
+        storm = ("storm", protocol, case)
+        what = f"{protocol}, {case}"
+        yield from _most("P10", f"{what}, the last configured", values, (*storm, "configured_s"), 15, "s")
+        yield from _most(
+            "P11", f"{what}, responses to an equal snapshot", values, (*storm, "responses_after"), 0, ""
+        )
+        if (protocol, case) == ("delta", "restart"):
+            again = (*storm, "sent_again")
+            yield from _most("P11", f"{what}, resources again, without endpoints", values, again, 0, "")
+
+
+def latency(values: Values) -> Iterator[Figure]:
+    """Yield P12: from event to ACK."""
+    for share, limit in (("p50", 30), ("p99", 100)):
+        yield from _most(
+            "P12", f"event to last ACK, {share}", values, (OURS, "latency", f"{share}_ms"), limit, "ms"
+        )
+
+
+def permissive(values: Values) -> Iterator[Figure]:
+    """Yield P13, permissive mode with nobody connected, and P14, with many."""
+    for size in (FULL // 2, FULL):
+        mine, same = (OURS, "permissive", size), (OURS, "policy", size)
+        for what, value, limit, unit in (
+            ("CPU", "ready_cpu_s", 1.5, "s"),
+            ("memory", "ready_mib", 1.2, "MiB"),
+        ):
+            found, other = (values.get(name(*each, value)) for each in (mine, same))
+            if found is not None and other:
+                yield _ratio("P13", f"{size} services, ready, {what}", found, other, limit, unit, "by policy")
+        more = (*mine, 0, APPEARS, "quiet_ms")
+        yield from _most("P13", f"{size} services, one more, to quiet", values, more, 20, "ms")
+    for connected, (what, keys, unit) in itertools.product((FULL, 2 * FULL), _PERMISSIVE):
+        words = ("permissive", FULL, connected, *keys)
+        found, other = (values.get(name(who, *words)) for who in (OURS, DEFAULT))
+        if found is not None and other:
+            yield _ratio("P14", f"{connected} connected, {what}", found, other, 0.5, unit, DEFAULT)
+
+
+_PERMISSIVE: Final = (
+    ("memory", ("memory_mib",), "MiB"),
+    ("CPU to serve all", ("serve_cpu_total_s",), "s"),
+    ("an endpoint moves", (ENDPOINT, "cpu_ms"), "ms"),
+)
+
+
+def huge(values: Values) -> Iterator[Figure]:
+    """Yield P15: ten thousand services, few connected."""
+    mesh = (OURS, "policy", HUGE)
+    yield from _most("P15", f"{HUGE} services, ready, CPU", values, (*mesh, "ready_cpu_s"), 15, "s")
+    yield from _most("P15", "memory, 200 connected", values, (*mesh, 200, "memory_mib"), 600, "MiB")
+    for kind in ("cpu_ms", "quiet_ms"):
+        large, small = (
+            values.get(name(OURS, "policy", size, ALONE, ENDPOINT, kind)) for size in (HUGE, FULL)
+        )
+        if large is not None and small:
+            what = "an endpoint moves, to last ACK" if kind == "cpu_ms" else "an endpoint moves, to quiet"
+            yield _ratio("P15", what, large, small, 1.3, "ms", f"at {FULL}")
+
+
+def _most(
+    number: str,
+    what: str,
+    values: Values,
+    words: Sequence[object],
+    limit: float,
+    unit: str,
+    peer: Sequence[object] = (),
+) -> Iterator[Figure]:
+    """Yield a figure that may be so much at most."""
+    found = values.get(name(*words))
+    if found is None:
+        return
+    its = values.get(name(*peer)) if peer else None
+    told = f"{its:.4g} {unit}, {peer[0]}" if its is not None else ""
+    yield Figure(
+        number, what, f"<= {limit:g} {unit}".rstrip(), f"{found:.4g} {unit}".rstrip(), told, found <= limit
+    )
+
+
+def _ratio(number: str, what: str, mine: float, its: float, limit: float, unit: str, peer: str) -> Figure:
+    ratio = mine / its
+    measured = f"{ratio:.3g} ({mine:.4g} {unit})"
+    return Figure(number, what, f"<= {limit:g} x {peer}", measured, f"{its:.4g} {unit}", ratio <= limit)

@@ -1,0 +1,101 @@
+"""What the benchmarks say of the figures follows from what was measured."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.figures import ENDPOINT, Figure, figures
+from benchmarks.results import Values, name, read, write
+from benchmarks.table import rows
+
+
+def _cost(services: int, connected: int, **values: float) -> Values:
+    cost = {"cpu_ms": 4.9, "quiet_ms": 6.0, "quiet_mean_ms": 6.5, "proxies": 10.0, "foreign": 0, "missed": 0}
+    place = ("ours", "policy", services, connected, ENDPOINT)
+    return {name(*place, key): value for key, value in (cost | values).items()}
+
+
+def _reached(values: Values) -> list[tuple[str, str, bool]]:
+    return [(each.number, each.what, each.reached) for each in figures(values)]
+
+
+def test_an_endpoints_move_is_judged_by_the_sidecars_it_touched() -> None:
+    """3 ms and 0.2 for each to the last ACK; to quiet 1.3 times that, in the mean as in the median."""
+    what = "1000 services, 2000 connected"
+    found = _reached(_cost(1000, 2000, quiet_mean_ms=6.6))
+    assert found == [
+        ("P5", f"{what}, to last ACK", True),
+        ("P5", f"{what}, to quiet", True),
+        ("P5", f"{what}, to quiet, mean", False),
+    ]
+
+
+def test_one_byte_for_somebody_else_is_a_figure_missed() -> None:
+    """However little CPU it took."""
+    first, *_ = figures(_cost(1000, 2000, cpu_ms=1.0, foreign=2))
+    assert (first.measured, first.reached) == ("1.00 ms, 10 touched, 2 others, 0 missed", False)
+
+
+@pytest.mark.parametrize(
+    ("connected", "peer", "reached"), [(2000, 21.3, True), (2000, 16.0, False), (12, 3.3, True)]
+)
+def test_the_peer_at_its_best_is_the_measure(connected: int, peer: float, reached: bool) -> None:
+    """A third of istiod with all connected; half as much again with those concerned alone."""
+    place = name("istiod-narrow", "policy", 1000, connected, ENDPOINT, "cpu_ms")
+    *_, last = figures(_cost(1000, connected) | {place: peer})
+    assert (last.peer, last.reached) == (f"{peer:.4g} ms", reached)
+
+
+def test_growth_is_told_by_the_doubling() -> None:
+    """Two doublings of 1.05 are 1.1025."""
+    values = _cost(1000, 12, quiet_ms=4.0) | _cost(4000, 12, quiet_ms=4.41)
+    found = {each.what: each for each in figures(values) if each.number == "P6"}
+    assert found["1000 to 4000, the ten alone"].measured == "1.05 (4.00 to 4.41 ms)"
+
+
+def test_memory_is_held_to_the_peers_or_to_the_librarys_own() -> None:
+    """400 MiB are too much, but not beside a bare server that holds 320."""
+    held = {name("ours", "policy", 1000, 2000, "memory_mib"): 400.0}
+    bare = {name("bare", 2000, "memory_mib"): 320.0}
+    assert _reached(held) == [("P9", "memory, 2000 connected", False)]
+    assert _reached(held | bare) == [("P9", "memory, 2000 connected", True)]
+
+
+def test_nothing_is_said_of_what_was_not_measured() -> None:
+    """No row, rather than a zero that would be within any limit."""
+    assert list(figures({})) == []
+
+
+def test_ratios_stand_to_the_peer_of_the_same_run() -> None:
+    """P1 to the bare handler, P2 and P4 to go-control-plane."""
+    place = ("fanout", "P2 delta")
+    values = {
+        name("fanout", "P1 delta", "meshwright", "push_us"): 200.0,
+        name("fanout", "P1 delta", "bare grpc.aio", "push_us"): 150.0,
+        name(*place, "meshwright", "push_us"): 150.0,
+        name(*place, "go-control-plane", "push_us"): 1000.0,
+        name(*place, "meshwright", "connect_s"): 2.0,
+        name(*place, "go-control-plane", "connect_s"): 7.0,
+    }
+    found = [(each.number, each.measured.split()[0], each.reached) for each in figures(values)]
+    assert found == [("P1", "1.33", False), ("P2", "0.15", True), ("P4", "0.286", False)]
+
+
+def test_before_and_after_stand_side_by_side() -> None:
+    """A figure that one side has alone has its row as well."""
+    before = [Figure("P7", "ready", "<= 2 s", "10 s", "", reached=False)]
+    after = [
+        Figure("P7", "ready", "<= 2 s", "1 s", "0.8 s", reached=True),
+        Figure("P9", "b", "c", "d", "", reached=True),
+    ]
+    assert rows(before, after) == [
+        ("P7", "ready", "<= 2 s", "10 s", "no", "1 s", "0.8 s", "yes"),
+        ("P9", "b", "c", "", "", "d", "", "yes"),
+    ]
+
+
+def test_values_are_read_from_the_files_of_all_programs(tmp_path: Path) -> None:
+    """A folder stands for its files; of two that say the same, the later has it."""
+    write(tmp_path / "a.json", {}, {"x": 1.0, "y": 2.0})
+    write(tmp_path / "side" / "b.json", {}, {"y": 3.0}, more=[1])
+    assert read([tmp_path, tmp_path / "side" / "b.json"]) == {"x": 1.0, "y": 3.0}
