@@ -13,9 +13,11 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
     [TrafficSplit], [HTTPRouteGroup] -> splits
     groups, conflicts, access -> inbound
-    groups, scope, conflicts, addresses, endpoints, access, splits -> outbound
-    outbound, readiness -> destinations
-    inbound, outbound, destinations -> whole
+    addresses, endpoints, access, splits -> outbound
+    outbound, permissive, readiness -> destinations
+    groups, scope, conflicts, permissive, outbound, destinations -> reachable
+    addresses, backing -> closed
+    inbound, reachable, closed -> whole
 
 It will never read a manifest, keep a key, wait, read a clock, or know what kind of proxy obeys.
 """

@@ -7,7 +7,7 @@ from admin.pages.jsonable import Json
 from catalog.policy.access import Everything, Matching, Nothing, grant
 from catalog.policy.outbound import protocol_of, routes, visible
 from catalog.relations.endpoints import endpoints
-from catalog.relations.permissive import is_permissive
+from catalog.relations.permissive import asked_for, is_permissive
 from catalog.store.inventory import by_identity
 from catalog.store.smi import targets_between
 from catalog.store.view import View
@@ -74,7 +74,8 @@ def _record(view: View, call: Call) -> Json:
 
 
 def _admitted(view: View, call: Call) -> Iterator[Admitted]:
-    for route in routes(view, call.source, call.service.key, call.port):
+    key = call.service.key
+    for route in routes(view, asked_for(view, call.source, key), key, call.port):
         for backend in route.backends:
             if not isinstance(backend.upstream, ServiceKey):
                 continue

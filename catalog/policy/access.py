@@ -69,14 +69,21 @@ def in_force(target: TrafficTarget) -> bool:
 
 @derived
 def may_call(
-    view: View, client: ServiceIdentity, server: ServiceIdentity | None, port: Port, protocol: Protocol
+    view: View,
+    client: ServiceIdentity | None,
+    server: ServiceIdentity | None,
+    port: Port,
+    protocol: Protocol,
 ) -> bool:
-    """Say whether a client may send anything at all to a port of a server identity's workloads."""
+    """Say whether a client may send anything at all to a port of a server identity's workloads.
+
+    Without a client: whether everybody may.
+    """
     if server is None:
         return False
     if is_permissive(view, server.namespace):
         return True
-    return any(
+    return client is not None and any(
         grant(view, target, port, protocol) != Nothing()
         for target in targets_between(view).found((client, server))
     )

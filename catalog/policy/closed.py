@@ -4,10 +4,11 @@ With egress, what is unknown to a proxy goes to wherever it was going. To such a
 behind it are sidecars that take no plain text, or nobody at all, and the caller would wait in vain.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from catalog.policy.proxy import OutboundService, SocketAddress
+from catalog.policy.proxy import Reachable, SocketAddress
+from catalog.policy.shared import Shared
 from catalog.relations.addresses import virtual_address
 from catalog.relations.backing import backing
 from catalog.store.smi import splits_by_apex
@@ -16,10 +17,23 @@ from engine.derived import derived
 from mesh.service import ServiceKey
 
 
-def closed(view: View, offered: Iterable[OutboundService]) -> tuple[SocketAddress, ...]:
-    """Return the addresses of the mesh's services that are not among those offered, sorted."""
-    opened = {SocketAddress(each, service.port) for service in offered for each in service.addresses}
-    return tuple(each for each in _all(view).value() if each not in opened)
+def closed(view: View, parts: Iterable[Reachable]) -> Shared[SocketAddress]:
+    """Return the addresses of the mesh's services that are in none of these parts, sorted."""
+    first, *others = *parts, Reachable()
+    found = _beside(view, first)
+    opened = {place for each in others for place in _places(each)}
+    return Shared(each for each in found if each not in opened) if opened else found
+
+
+@derived
+def _beside(view: View, part: Reachable) -> Shared[SocketAddress]:
+    """Return the addresses that are not in one part, which many groups may have."""
+    opened = set(_places(part))
+    return Shared(each for each in _all(view).value() if each not in opened)
+
+
+def _places(part: Reachable) -> Iterator[SocketAddress]:
+    return (SocketAddress(each, service.port) for service in part.services for each in service.addresses)
 
 
 @derived

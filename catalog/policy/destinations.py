@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from catalog.policy.outbound import allowed_endpoints, answering
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
+from catalog.policy.shared import Shared
+from catalog.relations.permissive import asked_for
 from catalog.relations.readiness import takes_traffic
 from catalog.store.view import View
 from engine.derived import derived
@@ -17,8 +19,8 @@ from mesh.service import ServiceKey, ServicePort
 
 
 def destinations(
-    view: View, client: ServiceIdentity, services: Iterable[OutboundService]
-) -> tuple[ServiceDestination, ...]:
+    view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]
+) -> Shared[ServiceDestination]:
     """Return the services' ports that the routes of these name, sorted; without endpoints.
 
     Identities are there before their endpoints are admitted, so that admission changes no cluster.
@@ -30,26 +32,37 @@ def destinations(
                 if isinstance(backend.upstream, ServiceKey):
                     place = (backend.upstream, backend.target_port, backend.as_called)
                     named[place] = named.get(place, False) or service.protocol.is_http
-    return tuple(
-        ServiceDestination(
-            service=key,
-            target_port=target_port,
-            is_http=is_http,
-            server_name=key.fqdn(view.settings.cluster_domain),
-            identities=_identities(view, client, key, target_port),
-            endpoints=(),
-            as_called=as_called,
-            caller=client,
-        )
+    return Shared(
+        _destination(view, asked_for(view, client, key), key, target_port, is_http, as_called)
         for (key, target_port, as_called), is_http in sorted(named.items())
+    )
+
+
+def _destination(
+    view: View,
+    client: ServiceIdentity | None,
+    key: ServiceKey,
+    target_port: str,
+    is_http: bool,
+    as_called: bool,
+) -> ServiceDestination:
+    return ServiceDestination(
+        service=key,
+        target_port=target_port,
+        is_http=is_http,
+        server_name=key.fqdn(view.settings.cluster_domain),
+        identities=_identities(view, client, key, target_port),
+        endpoints=(),
+        as_called=as_called,
+        caller=client,
     )
 
 
 @derived
 def destination_endpoints(
-    view: View, client: ServiceIdentity, key: ServiceKey, target_port: str
+    view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str
 ) -> tuple[DestinationEndpoint, ...]:
-    """Return the admitted endpoints that a client may call at a service's target port, sorted."""
+    """Return the admitted endpoints that a client (None: anybody) may call at a target port, sorted."""
     found = {
         DestinationEndpoint(each.address, each.port, each.locality, each.weight)
         for port in _ports(view, key, target_port)
@@ -61,14 +74,14 @@ def destination_endpoints(
 
 def with_endpoints(view: View, found: ServiceDestination) -> ServiceDestination:
     """Return a destination with its endpoints; there are none where the one that was called answers."""
-    if found.as_called or found.caller is None:
+    if found.as_called:
         return found
     places = destination_endpoints(view, found.caller, found.service, found.target_port)
     return replace(found, endpoints=places)
 
 
 def _identities(
-    view: View, client: ServiceIdentity, key: ServiceKey, target_port: str
+    view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str
 ) -> tuple[ServiceIdentity, ...]:
     ports = _ports(view, key, target_port)
     return tuple(sorted({each for port in ports for each in answering(view, client, key, port)}))

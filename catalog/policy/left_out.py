@@ -25,7 +25,9 @@ from catalog.policy.proxy import (
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    Reachable,
 )
+from catalog.policy.shared import Shared
 from mesh.policy import HTTPMatch
 
 Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh
@@ -88,7 +90,7 @@ def without(value: T, left_out: AbstractSet[Unit]) -> T:
             return replace(
                 value,
                 inbound=tuple(without(each, left_out) for each in value.inbound),
-                outbound=tuple(without(each, left_out) for each in value.outbound),
+                reachable=tuple(_reachable_without(each, left_out) for each in value.reachable),
             )
         case InboundPort():
             return replace(value, access=_access_without(value.access, left_out))
@@ -116,6 +118,10 @@ def narrowed(value: T, to: object) -> T:
             return replace(value, inbound=tuple(narrowed(each, None) for each in value.inbound))
         case _:
             return value
+
+
+def _reachable_without(found: Reachable, left_out: AbstractSet[Unit]) -> Reachable:
+    return replace(found, services=Shared(without(each, left_out) for each in found.services))
 
 
 def _access_without(access: Access, left_out: AbstractSet[Unit]) -> Access:

@@ -1,4 +1,4 @@
-"""Outbound policy: which services a workload may call, where, and who stands behind them.
+"""Outbound policy: which services a client may call, where, and who stands behind them.
 
 A client sees only what policy lets it reach: services that workloads of some TrafficTarget's destination
 back, at ports the target admits, the apex of a split with such a backend, and every service of a permissive
@@ -6,19 +6,14 @@ namespace; a narrowing leaves out of that what it does not name. The server's si
 by request.
 """
 
-from dataclasses import replace
-
 from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
-from catalog.policy.proxy import OutboundRoute, OutboundService, SocketAddress, WeightedBackend
+from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
 from catalog.relations.addresses import virtual_address
 from catalog.relations.backing import backing, services_of_identity
-from catalog.relations.conflicts import conflicts
 from catalog.relations.endpoints import endpoints
-from catalog.relations.groups import ProxyGroup
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
-from catalog.relations.scope import in_scope, scope_of
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import View
 from engine.derived import derived
@@ -26,20 +21,18 @@ from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.policy import TrafficSplit
 from mesh.service import EscapedSlashes, Protocol, ServiceKey, ServicePort
-from mesh.workload import Endpoint, Explicit, Transparent
-
-
-@derived
-def outbound_services(view: View, group: ProxyGroup) -> tuple[OutboundService, ...]:
-    """Return the service ports that a group of proxies may call, sorted by service and port."""
-    if isinstance(group.interception, Explicit):
-        return _explicit(view, group, group.interception)
-    return _transparent(view, group)
+from mesh.workload import Endpoint
 
 
 @derived
 def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     """Return the services that a client may be able to reach by some port, sorted."""
+    return tuple(sorted({*granted(view, client), *open_services(view)}))
+
+
+@derived
+def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
+    """Return the services that a client may reach by some TrafficTarget, but those open to all; sorted."""
     direct = {
         service
         for target in targets_by_source(view).found(client)
@@ -48,13 +41,13 @@ def visible(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     }
     # An apex is seen for the sake of its backends: nobody need stand behind it.
     apexes = {split.apex for service in direct for split in splits_by_backend(view).found(service)}
-    seen = direct.union((apex for apex in apexes if apex in view.services), open_services(view))
-    return tuple(sorted(seen))
+    seen = direct.union(apex for apex in apexes if apex in view.services)
+    return tuple(sorted(each for each in seen if not is_permissive(view, each.namespace)))
 
 
 @derived
 def answering(
-    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[ServiceIdentity, ...]:
     """Return those behind a service's port that a client may call, sorted; at which addresses is not said."""
     protocol = protocol_of(view, key, port)
@@ -74,7 +67,7 @@ def _behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[Servi
 
 
 def allowed_endpoints(
-    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
     protocol = protocol_of(view, key, port)
@@ -93,9 +86,12 @@ def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
 
 @derived
 def routes(
-    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[OutboundRoute, ...]:
-    """Return where a client's calls to a service's port go; empty where it may reach nobody there."""
+    """Return where a client's calls to a service's port go; empty where it may reach nobody there.
+
+    Here and below a client is as `catalog.relations.permissive.asked_for` says: None is anybody.
+    """
     found: list[OutboundRoute] = []
     for split in splits.in_force(view, key, protocol_of(view, key, port)):
         matches = splits.matches(view, split)
@@ -105,38 +101,8 @@ def routes(
     return tuple(found) if any(route.backends for route in found) else ()
 
 
-def _transparent(view: View, group: ProxyGroup) -> tuple[OutboundService, ...]:
-    client, scope = group.identity, scope_of(view, group)
-    taken: set[SocketAddress] = set()
-    found: dict[tuple[ServiceKey, Port], OutboundService] = {}
-    for key in (each for each in visible(view, client) if in_scope(scope, each)):
-        for port in sorted(view.services[key].ports, key=lambda each: each.port):
-            ways = routes(view, client, key, port)
-            if view.services[key].headless:
-                ways = tuple(map(_as_called, ways))
-            # Two services at one address and port cannot be told apart: the first by name has it.
-            places = called_at(view, client, key, port)
-            free = [each for each in places if ways and each not in taken and _is_led(group, each)]
-            taken.update(free)
-            for number in sorted({each.port for each in free}):
-                addresses = tuple(each.address for each in free if each.port == number)
-                protocol = protocol_of(view, key, port)
-                slashes = _escaped_slashes(view, key, protocol)
-                offered = OutboundService(key, number, protocol, ways, addresses, escaped_slashes=slashes)
-                # Two ports of a headless service may have endpoints of one number: the first has them.
-                found.setdefault((key, number), offered)
-    return tuple(found[each] for each in sorted(found))
-
-
-def _is_led(group: ProxyGroup, where: SocketAddress) -> bool:
-    """Say whether calls to an address are led to a group's proxies: IPv6 only where they ask for it."""
-    return ":" not in where.address or (
-        isinstance(group.interception, Transparent) and group.interception.ipv6
-    )
-
-
 def called_at(
-    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[SocketAddress, ...]:
     """Return where a service is called: at its own address, or its virtual one; sorted.
 
@@ -154,41 +120,13 @@ def called_at(
     return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
 
 
-def _as_called(route: OutboundRoute) -> OutboundRoute:
-    """Let the endpoint that is called answer, but where a split says who does."""
-    if route.split is not None:
-        return route
-    return replace(route, backends=tuple(replace(each, as_called=True) for each in route.backends))
-
-
-def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> tuple[OutboundService, ...]:
-    held = conflicts(view, group.workload) if group.workload else ()
-    refused = {each.refused.index for each in held}
-    scope = scope_of(view, group)
-    listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
-    for index, upstream in enumerate(sorted(interception.upstreams)):
-        if index not in refused and in_scope(scope, upstream.service):
-            where = SocketAddress(upstream.local_address, upstream.local_port)
-            listen.setdefault((upstream.service, upstream.service_port), []).append(where)
-    found: list[OutboundService] = []
-    for (key, number), where_listening in sorted(listen.items()):
-        service = view.services.get(key)
-        port = service.port(number) if service is not None else None
-        ways = routes(view, group.identity, key, port) if port is not None else ()
-        if port is not None and ways:
-            protocol = protocol_of(view, key, port)
-            slashes, places = _escaped_slashes(view, key, protocol), tuple(where_listening)
-            offered = OutboundService(key, number, protocol, ways, listen=places, escaped_slashes=slashes)
-            found.append(offered)
-    return tuple(found)
-
-
-def _escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:
+def escaped_slashes(view: View, key: ServiceKey, protocol: Protocol) -> EscapedSlashes:
+    """Return what becomes of escaped slashes in calls to a service."""
     return view.services[key].escaped_slashes if protocol.is_http else EscapedSlashes.REJECT
 
 
 def _itself(
-    view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[WeightedBackend, ...]:
     # Where all is permitted a service that nobody is behind is there all the same, and answers 503.
     shown = is_permissive(view, key.namespace) or _reaches(view, client, key, port)
@@ -196,7 +134,7 @@ def _itself(
 
 
 def _shares(
-    view: View, client: ServiceIdentity, split: TrafficSplit, port: ServicePort
+    view: View, client: ServiceIdentity | None, split: TrafficSplit, port: ServicePort
 ) -> tuple[WeightedBackend, ...]:
     """Return the shares of a split that a client may call; none where their weights are all zero."""
     shares: list[WeightedBackend] = []
@@ -207,5 +145,5 @@ def _shares(
     return tuple(shares) if any(each.weight for each in shares) else ()
 
 
-def _reaches(view: View, client: ServiceIdentity, key: ServiceKey, port: ServicePort) -> bool:
+def _reaches(view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort) -> bool:
     return bool(answering(view, client, key, port))

@@ -12,10 +12,12 @@ from typing import Final
 
 from catalog.policy.destinations import destination_endpoints
 from catalog.policy.inbound import access, inbound_ports
-from catalog.policy.outbound import outbound_services, protocol_of, routes
+from catalog.policy.outbound import protocol_of, routes
+from catalog.policy.reachable import reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
+from catalog.relations.permissive import asked_for
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_order, configs, kind_in
 from engine.graph import sources
@@ -162,15 +164,15 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
         case AllInbound():
             yield inbound_ports.node(view, group)
         case AllOutbound():
-            yield outbound_services.node(view, group)
+            yield reachable.node(view, group)
         case Admitting(number, protocol):
             yield access.node(view, identity, number, protocol)
         case Calls(called, number):
             for port in _ports(view, called, number):
-                yield routes.node(view, identity, called, port)
+                yield routes.node(view, asked_for(view, identity, called), called, port)
                 yield protocol_of.node(view, called, port)
         case Reached(key, target_port):
-            yield destination_endpoints.node(view, identity, key, target_port)
+            yield destination_endpoints.node(view, asked_for(view, identity, key), key, target_port)
         case Certified(certified):
             yield dns_names.node(view, certified)
         case Application() | MeshWide() | Roots():

@@ -1,9 +1,11 @@
 """What one group of proxies needs, in mesh words: the value that every sidecar driver translates."""
 
 import enum
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
+from catalog.policy.shared import Shared
 from catalog.store.settings import HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import TlsVersion
@@ -87,6 +89,7 @@ class OnlyRules:
 
 Access = EveryoneInTheMesh | OnlyRules
 
+T = TypeVar("T")
 C = TypeVar("C", ServiceIdentity, IpRange, AuthenticatedName)
 
 
@@ -168,7 +171,7 @@ class ServiceDestination:
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that
     the caller asks for in TLS. `as_called`: see `WeightedBackend`; there are no endpoints then. `caller` is
-    who calls.
+    who calls, None where that makes no difference: everybody in the mesh may.
     """
 
     service: ServiceKey
@@ -210,11 +213,25 @@ Destination = ServiceDestination | ExternalDestination
 
 
 @dataclass(frozen=True, slots=True)
+class Reachable:
+    """Services that may be called, and the destinations of their routes; many groups may have the same."""
+
+    services: Shared[OutboundService] = field(default_factory=Shared)
+    destinations: Shared[Destination] = field(default_factory=Shared)
+
+    @classmethod
+    def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
+        """Make one of what is sorted already."""
+        return cls(Shared(services), Shared(destinations))
+
+
+@dataclass(frozen=True, slots=True)
 class ProxyPolicy:
     """Everything that a group of proxies needs; all sequences sorted, so equal needs are equal values.
 
-    `passthrough`: calls to unknown destinations pass, but to those in `closed`; `transparent`: how
-    connections are led to the proxy (all three in transparent interception only).
+    What may be called is in `reachable`: what everybody may call first, then what the group itself may; no
+    service is in both. `passthrough`: calls to unknown destinations pass, but to those in `closed`;
+    `transparent`: how connections are led to the proxy (all three in transparent interception only).
     """
 
     identity: ServiceIdentity
@@ -223,12 +240,21 @@ class ProxyPolicy:
     interception: InterceptionKind
     tls: TlsRange
     inbound: tuple[InboundPort, ...]
-    outbound: tuple[OutboundService, ...]
-    destinations: tuple[Destination, ...]
+    reachable: tuple[Reachable, ...]
     passthrough: bool = False
-    closed: tuple[SocketAddress, ...] = ()
+    closed: Shared[SocketAddress] = field(default_factory=Shared)
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
+
+    @property
+    def outbound(self) -> tuple[OutboundService, ...]:
+        """The service ports that may be called, sorted."""
+        return _merged([each.services for each in self.reachable], _service_order)
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """The places that routes lead to, sorted."""
+        return _merged([each.destinations for each in self.reachable], _destination_order)
 
     @property
     def terms(self) -> MeshTerms:
@@ -239,3 +265,25 @@ class ProxyPolicy:
     def service_destinations(self) -> tuple[ServiceDestination, ...]:
         """The destinations in the mesh."""
         return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
+
+
+def _merged(parts: list[Shared[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(sorted((each for part in parts for each in part), key=order))
+
+
+def _service_order(service: OutboundService) -> tuple[Any, ...]:
+    return (*_upstream_order(service.upstream), service.port)
+
+
+def _destination_order(found: Destination) -> tuple[Any, ...]:
+    match found:
+        case ServiceDestination(service, target_port):
+            return (*_upstream_order(service), target_port, found.as_called)
+        case ExternalDestination(host, port):
+            return (*_upstream_order(host), str(port), False)
+
+
+def _upstream_order(upstream: Upstream) -> tuple[Any, ...]:
+    return (isinstance(upstream, ExternalHost), upstream)

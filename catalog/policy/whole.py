@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from catalog.policy.closed import closed
-from catalog.policy.destinations import destinations, with_endpoints
+from catalog.policy.destinations import with_endpoints
 from catalog.policy.inbound import inbound_ports
-from catalog.policy.outbound import outbound_services
-from catalog.policy.proxy import InterceptionKind, ProxyPolicy, ServiceDestination, TlsRange
+from catalog.policy.proxy import InterceptionKind, ProxyPolicy, Reachable, ServiceDestination, TlsRange
+from catalog.policy.reachable import reachable
+from catalog.policy.shared import Shared
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
@@ -19,11 +20,15 @@ __all__ = ["ProxyPolicy", "outline", "proxy_policy"]
 def proxy_policy(view: View, group: ProxyGroup) -> ProxyPolicy:
     """Return what a group of proxies needs."""
     found = outline(view, group)
+    return replace(found, reachable=tuple(_with_endpoints(view, each) for each in found.reachable))
+
+
+def _with_endpoints(view: View, part: Reachable) -> Reachable:
     places = (
         with_endpoints(view, each) if isinstance(each, ServiceDestination) else each
-        for each in found.destinations
+        for each in part.destinations
     )
-    return replace(found, destinations=tuple(places))
+    return replace(part, destinations=Shared(places))
 
 
 @derived
@@ -32,7 +37,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
 
     Endpoints change far more often than all the rest; whoever reads this is not concerned by it.
     """
-    outbound = outbound_services(view, group)
+    parts = reachable(view, group)
     kind = interception_kind(group)
     passthrough = view.config.egress and kind is InterceptionKind.TRANSPARENT
     return ProxyPolicy(
@@ -42,10 +47,9 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         interception=kind,
         tls=tls_range(view),
         inbound=inbound_ports(view, group),
-        outbound=outbound,
-        destinations=destinations(view, group.identity, outbound),
+        reachable=parts,
         passthrough=passthrough,
-        closed=closed(view, outbound) if passthrough else (),
+        closed=closed(view, parts) if passthrough else Shared(),
         transparent=_transparent(group),
         headers=view.settings.headers,
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 from catalog.store.view import IN_VIEW, View, services
 from engine.derived import derived
+from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.service import ServiceKey
 
@@ -40,6 +41,15 @@ def is_permissive(view: View, namespace: Namespace) -> bool:
     if found is not None and found.permissive is not None:
         return found.permissive
     return view.config.permissive
+
+
+def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:
+    """Return whom a service looks at when a client calls: nobody where its namespace lets everybody in.
+
+    Behind it, and behind the backends of its splits, are workloads of that namespace alone. So whatever
+    follows from who is asked for is the same for all clients of a permissive namespace, and computed once.
+    """
+    return None if is_permissive(view, key.namespace) else client
 
 
 services_in: Final = IN_VIEW.index("services by namespace", services, lambda key, _: (key.namespace,))

@@ -5,6 +5,7 @@ from typing import Final
 
 from catalog.policy.provenance import Certified
 from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.shared import Shared
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.driver import Capability, Credentials, Piece
 from sidecars.contract.health import HealthProbes
@@ -49,7 +50,8 @@ class DocumentDriver:
 
     def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
         """Return the document as the one piece; all endpoints are in it."""
-        rest = replace(policy, destinations=())
+        parts = (replace(each, destinations=Shared()) for each in policy.reachable)
+        rest = replace(policy, reachable=tuple(parts))
         return (Piece(document, (rest,), destinations=policy.service_destinations),)
 
     def credentials(self, credentials_: Credentials) -> tuple[Piece, ...]:

@@ -26,6 +26,7 @@ from catalog.policy.proxy import (
     OutboundService,
     ProxyPolicy,
 )
+from catalog.policy.shared import Shared
 from mesh.service import EscapedSlashes, ServiceKey
 from sidecars.contract.driver import Piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
@@ -48,7 +49,7 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
     terms, headers, primary = policy.terms, policy.headers, policy.primary
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     inbound = tuple(map(_port_of_listener, policy.inbound))
-    called = replace(policy, inbound=inbound, outbound=(), destinations=(), passthrough=False, closed=())
+    called = replace(policy, inbound=inbound, reachable=(), passthrough=False, closed=Shared())
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
     yield _Judged(outbound_listeners.outbound, (_calling(policy),), AllOutbound())
     for port in policy.inbound:

@@ -15,6 +15,7 @@ from catalog.policy.proxy import (
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    Reachable,
     SocketAddress,
     TlsOrigination,
     TlsRange,
@@ -59,8 +60,7 @@ def bare(kind: InterceptionKind = InterceptionKind.TRANSPARENT) -> ProxyPolicy:
         kind,
         TlsRange(TlsVersion.V1_2, TlsVersion.V1_3),
         inbound=(),
-        outbound=(),
-        destinations=(),
+        reachable=(),
     )
 
 
@@ -111,7 +111,7 @@ def calling(*hosts: ExternalDestination) -> ProxyPolicy:
     """Return the policy of a proxy that takes calls to these hosts from 127.0.90.1:9000 on."""
     at = (SocketAddress(IpAddress("127.0.90.1"), Port(9000 + number)) for number in range(len(hosts)))
     found = tuple(calls(host, where) for host, where in zip(hosts, at, strict=True))
-    return replace(bare(InterceptionKind.EXPLICIT), outbound=found, destinations=hosts)
+    return replace(bare(InterceptionKind.EXPLICIT), reachable=(Reachable.of(found, hosts),))
 
 
 _EXTERNAL: Final = (

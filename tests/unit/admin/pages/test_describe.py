@@ -7,7 +7,7 @@ import pytest
 
 from admin.pages import describe
 from admin.pages.proxy import policy_of, told
-from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, WeightedBackend
+from catalog.policy.proxy import EveryoneInTheMesh, OutboundRoute, ProxyPolicy, Reachable, WeightedBackend
 from mesh.identity import ProxyName
 from mesh.names import Namespace
 from mesh.policy import PolicyKey
@@ -85,7 +85,7 @@ def test_a_split_shows_its_weights_and_its_name(policies: tuple[ProxyPolicy, Pro
     key = PolicyKey(Namespace("shop"), "canary")
     shares = tuple(WeightedBackend(service.upstream, port, weight) for port, weight in (("1", 90), ("2", 10)))
     routes = (OutboundRoute(None, shares, key), OutboundRoute(None, ()))
-    policy = replace(policies[1], outbound=(replace(service, routes=routes),))
+    policy = replace(policies[1], reachable=(Reachable.of((replace(service, routes=routes),)),))
     backends = "shop/store port 1 (weight 90), shop/store port 2 (weight 10)"
     assert _texts(describe.routes(policy)) == [
         f"outbound shop/store:80: everything -> {backends} (TrafficSplit shop/canary)",

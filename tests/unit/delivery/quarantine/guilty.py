@@ -15,6 +15,7 @@ from catalog.policy.proxy import (
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    Reachable,
     SocketAddress,
     TlsRange,
     WeightedBackend,
@@ -97,8 +98,7 @@ def policy(*inbound: InboundPort, splits: Collection[OutboundRoute] = (), cipher
         InterceptionKind.TRANSPARENT,
         tls,
         inbound,
-        (called,) if splits else (),
-        (),
+        (Reachable.of((called,)),) if splits else (),
     )
 
 

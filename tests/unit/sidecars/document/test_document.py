@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.proxy import ProxyPolicy, Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
 from certs.issuers.authority import CertificateAuthority
@@ -101,7 +101,9 @@ def test_a_headless_service_in_both_forms_keeps_the_one_with_endpoints() -> None
     """Its form without endpoints, for those who call one of them, does not take the other's place."""
     policy = _policy(POLICY[: POLICY.rindex("---")], workload("one"))
     as_called = tuple(replace(each, endpoints=(), as_called=True) for each in policy.service_destinations)
-    both = replace(policy, destinations=(*policy.service_destinations, *as_called))
+    both = replace(
+        policy, reachable=(Reachable.of(policy.outbound, (*policy.service_destinations, *as_called)),)
+    )
     assert _document(both) == _document(policy)
     assert [len(each["endpoints"]) for each in _document(both)["outbound"]] == [1, 1]
 

@@ -10,6 +10,7 @@ from catalog.policy.proxy import (
     ExternalDestination,
     InterceptionKind,
     OutboundRoute,
+    Reachable,
     TlsOrigination,
     WeightedBackend,
 )
@@ -90,9 +91,8 @@ def test_in_transparent_interception_it_is_called_at_its_addresses() -> None:
     """Where they are known: chains are chosen by them, as those of services are."""
     policy = calling(DATABASE)
     at = (replace(policy.outbound[0], listen=(), addresses=(IpAddress("192.0.2.7"),)),)
-    (chain,) = only(replace(policy, outbound=at, interception=InterceptionKind.TRANSPARENT), LISTENER)[
-        "filterChains"
-    ]
+    wanted = replace(policy, reachable=(Reachable.of(at),), interception=InterceptionKind.TRANSPARENT)
+    (chain,) = only(wanted, LISTENER)["filterChains"]
     assert chain["filterChainMatch"] == {
         "prefixRanges": [{"addressPrefix": "192.0.2.7", "prefixLen": 32}],
         "destinationPort": 5432,
@@ -107,7 +107,9 @@ def test_a_share_of_the_calls_may_go_there() -> None:
         WeightedBackend(ExternalHost("other.example.org"), "443", 3),
     )
     called = replace(policy.outbound[0], routes=(OutboundRoute(None, backends),))
-    found = only(replace(policy, outbound=(called,)), ROUTE)["virtualHosts"][0]["routes"][0]["route"]
+    found = only(replace(policy, reachable=(Reachable.of((called,)),)), ROUTE)["virtualHosts"][0]["routes"][
+        0
+    ]["route"]
     shares = [(each["name"], each["weight"]) for each in found["weightedClusters"]["clusters"]]
     assert shares == [("api.example.org:443", 1), ("other.example.org:443", 3)]
 

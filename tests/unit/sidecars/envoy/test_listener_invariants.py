@@ -12,9 +12,9 @@ from google.protobuf.any_pb2 import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catalog.policy import outbound
+from catalog.policy import reachable
 from catalog.policy.outbound import called_at, protocol_of, routes, visible
-from catalog.policy.proxy import OutboundService
+from catalog.policy.proxy import OutboundService, Reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.store.view import View
@@ -121,21 +121,23 @@ def test_no_two_filter_chains_match_alike(seed: int) -> None:
     assert list(faults(view(seed))) == []
 
 
-def _careless(mesh: View, group: ProxyGroup) -> tuple[OutboundService, ...]:
+def _careless(mesh: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:
     """Offer services without a look at who has their address already."""
+    del ipv6
     client = group.identity
-    return tuple(
+    found = (
         OutboundService(key, port.port, protocol_of(mesh, key, port), ways, addresses)
         for key in visible(mesh, client)
         for port in mesh.services[key].ports
         if (ways := routes(mesh, client, key, port))
         and (addresses := tuple(each.address for each in called_at(mesh, client, key, port)))
     )
+    return (Reachable.of(found),)
 
 
 def test_carelessness_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where services may share an address and port, some mesh has two equal matches."""
-    monkeypatch.setattr(outbound, "_transparent", _careless)
+    monkeypatch.setattr(reachable, "_transparent", _careless)
     assert any("match (" in fault for seed in range(MESHES) for fault in faults(view(seed)))
 
 

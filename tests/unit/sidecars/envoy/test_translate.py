@@ -20,6 +20,7 @@ from catalog.policy.proxy import (
     OutboundRoute,
     OutboundService,
     ProxyPolicy,
+    Reachable,
     ServiceDestination,
     SocketAddress,
     TlsRange,
@@ -78,8 +79,7 @@ def policy(
         interception=InterceptionKind.TRANSPARENT,
         tls=TlsRange(TlsVersion.V1_2, TlsVersion.V1_3),
         inbound=inbound,
-        outbound=outbound,
-        destinations=destinations,
+        reachable=(Reachable.of(outbound, destinations),),
         passthrough=passthrough,
     )
 

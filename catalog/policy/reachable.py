@@ -1,0 +1,152 @@
+"""What a group of proxies may call: what everybody may, derived once for all, and what it alone may.
+
+In transparent interception nothing that a permissive namespace offers depends on who calls: all groups whose
+calls are led alike and that are narrowed alike have the very same part. Beside it stands what TrafficTargets
+let the group's own identity call elsewhere. Two services at one address and port cannot be told apart, the
+first by name has it: where the one is everybody's and the other the group's own, the group has a part of its
+own that is both.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from catalog.policy.destinations import destinations
+from catalog.policy.outbound import called_at, escaped_slashes, granted, protocol_of, routes
+from catalog.policy.proxy import OutboundRoute, OutboundService, Reachable, SocketAddress
+from catalog.relations.conflicts import conflicts
+from catalog.relations.groups import ProxyGroup
+from catalog.relations.permissive import asked_for, open_services
+from catalog.relations.scope import in_scope, scope_of
+from catalog.store.view import View
+from engine.derived import derived
+from mesh.identity import ServiceIdentity
+from mesh.names import Port
+from mesh.service import Scope, ServiceKey
+from mesh.workload import Explicit, Transparent
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """The service ports that may be called, and all the places at which a call is for one of them."""
+
+    services: tuple[OutboundService, ...] = ()
+    places: frozenset[SocketAddress] = frozenset()
+
+
+@derived
+def reachable(view: View, group: ProxyGroup) -> tuple[Reachable, ...]:
+    """Return what a group of proxies may call: everybody's part if there is one, and its own."""
+    match group.interception:
+        case Explicit():
+            found: tuple[Reachable, ...] = (_explicit(view, group, group.interception),)
+        case Transparent(ipv6=ipv6):
+            found = _transparent(view, group, ipv6)
+    return tuple(each for each in found if each.services)
+
+
+@derived
+def open_to_all(view: View, scope: Scope, ipv6: bool) -> Reachable:
+    """Return what all may call who are narrowed to `scope`; without IPv6 addresses if those are not led."""
+    return _part(view, None, _open(view, scope, ipv6).services)
+
+
+@derived
+def _open(view: View, scope: Scope, ipv6: bool) -> _Offer:
+    return _together(view, None, (each for each in open_services(view) if in_scope(scope, each)), ipv6)
+
+
+def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:
+    client, scope = group.identity, scope_of(view, group)
+    mine = tuple(each for each in granted(view, client) if in_scope(scope, each))
+    if not mine:
+        return (open_to_all(view, scope, ipv6),)
+    own = _together(view, client, mine, ipv6)
+    if own.places.isdisjoint(_open(view, scope, ipv6).places):
+        return (open_to_all(view, scope, ipv6), _part(view, client, own.services))
+    opened = (each for each in open_services(view) if in_scope(scope, each))
+    return (_part(view, client, _together(view, client, (*mine, *opened), ipv6).services),)
+
+
+def _part(view: View, client: ServiceIdentity | None, services: Iterable[OutboundService]) -> Reachable:
+    found = tuple(services)
+    return Reachable.of(found, destinations(view, client, found))
+
+
+def _together(view: View, client: ServiceIdentity | None, keys: Iterable[ServiceKey], ipv6: bool) -> _Offer:
+    """Return what services offer a client, each at the addresses that no earlier one by name has."""
+    taken: set[SocketAddress] = set()
+    found: list[OutboundService] = []
+    for key in sorted(keys):
+        asked = asked_for(view, client, key)
+        offer = _offered_to_all(view, key, ipv6) if asked is None else _offered(view, asked, key, ipv6)
+        if not taken.isdisjoint(offer.places):
+            offer = _offered(view, asked, key, ipv6, taken)
+        taken |= offer.places
+        found += offer.services
+    return _Offer(tuple(found), frozenset(taken))
+
+
+@derived
+def _offered_to_all(view: View, key: ServiceKey, ipv6: bool) -> _Offer:
+    return _offered(view, None, key, ipv6)
+
+
+def _offered(
+    view: View,
+    client: ServiceIdentity | None,
+    key: ServiceKey,
+    ipv6: bool,
+    taken: Collection[SocketAddress] = (),
+) -> _Offer:
+    """Return what a service offers a client at places that are not taken, sorted."""
+    here: set[SocketAddress] = set()
+    found: dict[Port, OutboundService] = {}
+    for port in sorted(view.services[key].ports, key=lambda each: each.port):
+        ways = routes(view, client, key, port)
+        if view.services[key].headless:
+            ways = tuple(map(_as_called, ways))
+        places = called_at(view, client, key, port) if ways else ()
+        free = [each for each in places if each not in taken and each not in here and _is_led(each, ipv6)]
+        here.update(free)
+        protocol = protocol_of(view, key, port)
+        slashes = escaped_slashes(view, key, protocol)
+        for number in sorted({each.port for each in free}):
+            addresses = tuple(each.address for each in free if each.port == number)
+            offered = OutboundService(key, number, protocol, ways, addresses, escaped_slashes=slashes)
+            # Two ports of a headless service may have endpoints of one number: the first has them.
+            found.setdefault(number, offered)
+    return _Offer(tuple(found[each] for each in sorted(found)), frozenset(here))
+
+
+def _is_led(where: SocketAddress, ipv6: bool) -> bool:
+    """Say whether calls to an address are led to the proxy: IPv6 only where that is asked for."""
+    return ipv6 or ":" not in where.address
+
+
+def _as_called(route: OutboundRoute) -> OutboundRoute:
+    """Let the endpoint that is called answer, but where a split says who does."""
+    if route.split is not None:
+        return route
+    return replace(route, backends=tuple(replace(each, as_called=True) for each in route.backends))
+
+
+def _explicit(view: View, group: ProxyGroup, interception: Explicit) -> Reachable:
+    held = conflicts(view, group.workload) if group.workload else ()
+    refused = {each.refused.index for each in held}
+    scope = scope_of(view, group)
+    listen: dict[tuple[ServiceKey, Port], list[SocketAddress]] = {}
+    for index, upstream in enumerate(sorted(interception.upstreams)):
+        if index not in refused and in_scope(scope, upstream.service):
+            where = SocketAddress(upstream.local_address, upstream.local_port)
+            listen.setdefault((upstream.service, upstream.service_port), []).append(where)
+    found: list[OutboundService] = []
+    for (key, number), where_listening in sorted(listen.items()):
+        service = view.services.get(key)
+        port = service.port(number) if service is not None else None
+        ways = routes(view, asked_for(view, group.identity, key), key, port) if port is not None else ()
+        if port is not None and ways:
+            protocol = protocol_of(view, key, port)
+            slashes, places = escaped_slashes(view, key, protocol), tuple(where_listening)
+            offered = OutboundService(key, number, protocol, ways, listen=places, escaped_slashes=slashes)
+            found.append(offered)
+    return _part(view, group.identity, found)
