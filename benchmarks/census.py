@@ -107,7 +107,7 @@ def _rooms(objects: list[Any]) -> Iterator[tuple[str, list[Any]]]:
         if (room := _room(each)) is not None:
             rooms.setdefault(room, []).append(each)
         if isinstance(each, Derivation):
-            rooms.setdefault(f"value {_function(each)}", []).extend((each.value, each.error))
+            rooms.setdefault(f"value {_function(each)}", []).extend((each.outcome,))
     yield from sorted(rooms.items(), key=lambda room: (_rank(room[0]), room[0]))
     yield "others", [each for each in objects if not isinstance(each, (FrameType, Iterator))]
 
@@ -144,7 +144,7 @@ def _room_of(kind: type) -> str | None:
 
 
 def _function(node: Derivation) -> str:
-    return f"{node.function.__module__}.{node.function.__qualname__}"
+    return node.family.name
 
 
 def write_on_signal(folder: Path) -> None:

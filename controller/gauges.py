@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
 from admin.metrics.gauges import Gauges
-from admin.pages.debug import counted
 from delivery.loop import MeshState
 from delivery.time_slices import Slices
 from providers.contract import Counts, Source
@@ -94,7 +93,7 @@ class Gauging:
             proxies=proxies,
             resources=self._resources.of(state.published.snapshots),
             groups=len(set(state.published.members.values())),
-            problems=counted(state.problems),
+            problems=state.said.counts(),
             source_age=_ages({name: each.last_full_read for name, each in fresh.items()}, now),
             source_event_age=_ages({name: each.last_event for name, each in fresh.items()}, now),
             source_failing={name: bool(each.error) for name, each in fresh.items()},

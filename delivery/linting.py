@@ -1,20 +1,20 @@
 """Problems between objects: looked for after waves, not in them, so that nobody waits for it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from catalog.lint.problems import Looked
 from delivery.model import Model
 from delivery.time_slices import Slices
-from mesh.problems import Problems
 
 
 class Linting:
     """Looks again at what changes concern: in the wave itself, while `run` is at it soon after.
 
-    `model` returns what is followed, None where nothing is; `found` is told of all problems there are.
+    `model` returns what is followed, None where nothing is; `found` is told what is wrong where it looked.
     """
 
-    def __init__(self, model: Callable[[], Model | None], found: Callable[[Problems], None]) -> None:
+    def __init__(self, model: Callable[[], Model | None], found: Callable[[Sequence[Looked]], None]) -> None:
         self._model = model
         self._found = found
         self._later = False
@@ -42,6 +42,8 @@ class Linting:
             self._later = False
 
     async def _look(self) -> None:
-        """What comes meanwhile is looked at in the next turn."""
+        """What comes meanwhile is looked at in the next turn; of a model given up since nothing is told."""
         if (model := self._model()) is not None:
-            self._found(await Slices().result(model.lint()))
+            found = await Slices().result(model.lint())
+            if model is self._model():
+                self._found(found)

@@ -2,19 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 
 import structlog
 
+from catalog.lint.problems import Looked
 from catalog.store.view import View
 from delivery.certificates import ServiceCertificates
 from delivery.gathering import Gathering
 from delivery.linting import Linting
 from delivery.meters import WaveMeter
 from delivery.model import Model
-from delivery.problems import AllProblems, failed_wave, failure_problem, log_changes
+from delivery.problems import AllProblems, wave_problem
 from delivery.publishing import Publishing
 from delivery.quarantine.problems import Rejections
 from delivery.snapshots.published import Published
@@ -31,13 +32,19 @@ _log = structlog.get_logger("delivery.loop")
 class MeshState:
     """What the newest wave came to. The view is the loop's own, and changes with the next wave.
 
-    `proxies` are those that should be here; the same tuple as long as none comes or goes.
+    So do the problems. `proxies` are those that should be here; the same tuple as long as none comes or
+    goes.
     """
 
     view: View | None = None
     published: Published = field(default_factory=Published)
-    problems: Problems = ()
+    said: AllProblems = field(default_factory=AllProblems)
     proxies: tuple[ProxyName, ...] = ()
+
+    @property
+    def problems(self) -> Problems:
+        """What is wrong now, sorted, each once."""
+        return self.said.all()
 
 
 class Loop:
@@ -76,7 +83,7 @@ class Loop:
         self.linting = Linting(lambda: self.model, self._found)
         self.model: Model | None = None
         self.doing = ""
-        self.state = MeshState()
+        self.state = MeshState(said=self._problems)
 
     async def run(self) -> None:
         """Make waves until cancelled."""
@@ -95,11 +102,10 @@ class Loop:
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
             _log.exception("wave failed; the mesh stays as it was")
             self.model = None  # what it knew may be half a wave: the next one begins from nothing
-            said, published = (
-                failed_wave(self._gathering.sources.problems(), error),
-                self._publishing.published,
-            )
-            self._take(replace(self.state, published=published, problems=said))
+            self._problems.forget()
+            self._say_inputs()
+            self._problems.say("wave", None, (wave_problem(error),))
+            self._take(replace(self.state, published=self._publishing.published))
             return
         self.doing = ""
         self._meter.wave(time.monotonic() - began, published=touched is not None)
@@ -112,7 +118,7 @@ class Loop:
         work = model.work()
         self.doing = "following the sources"
         sources, admitted = self._gathering.sources, self._gathering.admitted
-        said_of_inputs = sources.problems()
+        self._say_inputs()
         await slices.result(model.follow(sources.merged, admitted))
         self.doing = "certificates"
         certifying = await self._certify(model, slices)
@@ -124,15 +130,13 @@ class Loop:
         touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
         published = self._publishing.published
         proxies = model.proxies() if step.moved else self.state.proxies
-        failing = (*map(failure_problem, published.failures), *model.unplaced())
         rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
-        said = self._problems.update(
-            inputs=said_of_inputs,
-            certifying=certifying,
-            failing=failing,
-            rejected=rejected,
-        )
-        self._take(MeshState(model.view, published, said, proxies))
+        self._problems.say("wave", None, ())
+        self._problems.say("certificates", None, certifying)
+        self._problems.failed(step.failed)
+        self._problems.say("places", None, model.unplaced())
+        self._problems.say("proxies", None, rejected)
+        self._take(MeshState(model.view, published, self._problems, proxies))
         self._meter.wave_work(**asdict(model.work() - work), touched=touched or 0)
         await self.linting.after_wave()
         if self._verification is not None:
@@ -149,13 +153,18 @@ class Loop:
         await slices.result(model.certify(update, self._certificates.certificates))
         return update.problems
 
-    def _found(self, found: Problems) -> None:
+    def _say_inputs(self) -> None:
+        sources = self._gathering.sources
+        self._problems.of_sources({each.name: each.problems() for each in sources.all})
+        self._problems.say("between sources", None, sources.merged.problems)
+
+    def _found(self, found: Sequence[Looked]) -> None:
         """Take the problems between objects."""
-        said = self._problems.update(found=found)
-        if said is not self.state.problems:
-            self._take(replace(self.state, problems=said))
+        self._problems.found(found)
+        if self._problems.log():
+            self._on_state(self.state)
 
     def _take(self, state: MeshState) -> None:
-        log_changes(state.problems, self.state.problems, self._gathering.sources.logged())
+        self._problems.log()
         self.state = state
         self._on_state(state)

@@ -1,11 +1,11 @@
 """Following the sources: a view that is kept current, and what is wanted of it, kept current as well."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.lint.problems import Linter, nothing
+from catalog.lint.problems import Linter, Looked, nothing
 from catalog.relations.conflicts import claimants
 from catalog.relations.groups import members
 from catalog.relations.identities import dns_names
@@ -126,11 +126,14 @@ class Model:
             self.serving.rendering.certify({}, update.trust_bundle)
         yield True
 
-    def lint(self) -> Iterator[Problems | None]:
-        """Look for problems where something changed; yield in the end all that there are."""
-        yield from self.linter.steps()
+    def lint(self) -> Iterator[Sequence[Looked] | None]:
+        """Look for problems where something changed; yield in the end what is wrong there now."""
+        found: list[Looked] = []
+        for each in self.linter.looks():
+            found.append(each)
+            yield None
         yield from self._forget()
-        yield self.linter.problems()
+        yield found
 
     def _forget(self) -> Iterator[None]:
         """Forget what nobody wants any more: after a change of everything it is more than one slice."""

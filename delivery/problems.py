@@ -1,28 +1,97 @@
-"""What is wrong, from whoever says it, as one sorted list; and how it is logged."""
+"""What is wrong, from whoever says it: a table of which a change touches what is other; how it is logged."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final
 
 import structlog
 
 from delivery.snapshots.published import Failure
 from mesh.origins import FromSource
 from mesh.problems import Problem, Problems, Severity, log_new, ordered
+from xds.cache import GroupKey
 
 _log = structlog.get_logger("delivery.problems")
 
+_LOGGED: Final = "sources"
+"""Who logs what they say themselves."""
+
 
 class AllProblems:
-    """The problems of all that find some, sorted anew only when one of them says something else."""
+    """The problems of all that find some, by who says them and of what; each is one, whoever else says it.
+
+    What is said again costs nothing, what is other its difference; they are sorted when somebody asks.
+    """
 
     def __init__(self) -> None:
-        self._parts: dict[str, Problems] = {}
-        self._all: Problems = ()
+        self._said: dict[tuple[str, Hashable], Problems] = {}
+        self._times: dict[Problem, int] = {}
+        self._logged: dict[Problem, int] = {}
+        self._stood: dict[Problem, bool] = {}  # what was touched since it was logged: whether it stood then
+        self._counts: Counter[Severity] = Counter()
+        self._sorted: Problems | None = ()
 
-    def update(self, **parts: Problems) -> Problems:
-        """Take what some of them say now; return everything, the very same if nothing is other."""
-        changed = {name: said for name, said in parts.items() if said != self._parts.get(name, ())}
-        if changed:
-            self._parts.update(changed)
-            self._all = ordered(problem for said in self._parts.values() for problem in said)
-        return self._all
+    def all(self) -> Problems:
+        """Return everything that is wrong now, sorted; the very same as long as nothing is other."""
+        if self._sorted is None:
+            self._sorted = ordered(self._times)
+        return self._sorted
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many there are by severity, also of those of which there is none."""
+        return {each.value: self._counts[each] for each in Severity}
+
+    def say(self, who: str, of: Hashable, said: Problems) -> None:
+        """Take what somebody says of something now, in the place of what that was before."""
+        before = self._said.get((who, of), ())
+        if said is before or said == before:
+            return
+        if said:
+            self._said[who, of] = said
+        else:
+            del self._said[who, of]
+        old, new = dict.fromkeys(before), dict.fromkeys(said)
+        self._count(who, (each for each in new if each not in old), 1)
+        self._count(who, (each for each in old if each not in new), -1)
+
+    def of_sources(self, said: Mapping[str, Problems]) -> None:
+        """Take what each source says, by its name: it has logged that itself."""
+        for name, problems in said.items():
+            self.say(_LOGGED, name, problems)
+
+    def found(self, said: Iterable[tuple[Hashable, Problems]]) -> None:
+        """Take what is wrong with objects that were looked at."""
+        for of, problems in said:
+            self.say("lint", of, problems)
+
+    def failed(self, groups: Mapping[GroupKey, Failure | None]) -> None:
+        """Take which groups fail now, None where one does no more."""
+        for group, failure in groups.items():
+            self.say("groups", group, () if failure is None else (failure_problem(failure),))
+
+    def forget(self) -> None:
+        """Forget what everybody has said: it is said anew."""
+        for who, of in tuple(self._said):
+            self.say(who, of, ())
+
+    def log(self) -> bool:
+        """Log what is new since the last time but what sources have logged; say whether anything is other."""
+        stood, self._stood = self._stood, {}
+        other = [each for each, before in stood.items() if before is not (each in self._times)]
+        new = [each for each in other if each in self._times and each not in self._logged]
+        log_new(_log, "problem", ordered(new), ())
+        return bool(other)
+
+    def _count(self, who: str, problems: Iterable[Problem], by: int) -> None:
+        for each in problems:
+            if who == _LOGGED:
+                _add(self._logged, each, by)
+            before = each in self._times
+            _add(self._times, each, by)
+            if before is not (each in self._times):
+                self._stood.setdefault(each, before)
+                self._counts[each.severity] += by
+                self._sorted = None
 
 
 def failure_problem(failure: Failure) -> Problem:
@@ -37,15 +106,16 @@ def failure_problem(failure: Failure) -> Problem:
     )
 
 
-def failed_wave(problems: Problems, error: Exception) -> Problems:
-    """Return the input's problems, and that the wave failed."""
-    said = Problem(
+def wave_problem(error: Exception) -> Problem:
+    """Say that a wave failed."""
+    return Problem(
         code="wave-failed", severity=Severity.ERROR, origin=FromSource("catalog"), expected=f"{error}"
     )
-    return ordered((*problems, said))
 
 
-def log_changes(problems: Problems, before: Problems, known: Problems) -> None:
-    """Log the problems that are new, but for those `known` ones that their source has logged."""
-    if problems is not before:
-        log_new(_log, "problem", problems, (*before, *known))
+def _add(times: dict[Problem, int], problem: Problem, by: int) -> None:
+    """Count a problem, which is not in the table where it is said no more."""
+    if number := times.get(problem, 0) + by:
+        times[problem] = number
+    else:
+        del times[problem]

@@ -1,11 +1,12 @@
 """Derived values: functions whose results are remembered, with what they read, until that changes."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from engine.graph import Graph
-from engine.node import ABSENT, Derivation
+from engine.node import ABSENT, Derivation, Function
 from engine.table import Table
 
 
@@ -31,6 +32,7 @@ class Derived(Generic[S, P, V]):
         functools.update_wrapper(self, function)
         self._function = function
         self.name = f"{function.__module__}.{function.__qualname__}"
+        self._single = len(inspect.signature(function).parameters) == 2  # where it reads, and one more
 
     def __call__(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> V:
         """Return the value, computed if it must be; raise what the function raises."""
@@ -41,11 +43,14 @@ class Derived(Generic[S, P, V]):
         """Return what remembers the value for these arguments."""
         if kwargs:
             raise TypeError(f"{self._function.__qualname__}: arguments of derived values are positional")
-        remembered = source.graph.remembered(self)
-        arguments = (source, *args)
-        node = remembered.get(arguments)
+        families = source.graph.families(self)
+        family = families.get(source)
+        if family is None:
+            family = families[source] = Function(self.name, self._function, (source,), single=self._single)
+        (key,) = args if self._single else (args,)
+        node: Derivation | None = family.nodes.get(key)
         if node is None:
-            node = remembered[arguments] = Derivation(self._function, arguments, remembered, arguments)
+            node = family.nodes[key] = Derivation(family, key)
         return node
 
 
@@ -90,7 +95,7 @@ class Observed(Generic[K, V]):
 
     def take_changed(self) -> tuple[K, ...]:
         """Return the keys whose values may have changed since the last time; who does not ask misses more."""
-        changed = tuple(node.arguments[-1] for node in self._changed)
+        changed = tuple(cast("K", node.key) for node in self._changed)
         self._changed.clear()
         return changed
 

@@ -4,7 +4,7 @@ from typing import Generic, TypeVar, cast
 
 from engine.derived import Computed, Derived
 from engine.graph import Graph
-from engine.node import Derivation, Source
+from engine.node import Derivation, Wall
 
 V = TypeVar("V")
 S = TypeVar("S", bound=Computed)
@@ -23,8 +23,7 @@ class Firewall(Generic[V]):
         self._pending: dict[Derivation, None] = {}
         self._node = function.node(source)
         self._level = graph.add_stage(self)
-        self._source = Source(f"{self._node}", {}, None, level=self._level, pinned=True)
-        self._source.reads = (self._node,)
+        self._source = Wall(self._node, self._level)
         graph.keep(self._node, self._pending)
         self._seen_at = 0
 
@@ -33,9 +32,9 @@ class Firewall(Generic[V]):
         self._graph.record(self._source)  # not the value behind it: through that one, doubt would come in
         if self._node.stale:  # before the first change
             self.settle()
-        if self._node.error is not None:
-            raise self._node.error.with_traceback(None)
-        return cast("V", self._node.value)
+        if (error := self._node.error) is not None:
+            raise error.with_traceback(None)
+        return cast("V", self._node.outcome)
 
     def settle(self) -> None:
         """Come up to date, and mark the readers if the value is another one."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from engine.errors import BusyError, CycleError, OrderError
-from engine.node import Derivation, Node, Source
+from engine.node import Derivation, Function, Node, Raised, Source
 
 
 class Edit(Protocol):
@@ -44,10 +44,11 @@ class Graph:
         self.lock = threading.RLock()
         self._computing_in = 0
         self._frames: list[dict[Node, None]] = []
-        self._path: list[Derivation] = []
+        self._path: dict[Derivation, None] = {}
+        self._cycles: dict[Derivation, CycleError] = {}
         self._unread: dict[Node, None] = {}
         self._stages: list[Stage] = []
-        self._families: dict[object, dict[Any, Derivation]] = {}
+        self._families: dict[object, dict[object, Function]] = {}
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Forget what is wanted no more, and write inputs as one change.
@@ -74,7 +75,7 @@ class Graph:
         """
         with self.lock:
             if self._path:
-                raise BusyError(f"inputs cannot change while {self._path[-1]} is computed")
+                raise BusyError(f"inputs cannot change while {next(reversed(self._path))} is computed")
             for _ in itertools.count() if most is None else range(most):
                 if not self._unread:
                     break
@@ -86,16 +87,16 @@ class Graph:
         """Say whether the asking thread is computing something, so that its reads matter."""
         return bool(self._frames) and self._computing_in == threading.get_ident()
 
-    def remembered(self, family: object) -> dict[Any, Derivation]:
-        """Return what is remembered of one family of derived values, by arguments."""
-        found = self._families.get(family)
+    def families(self, function: object) -> dict[object, Function]:
+        """Return what is remembered of one function, by where it reads."""
+        found = self._families.get(function)
         if found is None:
-            found = self._families[family] = {}
+            found = self._families[function] = {}
         return found
 
     def size(self) -> int:
         """Return how many derived values are remembered."""
-        return sum(len(each) for each in self._families.values())
+        return sum(len(each.nodes) for families in self._families.values() for each in families.values())
 
     def add_stage(self, stage: Stage) -> int:
         """Take a stage in after all others; return its number, which is the level of its nodes."""
@@ -114,7 +115,7 @@ class Graph:
 
     def keep(self, node: Derivation, dirty_set: dict[Derivation, None]) -> None:
         """Keep a derivation although nobody reads it; say in `dirty_set` when it may have changed."""
-        node.pinned, node.dirty_set = True, dirty_set
+        node.dirty_set = dirty_set
         if node.stale:
             dirty_set[node] = None
 
@@ -122,7 +123,7 @@ class Graph:
         """Undo `keep`."""
         if node.dirty_set is not None:
             node.dirty_set.pop(node, None)
-        node.pinned, node.dirty_set = False, None
+        node.dirty_set = None
         if not node.readers:
             self._unread[node] = None
 
@@ -144,30 +145,28 @@ class Graph:
                     self.record(node)
                 elif not node.readers:
                     self._unread[node] = None
-            if node.error is not None:
-                raise node.error.with_traceback(None)
-            return node.value
+            if isinstance(node.outcome, Raised):
+                raise node.outcome.error.with_traceback(None)
+            return node.outcome
 
     def refresh(self, node: Derivation) -> None:
         """Bring a derivation up to date; raise CycleError if it is just being computed."""
         if not node.stale:
             return
-        if node.running:
+        if node in self._path:
             raise self._cycle(node)
-        node.running = True
-        self._path.append(node)
+        self._path[node] = None
         try:
             if node.verified_at and not self._reads_changed(node):
                 self.reused += 1
-                node.cycle = None  # its outcome stands, and so does whatever cycle is in it
+                self._cycles.pop(node, None)  # its outcome stands, and so does whatever cycle is in it
                 node.level = max((read.level for read in node.reads), default=0)
                 node.verified_at = self.revision
             else:
                 self._compute(node)
             node.stale = False
         finally:
-            self._path.pop()
-            node.running = False
+            del self._path[node]
 
     def refresh_before(self, node: Derivation, level: int, name: str) -> None:
         """Bring up to date what a stage is made of; raise OrderError if it needs that or a later stage."""
@@ -192,7 +191,7 @@ class Graph:
         # When that is another one, the later read may be nobody's any more: it must neither cost nor raise.
         for read in node.reads:
             if isinstance(read, Derivation) and read.stale:
-                if read.running:
+                if read in self._path:
                     return True  # round a cycle: whether it still is one is found out by computing alone
                 self.refresh(read)
             # In one revision a value is read only when it is what it will be: equal numbers are no change.
@@ -205,35 +204,41 @@ class Graph:
         self._computing_in = threading.get_ident()
         self._frames.append(reads)
         self.computed += 1
-        value, error = None, None
+        outcome: object = None
         try:
-            value = _checked(node, node.function(*node.arguments))
+            outcome = _checked(node, node.family.run(node.key))
         except (MemoryError, RecursionError):
             node.verified_at = 0  # says nothing of the value: whoever asks next may have more room
             raise
         except Exception as raised:  # noqa: BLE001 - an error is an outcome, whichever it is
-            error = raised
+            outcome = Raised(raised)
         finally:
             self._frames.pop()
         # Even if the function has caught the error: what it made of it hangs on where the cycle was entered.
-        if node.cycle is not None:
-            value, error, node.cycle = None, node.cycle, None
+        if (cycle := self._cycles.pop(node, None)) is not None:
+            outcome = Raised(cycle)
         self._link(node, reads)
-        if node.verified_at and node.outcome_is(value, error):
+        if node.verified_at and node.outcome_is(outcome):
             self.stopped += 1  # the earlier of two equal values stays: what was made of it goes on sharing it
         else:
-            node.value, node.error = value, _bare(error)
+            node.outcome = outcome
             node.changed_at = self.revision
+            if isinstance(outcome, Raised):
+                _bare(outcome.error)
         node.verified_at = self.revision
 
     def _link(self, node: Derivation, reads: dict[Node, None]) -> None:
-        for dropped in node.reads:
-            if dropped not in reads:
-                self._unlink(dropped, node)
-        node.reads = tuple(reads)
-        for read in reads:
-            read.read_by(node)
-        node.level = max((read.level for read in reads), default=0)
+        before, after = node.reads, tuple(reads)
+        if after != before:
+            node.reads = after
+            for read in before:
+                if read not in reads:
+                    self._unlink(read, node)
+            known = frozenset(before)
+            for read in after:
+                if read not in known:
+                    read.read_by(node)
+        node.level = max((read.level for read in after), default=0)
 
     def _unlink(self, read: Node, reader: Derivation) -> None:
         read.left_by(reader)
@@ -242,22 +247,24 @@ class Graph:
 
     def _forget(self, node: Node) -> None:
         """Forget a node, unless somebody reads or keeps it."""
-        if node.readers or node.pinned or node.owner.get(node.key) is not node:
+        nodes = node.family.nodes
+        if node.readers or node.dirty_set is not None or nodes.get(node.key) is not node:
             return  # read again since; or another one stands in its place, which it must not take along
-        del node.owner[node.key]
+        del nodes[node.key]
         if isinstance(node, Derivation):
             for read in node.reads:
                 self._unlink(read, node)
 
     def _cycle(self, node: Derivation) -> CycleError:
         """Return the error of a cycle, having told each of its members: none may answer another way."""
-        members = self._path[self._path.index(node) :]
+        path = list(self._path)
+        members = path[path.index(node) :]
         names = [str(each) for each in members]
         first = names.index(min(names))
         names = names[first:] + names[:first]
         error = CycleError(" needs ".join([*names, names[0]]))
         for member in members:
-            member.cycle = error
+            self._cycles[member] = error
         return error
 
 
@@ -281,10 +288,8 @@ def _checked(node: Derivation, value: object) -> object:
     return value
 
 
-def _bare(error: Exception | None) -> Exception | None:
+def _bare(error: BaseException | None) -> None:
     """Drop the tracebacks of an error that is to be remembered: they hold on to every local variable."""
-    each: BaseException | None = error
-    while each is not None:
-        each.__traceback__ = None
-        each = each.__context__
-    return error
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__context__

@@ -1,10 +1,11 @@
 """Indexes: the keys of a table by what their inputs have in common, kept current with every change."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from engine.graph import Graph
-from engine.node import ABSENT, Absent, Derivation, Source
+from engine.node import ABSENT, Absent, Derivation, Family, Function, Source
+from engine.sorted_keys import with_key, without_key
 from engine.table import Table
 
 E = TypeVar("E", bound=Hashable)
@@ -22,10 +23,9 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._graph = graph
         self.name = name
         self._level = 0
-        self._members: dict[E, set[K]] = {}
-        self._sorted: dict[E, tuple[K, ...]] = {}
-        self._nodes: dict[E, Source] = {}
-        self._entries = Source(f"{name}, the set of entries", {}, None, pinned=True)
+        self._members: dict[E, tuple[K, ...]] = {}
+        self._nodes = Family(name)
+        self._entries = Source(Family(f"{name}, the set of entries"), None)
         self._watched: dict[E, None] | None = None
 
     def watch(self) -> None:
@@ -40,11 +40,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
 
     def __getitem__(self, entry: E) -> tuple[K, ...]:
         self._read(entry)
-        found = self._sorted.get(entry)
-        if found is None:
-            with self._graph.lock:
-                found = self._sorted[entry] = tuple(sorted(self._members[entry]))  # type: ignore[type-var]
-        return found
+        return self._members[entry]
 
     def __iter__(self) -> Iterator[E]:
         self._graph.record(self._entries)
@@ -58,9 +54,9 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
     def _read(self, entry: E) -> None:
         if not self._graph.computing:
             return
-        node = self._nodes.get(entry)
+        node = self._nodes.nodes.get(entry)
         if node is None:
-            node = self._nodes[entry] = Source(self.name, self._nodes, entry, level=self._level)
+            node = self._nodes.nodes[entry] = Source(self._nodes, entry, self._level)
         self._graph.record(node)
 
     def _move(self, key: K, before: Collection[E], after: Collection[E]) -> None:
@@ -74,22 +70,23 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
     def _join(self, entry: E, key: K) -> None:
         members = self._members.get(entry)
         if members is None:
-            members = self._members[entry] = set()
+            self._members[entry] = (key,)
             self._graph.changed(self._entries)
-        members.add(key)
+        else:
+            self._members[entry] = with_key(members, key)
         self._changed(entry)
 
     def _leave(self, entry: E, key: K) -> None:
-        members = self._members[entry]
-        members.discard(key)
-        if not members:
+        left = without_key(self._members[entry], key)
+        if left:
+            self._members[entry] = left
+        else:
             del self._members[entry]
             self._graph.changed(self._entries)
         self._changed(entry)
 
     def _changed(self, entry: E) -> None:
-        self._sorted.pop(entry, None)
-        if (node := self._nodes.get(entry)) is not None:
+        if (node := self._nodes.nodes.get(entry)) is not None:
             self._graph.changed(node)
         if self._watched is not None:
             self._watched[entry] = None
@@ -132,8 +129,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
         super().__init__(graph, name)
         self._level = graph.add_stage(self)
         self._entries.level = self._level
-        self._function = entries_of
-        self._derivations: dict[K, Derivation] = {}
+        self._derivations = Function(name, entries_of, (), single=True)
         self._placed: dict[K, Collection[E]] = {}
         self._pending: dict[Derivation, None] = {}
         self._failures: dict[K, Exception] = {}
@@ -147,11 +143,10 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
     def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
         """Take note of a key that comes or goes; a change of its value is found by recorded reads."""
         if old is ABSENT:
-            node = Derivation(self._function, (key,), self._derivations, key)
-            self._derivations[key] = node
+            node = self._derivations.nodes[key] = Derivation(self._derivations, key)
             self._graph.keep(node, self._pending)
         elif new is ABSENT:
-            node = self._derivations.pop(key)
+            node = self._derivations.nodes.pop(key)
             self._graph.discard(node)
             self._removed.append(key)
 
@@ -164,13 +159,13 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
         pending = tuple(self._pending)
         self._pending.clear()
         for node in pending:
-            (key,) = node.arguments
+            key = cast("K", node.key)
             self._graph.refresh_before(node, self._level, self.name)
-            if node.error is None:
-                self._place(key, node.value)
+            if (error := node.error) is None:
+                self._place(key, cast("Collection[E]", node.outcome))
             else:
                 self._place(key, ())
-                self._failures[key] = node.error
+                self._failures[key] = error
 
     def _place(self, key: K, entries: Collection[E]) -> None:
         self._failures.pop(key, None)

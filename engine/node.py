@@ -1,7 +1,12 @@
-"""The nodes of a graph: what can be read, and what is computed from reads."""
+"""The nodes of a graph: what can be read, and what is computed from reads.
+
+There are a hundred of them for each service of a mesh: what all of one sort have in common stands in their
+family, and what few of them ever have in the graph.
+"""
 
 import enum
-from collections.abc import Callable, Hashable, MutableMapping
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any, Final
 
 
@@ -13,7 +18,7 @@ class Absent(enum.Enum):
 
 ABSENT: Final = Absent.ABSENT
 
-FEW: Final = 8
+FEW: Final = 32
 """Readers that are looked through one by one."""
 
 
@@ -22,98 +27,147 @@ def same(old: object, new: object) -> bool:
     return old is new or (type(old) is type(new) and old == new)
 
 
+class Family:
+    """Nodes of one sort by key, and the name of what they are of: a table, an index, a function.
+
+    A node that nobody reads is taken out of `nodes`; one that stands elsewhere is kept by whoever has it.
+    """
+
+    __slots__ = ("name", "nodes")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.nodes: dict[Hashable, Any] = {}
+
+
+class Function(Family):
+    """The values of a function by what it is given after `first`: one argument itself, several as a tuple."""
+
+    __slots__ = ("first", "function", "single")
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], first: tuple[Any, ...], *, single: bool
+    ) -> None:
+        super().__init__(name)
+        self.function = function
+        self.first = first
+        self.single = single
+
+    def arguments(self, key: Hashable) -> tuple[Any, ...]:
+        """Return the arguments that a key stands for."""
+        return (key,) if self.single else key  # type: ignore[return-value]
+
+    def run(self, key: Hashable) -> Any:  # noqa: ANN401 - functions of all types stand in one graph
+        """Compute the value for a key, or raise what the function raises."""
+        return self.function(*self.first, *self.arguments(key))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Raised:
+    """The outcome of a function that raised an error; errors of one type that say the same are equal."""
+
+    error: Exception
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Raised):
+            return NotImplemented
+        return type(self.error) is type(other.error) and self.error.args == other.error.args
+
+    __hash__ = None  # type: ignore[assignment]  # arguments of an error need not hash
+
+
 class Node:
     """Something that can be read: an input, a set of keys, an index's entry, a derived value.
 
-    `owner` is where it is found under `key`; a node that nobody reads is taken out of there, unless `pinned`.
-    `level` is the number of the latest stage (see engine.graph) that it depends on.
+    It stands in its family under `key`. `level` is the number of the latest stage (see engine.graph) that it
+    depends on.
     """
 
-    __slots__ = ("changed_at", "key", "level", "owner", "pinned", "readers", "reads", "stale")
+    __slots__ = ("changed_at", "family", "key", "level", "readers")
 
-    def __init__(self, owner: MutableMapping[Any, Any], key: Hashable, *, level: int = 0) -> None:
-        self.owner = owner
+    reads: "tuple[Node, ...]"
+    stale: bool
+    dirty_set: "dict[Derivation, None] | None"
+
+    def __init__(self, family: Family, key: Hashable, level: int = 0) -> None:
+        self.family = family
         self.key = key
         self.level = level
-        self.pinned = False
-        self.stale = False
         self.changed_at = 0
-        self.readers: tuple[Derivation, ...] | set[Derivation] = ()
-        self.reads: tuple[Node, ...] = ()
+        self.readers: tuple[Derivation, ...] | dict[Derivation, None] = ()
 
     def read_by(self, reader: "Derivation") -> None:
-        """Add a reader. Most nodes have few: a set of five takes seven times what a tuple of them does."""
+        """Add a reader that is not there yet. A tuple of thirty takes a ninth of what a set of them does."""
         readers = self.readers
-        if isinstance(readers, set):
-            readers.add(reader)
-        elif reader not in readers:
-            self.readers = (*readers, reader) if len(readers) < FEW else {*readers, reader}
+        if isinstance(readers, dict):
+            readers[reader] = None
+        elif len(readers) < FEW:
+            self.readers = (*readers, reader)
+        else:
+            self.readers = dict.fromkeys((*readers, reader))
 
     def left_by(self, reader: "Derivation") -> None:
         """Take a reader out."""
         readers = self.readers
-        if isinstance(readers, set):
-            readers.discard(reader)
+        if isinstance(readers, dict):
+            readers.pop(reader, None)
         elif reader in readers:
-            self.readers = tuple(each for each in readers if each is not reader)
+            place = readers.index(reader)
+            self.readers = readers[:place] + readers[place + 1 :]
 
 
 class Source(Node):
-    """A node that is written, not computed; `origin` is the name of its table or index."""
+    """A node that is written, not computed."""
 
-    __slots__ = ("origin",)
+    __slots__ = ()
 
-    def __init__(
-        self,
-        origin: str,
-        owner: MutableMapping[Any, Any],
-        key: Hashable,
-        *,
-        level: int = 0,
-        pinned: bool = False,
-    ) -> None:
-        super().__init__(owner, key, level=level)
-        self.origin = origin
-        self.pinned = pinned
+    reads: tuple[Node, ...] = ()
+    stale = False
+    dirty_set = None
+
+    @property
+    def origin(self) -> str:
+        """The name of its table or index."""
+        return self.family.name
+
+
+class Wall(Source):
+    """A source that is written from the one derivation that it reads."""
+
+    __slots__ = ("reads",)
+
+    def __init__(self, read: "Derivation", level: int) -> None:
+        super().__init__(Family(str(read)), None, level)
+        self.reads = (read,)
 
 
 class Derivation(Node):
-    """A function applied to arguments: what came of it, and what it read.
+    """A function applied to a key: what came of it, and what it read.
 
-    An error that the function raised is its outcome like any value. `dirty_set`, if there is one, is told
-    of the node when it may have changed.
+    An error that the function raised is its outcome like any value. It is kept though nobody reads it if it
+    has a `dirty_set`, which is told of it when it may have changed.
     """
 
-    __slots__ = ("arguments", "cycle", "dirty_set", "error", "function", "running", "value", "verified_at")
+    __slots__ = ("dirty_set", "outcome", "reads", "stale", "verified_at")
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        owner: MutableMapping[Any, Any],
-        key: Hashable,
-    ) -> None:
-        super().__init__(owner, key)
-        self.function = function
-        self.arguments = arguments
+    family: Function
+
+    def __init__(self, family: Function, key: Hashable) -> None:
+        super().__init__(family, key)
+        self.reads = ()
         self.stale = True
-        self.running = False
         self.verified_at = 0
-        self.value: Any = None
-        self.error: Exception | None = None
-        self.cycle: Exception | None = None
-        self.dirty_set: dict[Derivation, None] | None = None
+        self.outcome: object = None
+        self.dirty_set = None
 
     def __str__(self) -> str:
-        arguments = ", ".join(str(each) for each in self.arguments if not hasattr(each, "graph"))
-        return f"{self.function.__module__}.{self.function.__qualname__}({arguments})"
+        return f"{self.family.name}({', '.join(map(str, self.family.arguments(self.key)))})"
 
-    def outcome_is(self, value: object, error: Exception | None) -> bool:
+    @property
+    def error(self) -> Exception | None:
+        """The error that it came to, if it is one."""
+        return self.outcome.error if isinstance(self.outcome, Raised) else None
+
+    def outcome_is(self, outcome: object) -> bool:
         """Say whether this outcome may be taken for the one that is there."""
-        if self.error is not None or error is not None:
-            return type(self.error) is type(error) and _said(self.error) == _said(error)
-        return same(self.value, value)
-
-
-def _said(error: Exception | None) -> tuple[object, ...]:
-    return () if error is None else error.args
+        return same(self.outcome, outcome)

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from engine.graph import Edit, Graph
-from engine.node import ABSENT, Absent, Source, same
+from engine.node import ABSENT, Absent, Family, Source, same
+from engine.sorted_keys import with_key, without_key
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,9 +33,9 @@ class Table(Mapping[K, V], Generic[K, V]):
         self._graph = graph
         self.name = name
         self._values: dict[K, V] = {}
-        self._cells: dict[K, Source] = {}
-        self._keys = Source(f"{name}, the set of keys", {}, None, pinned=True)
-        self._sorted: tuple[K, ...] | None = ()
+        self._cells = Family(name)
+        self._keys = Source(Family(f"{name}, the set of keys"), None)
+        self._sorted: tuple[K, ...] | None = None
         self._followers: list[Follower[K, V]] = []
 
     def set(self, key: K, value: V) -> Edit:
@@ -74,9 +75,9 @@ class Table(Mapping[K, V], Generic[K, V]):
     def _read(self, key: K) -> None:
         if not self._graph.computing:
             return
-        cell = self._cells.get(key)
+        cell = self._cells.nodes.get(key)
         if cell is None:
-            cell = self._cells[key] = Source(self.name, self._cells, key)
+            cell = self._cells.nodes[key] = Source(self._cells, key)
         self._graph.record(cell)
 
     def _write(self, key: K, new: V | Absent) -> None:
@@ -89,8 +90,9 @@ class Table(Mapping[K, V], Generic[K, V]):
             del self._values[key]
         else:
             self._values[key] = new
-        if (cell := self._cells.get(key)) is not None:
+        if (cell := self._cells.nodes.get(key)) is not None:
             self._graph.changed(cell)
         if old is ABSENT or new is ABSENT:
-            self._sorted = None
+            if self._sorted is not None:  # asked for once, it is kept in order
+                self._sorted = (without_key if new is ABSENT else with_key)(self._sorted, key)
             self._graph.changed(self._keys)

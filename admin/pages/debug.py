@@ -1,6 +1,5 @@
 """What the debug pages say: pure functions from what is read to JSON. No key is ever among it."""
 
-from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from admin.pages.access import access_pairs
@@ -10,7 +9,7 @@ from catalog.relations.hosts import hosts
 from catalog.store.view import View
 from mesh.names import Namespace
 from mesh.objects import Sourced
-from mesh.problems import Problem, Severity
+from mesh.problems import Problem
 
 
 class ConfigReading(SettingsReading, ViewReading, Protocol):
@@ -83,11 +82,3 @@ def hosts_lines(view: View | None, namespace: str) -> Document:
     """Return the lines of a hosts file as one namespace needs it."""
     lines = hosts(view, Namespace(namespace)) if view is not None else ()
     return {"hosts": [{"address": address, "names": list(names)} for address, names in lines]}
-
-
-def counted(problems: Iterable[Problem]) -> Mapping[str, int]:
-    """Count problems by severity, also those of which there is none."""
-    found = dict.fromkeys((each.value for each in Severity), 0)
-    for each in problems:
-        found[each.severity.value] += 1
-    return found

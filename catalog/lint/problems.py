@@ -35,14 +35,15 @@ def nothing(_: View) -> Problems:
 
 def problems(view: View) -> Problems:
     """Return all problems of a view, sorted, each once."""
-    linter = Linter(view)
-    for _ in linter.steps():
-        pass
-    return linter.problems()
+    return ordered(each for _, said in Linter(view).looks() for each in said)
+
+
+Looked = tuple[Hashable, Problems]
+"""What was looked at, by a key that tells it from all others, and what is wrong with it now."""
 
 
 class Linter:
-    """The problems of a view, kept current: after a change, what it concerns is looked at again.
+    """Looks for the problems of a view: first at everything, after a change at what it concerns.
 
     `further` finds problems that the catalog knows nothing of. It is asked again when what it read of the
     view has changed; whatever else it looks at must stay the same until `renew`.
@@ -62,8 +63,6 @@ class Linter:
             ObservedAll(of_config, lint, configs(view)),
             ObservedAll(of_namespace, lint, view.namespaces),
         )
-        self._found: dict[tuple[int, Hashable], Problems] = {}
-        self._said: Problems | None = ()
 
     def renew(self) -> None:
         """Ask `further` again."""
@@ -71,27 +70,11 @@ class Linter:
         self._rest = Observed(of_rest, _Rest(self._view, self._further))
         self._rest.add(_REST)
 
-    def steps(self) -> Iterator[None]:
-        """Come up to date, a pause after each object."""
+    def looks(self) -> Iterator[Looked]:
+        """Come up to date, object by object: nothing is wrong with one that has gone."""
         for kind, pins in enumerate((*self._kinds, self._rest)):
             for key in pins.take_changed():
-                self._take((kind, key), _outcome(pins, key) if key in pins else ())
-                yield None
-
-    def problems(self) -> Problems:
-        """Return all problems as of the last time, sorted, each once; the very same if nothing is other."""
-        if self._said is None:
-            self._said = ordered(each for said in self._found.values() for each in said)
-        return self._said
-
-    def _take(self, key: tuple[int, Hashable], said: Problems) -> None:
-        if said == self._found.get(key, ()):
-            return
-        self._said = None
-        if said:
-            self._found[key] = said
-        else:
-            del self._found[key]
+                yield (kind, key), _outcome(pins, key) if key in pins else ()
 
 
 def _outcome(pins: Observed[Any, Problems], key: object) -> Problems:

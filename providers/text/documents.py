@@ -7,14 +7,19 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from providers.text.faults import Fault
+from providers.text.yaml_lines import OTHER, plain_value
 from providers.text.yaml_value import yaml_value
 from specs.codes import Code
 
 MAX_BYTES = 4 * 1024 * 1024
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_MARKER: Final = re.compile(r"[\r\n](?:---|\.\.\.)(?=\s|\Z)")
+_ENDS: Final = re.compile(r"\r\n|\r|\n")
+_NO_CONTENT: Final = re.compile(r"[^\S\r\n]*(?:#[^\r\n]*)?|%[^\r\n]*")
+_LEAD: Final = re.compile(rf"(?:(?:{_NO_CONTENT.pattern})(?:{_ENDS.pattern}))*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,38 +41,38 @@ def documents(text: str, *, as_json: bool = False) -> tuple[Document, ...]:
         return _json_document(text)
     found = []
     for number, (line, chunk) in enumerate(_chunks(text), start=1):
-        document = Document(number, line, *yaml_value(chunk, line))
+        value = plain_value(chunk)
+        document = Document(number, line, *(yaml_value(chunk, line) if value is OTHER else (value,)))
         if document.value is not None or document.faults:
             found.append(document)
     return tuple(found)
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str]]:
-    """Split at lines that begin with a document marker, which no scalar can contain (YAML 1.2, 9.1.2)."""
-    lines: list[str] = []
-    start = 1
-    for number, line in enumerate(_LINE.findall(text), start=1):
-        if re.match(r"(?:---|\.\.\.)(?:\s|$)", line):
-            if _has_content(lines):
-                yield _trimmed(start, lines)
-            # A marker's own line may hold content; blanks keep its column.
-            lines, start = ["   " + line[3:] if line.startswith("---") else "\n"], number
-        else:
-            lines.append(line)
-    if _has_content(lines):
-        yield _trimmed(start, lines)
+    """Split at lines that begin with a document marker, which no scalar can contain (YAML 1.2, 9.1.2).
+
+    Directives, comments and blanks before the content are dropped, so that its first line is told.
+    """
+    begin, line, is_marked = 0, 1, False
+    for end in (*(each.start() for each in _MARKER.finditer("\n" + text)), len(text)):
+        part = text[begin:end]
+        chunk = _without_marker(part) if is_marked else part
+        content = _LEAD.sub("", chunk, count=1)
+        if not _NO_CONTENT.fullmatch(content):
+            yield line + _line_count(chunk[: len(chunk) - len(content)]), content
+        begin, line, is_marked = end, line + _line_count(part), True
 
 
-def _has_content(lines: list[str]) -> bool:
-    return any(line.strip() and not line.lstrip().startswith("#") and line[0] != "%" for line in lines)
+def _without_marker(part: str) -> str:
+    """Drop a marker: what stands after `---` is content, and keeps its column; `...` has none."""
+    if part.startswith("-"):
+        return f"   {part[3:]}"
+    end = _ENDS.search(part)
+    return part[end.start() :] if end else ""
 
 
-def _trimmed(start: int, lines: list[str]) -> tuple[int, str]:
-    """Drop directives, comments and blanks before the content, so that its first line is told."""
-    first = 0
-    while not _has_content(lines[first : first + 1]):
-        first += 1
-    return start + first, "".join(lines[first:])
+def _line_count(text: str) -> int:
+    return len(_ENDS.findall(text)) if "\r" in text else text.count("\n")
 
 
 def _json_document(text: str) -> tuple[Document, ...]:

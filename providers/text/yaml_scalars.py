@@ -21,15 +21,16 @@ _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("bool", "float"
 def resolve(event: yaml.ScalarEvent) -> object:
     """Give a scalar its type; raise ValueError with a sentence where it has none."""
     if event.tag is None:
-        return _plain(event.value) if event.implicit[0] else event.value
+        return plain_scalar(event.value) if event.implicit[0] else event.value
     if event.tag in _TEXT_TAGS:
         return event.value
     if event.tag in _PLAIN_TAGS:
-        return _plain(event.value)
+        return plain_scalar(event.value)
     raise ValueError("must do without tags of its own (!name)")
 
 
-def _plain(text: str) -> object:
+def plain_scalar(text: str) -> object:
+    """Give a scalar that stands there without quotes its type."""
     if text in _NULLS:
         return None
     if text in _TRUE or text in _FALSE:

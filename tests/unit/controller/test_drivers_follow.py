@@ -8,6 +8,7 @@ import pytest
 import catalog.relations.groups
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import MeshSettings, View
+from delivery.problems import AllProblems
 from delivery.quarantine.fallback import Exclusions
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Published
@@ -112,15 +113,15 @@ class Mixed(Replica):
         self.quarantine = Quarantine(empty)
         self.cache = SnapshotCache()
         self.linter = Linter(self.view, _further)
+        self.problems = AllProblems()
 
     def differences(self) -> tuple[str, ...]:
         """Return where this is not what the mesh comes to from nothing."""
         inputs = (self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
         anew = View(self.mesh.settings)
         anew.apply(anew.edits_to(self.mesh.known()))
-        for _ in self.linter.steps():
-            pass
-        said = {*problems(anew), *_further(anew)} == set(self.linter.problems())
+        self.problems.found(self.linter.looks())
+        said = {*problems(anew), *_further(anew)} == set(self.problems.all())
         return (
             *verify(inputs, self.translate, self.published, Exclusions({}, empty)),
             *(() if said else ("said",)),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from admin.metrics.gauges import Gauges
 from controller.gauges import Gauging, ResourceCounts, withheld_counts
 from delivery.loop import MeshState
+from delivery.problems import AllProblems
 from delivery.snapshots.published import Published
 from mesh.kinds import SERVICE
 from mesh.names import Namespace, ServiceName
@@ -59,12 +60,14 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
         {group: Snapshot.of([_resource(CLUSTER, "a", "1")])}, {NodeKey("n1"): group, NodeKey("n2"): group}
     )
     problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
+    said = AllProblems()
+    said.say("lint", None, (problem,))
     read, seen = now - timedelta(seconds=3), now - timedelta(seconds=2)
     fresh = Freshness(last_event=seen, last_full_read=read, error="gone", error_since=now, held=("all",))
     source = MemorySource("directory", freshness=fresh)
     source.held = Counts(2, 1, 0)
     made = Gauging().gauges(
-        MeshState(None, published, (problem,)),
+        MeshState(None, published, said),
         {"delta": 2},
         {"connected": 1},
         [source],

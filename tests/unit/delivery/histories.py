@@ -6,6 +6,7 @@ from dataclasses import replace
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import View
 from delivery.batches import parts
+from delivery.problems import AllProblems
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
@@ -32,6 +33,7 @@ class Replica:
         self.quarantine = Quarantine(empty, jitter=lambda: 0.0)
         self.cache = SnapshotCache()
         self.linter = Linter(self.view)
+        self.problems = AllProblems()
 
     def wave(self) -> None:
         """Follow the mesh."""
@@ -83,9 +85,8 @@ class Replica:
         found = verify(inputs, self.translate, served, exclusions)
         anew = View(mesh.settings)
         anew.apply(mesh.known())
-        for _ in self.linter.steps():
-            pass
-        if problems(anew) != self.linter.problems():
+        self.problems.found(self.linter.looks())
+        if problems(anew) != self.problems.all():
             found = (*found, "problems")
         cached = ((node, self.cache.snapshot(node)) for node in served.members)
         return (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from catalog.lint.problems import Linter
 from catalog.lint.problems import problems as found_from_nothing
 from catalog.policy.outbound import visible
+from delivery.problems import AllProblems
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
 from engine.graph import Graph
@@ -157,17 +158,15 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
     workloads = [a.workload(each, f"10.0.0.{number}") for number, each in enumerate("abcd", 1)]
     targets = (a.target("t", "a", "gone"), a.target("u", "b", "a"))
     view = a.view(*workloads, *targets)
-    problems = Linter(view)
-    for _ in problems.steps():
-        pass
+    linter, problems = Linter(view), AllProblems()
+    problems.found(linter.looks())
     elsewhere = a.workload("gone", "10.0.0.9", namespace="elsewhere")
     wide = replace(targets[1], sources=(*map(a.identity, "bcd"), elsewhere.identity))
     for things in ((*workloads, *targets, elsewhere), (*workloads, targets[0], wide, elsewhere)):
         anew = a.view(*things)
         view.apply(view.edits_to(anew.known()))
-        for _ in problems.steps():
-            pass
-        if problems.problems() != found_from_nothing(anew):
+        problems.found(linter.looks())
+        if problems.all() != found_from_nothing(anew):
             assert forgotten
             return
     assert not forgotten

@@ -1,6 +1,7 @@
 """The engine by itself: what runs, what does not, and what goes wrong."""
 
 import itertools
+import sys
 from collections.abc import Collection, Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from engine.errors import BusyError, CycleError, OrderError
 from engine.firewall import Firewall
 from engine.graph import Graph
 from engine.index import DerivedIndex, Index
+from engine.node import FEW, Derivation, Family, Function, Source
 from engine.table import Table
 from tests.pins import Pin
 
@@ -187,7 +189,7 @@ def test_a_cycle_names_its_members_whoever_was_asked(begin: object) -> None:
     """Each of them has the same error, also who would have caught it; it ends with the cycle."""
     sheet = Sheet()
     pins = [Pin(function, sheet) for function in (first, second, third)]
-    order = sorted(pins, key=lambda pin: pin.node.function is not getattr(begin, "__wrapped__", None))
+    order = sorted(pins, key=lambda pin: pin.node.family.function is not getattr(begin, "__wrapped__", None))
     said = set()
     for pin in order:
         with pytest.raises(CycleError) as caught:
@@ -231,7 +233,7 @@ def test_what_nobody_wants_is_forgotten() -> None:
     pin.release()
     sheet.put(c=2)
     assert sheet.graph.size() == 0
-    assert sheet.numbers._cells == {}
+    assert sheet.numbers._cells.nodes == {}
 
 
 def test_much_is_forgotten_in_parts() -> None:
@@ -387,3 +389,62 @@ def test_a_stage_cannot_depend_on_a_later_one() -> None:
     later.append(DerivedIndex(sheet.graph, "late", sheet.numbers, lambda _: (1,)))
     with pytest.raises(OrderError, match="early, stage 1, cannot depend on stage 2"):
         sheet.put(b=1)
+
+
+def test_readers_are_told_apart_however_many_they_are() -> None:
+    """Few stand in a tuple, many in a dictionary, in the order in which they came; each can go again."""
+    node = Source(Family("numbers"), "a")
+    readers = [
+        Derivation(Function("reads", lambda _: None, (), single=True), each) for each in range(2 * FEW)
+    ]
+    for count, reader in enumerate(readers, 1):
+        node.read_by(reader)
+        assert list(node.readers) == readers[:count]
+        assert isinstance(node.readers, tuple if count <= FEW else dict)
+    for reader in readers[::2]:
+        node.left_by(reader)
+        node.left_by(reader)
+    assert list(node.readers) == readers[1::2]
+
+
+def test_an_entry_holds_its_keys_once_and_in_order() -> None:
+    """Whatever the order in which they came and went; an entry of one key is no more than that."""
+    sheet = Sheet(c=2, a=4, d=1, b=6)
+    by_parity = Index(sheet.graph, "numbers by parity", sheet.numbers, lambda _, number: (number % 2,))
+    assert by_parity._members == {0: ("a", "b", "c"), 1: ("d",)}
+    assert tuple(sheet.numbers) == ("a", "b", "c", "d")
+    sheet.put(bb=8)
+    sheet.drop("a")
+    sheet.drop("d")
+    assert by_parity._members == {0: ("b", "bb", "c")}
+    assert tuple(sheet.numbers) == ("b", "bb", "c")
+
+
+def test_a_value_is_remembered_by_what_it_was_given() -> None:
+    """One argument stands for itself, a tuple among them; several are told apart, and so are sources."""
+    asked: list[tuple[object, ...]] = []
+
+    @derived
+    def one(sheet: Sheet, key: object) -> int:
+        asked.append((sheet, key))
+        return len(asked)
+
+    @derived
+    def two(sheet: Sheet, key: object, other: object) -> int:
+        asked.append((sheet, key, other))
+        return len(asked)
+
+    sheet, another = Sheet(), Sheet()
+    pair = ("a", "b")
+    found = [one(sheet, pair), one(sheet, "a"), two(sheet, *pair), two(sheet, pair, "b"), one(another, pair)]
+    assert found == [1, 2, 3, 4, 5]
+    assert asked == [(sheet, pair), (sheet, "a"), (sheet, "a", "b"), (sheet, pair, "b"), (another, pair)]
+    assert [one(sheet, pair), two(sheet, *pair), one(another, pair)] == [1, 3, 5]
+    assert str(one.node(sheet, pair)).endswith("one(('a', 'b'))")
+    assert str(two.node(sheet, *pair)).endswith("two(a, b)")
+
+
+def test_what_a_node_takes() -> None:
+    """What all of a sort share is in their family: there are a hundred nodes for each service of a mesh."""
+    assert sys.getsizeof(Derivation(Function("f", lambda _: None, (), single=True), 1)) <= 112
+    assert sys.getsizeof(Source(Family("numbers"), "a")) <= 72

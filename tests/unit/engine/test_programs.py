@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine import node
 from engine.graph import Graph
 from engine.index import Entries
-from engine.node import Derivation, Node
+from engine.node import Derivation, Node, Raised
+from engine.sorted_keys import with_key
 from engine.table import Table
 from tests.unit.engine.programs import mismatch
 
@@ -22,6 +24,13 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 def test_incremental_equals_from_scratch(seed: int) -> None:
     """Any program, any history, asked for in any order: what a naive evaluation comes to."""
     assert mismatch(random.Random(seed), steps=8) is None  # noqa: S311 - dice
+
+
+@pytest.mark.parametrize("few", [0, 1, 2])
+def test_however_many_readers_are_few(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers in a tuple, in a dictionary, and from one to the other."""
+    monkeypatch.setattr(node, "FEW", few)
+    assert _first_mismatch(500) is None
 
 
 def _without_reads(which: Callable[[Any], bool]) -> Patch:
@@ -54,14 +63,13 @@ def _replacing(target: type, name: str, replacement: Callable[..., object]) -> P
     return lambda monkeypatch: monkeypatch.setattr(target, name, replacement)
 
 
-def _only_values(self: Derivation, value: object, error: Exception | None) -> bool:
-    return bool(self.value == value)
+def _only_values(self: Derivation, outcome: object) -> bool:
+    return bool(self.outcome == outcome) or isinstance(self.outcome, Raised) or isinstance(outcome, Raised)
 
 
-def _equal(self: Derivation, value: object, error: Exception | None) -> bool:
+def _equal(self: Derivation, outcome: object) -> bool:
     """Take 1 for True."""
-    said = (getattr(each, "args", None) for each in (self.error, error))
-    return bool(self.value == value) and type(self.error) is type(error) and len(set(said)) == 1
+    return bool(self.outcome == outcome)
 
 
 def _first_read_only(self: Graph, node: Derivation) -> bool:
@@ -93,9 +101,21 @@ def _first_reads_for_ever(self: Graph, node: Derivation, reads: dict[Node, None]
 
 def _join_alone(self: Entries[Any, Any], entry: Any, key: Any) -> None:
     """Take a key in without telling those that have read the entry."""
-    self._members.setdefault(entry, set()).add(key)
-    self._sorted.pop(entry, None)
+    self._members[entry] = with_key(self._members.get(entry, ()), key)
 
+
+def _read_by_one(self: Node, reader: Derivation) -> None:
+    """Forget the readers that are there when another one comes."""
+    self.readers = (reader,)
+
+
+def _linked_once(self: Graph, node: Derivation, reads: dict[Node, None]) -> None:
+    """Take reads of equal number for the same."""
+    if len(reads) != len(node.reads):
+        _LINK(self, node, reads)
+
+
+_LINK = Graph._link
 
 MUTANTS: dict[str, Patch] = {
     "reads of absent keys are not recorded": _without_absent_reads,
@@ -114,6 +134,8 @@ MUTANTS: dict[str, Patch] = {
     "derived reads are not brought up to date": _replacing(Graph, "_reads_changed", _sources_only),
     "marks go one step": _replacing(Graph, "_mark", _one_step),
     "reads are those of the first time": _replacing(Graph, "_link", _first_reads_for_ever),
+    "reads of equal number are the same": _replacing(Graph, "_link", _linked_once),
+    "a node has one reader": _replacing(Node, "read_by", _read_by_one),
     "an entry's readers are not told of a new key": _replacing(Entries, "_join", _join_alone),
 }
 

@@ -10,6 +10,7 @@ from catalog.store.edits import Edits
 from catalog.store.inventory import by_identity
 from catalog.store.inventory import templates as templates_in
 from catalog.store.view import View
+from delivery.problems import AllProblems
 from mesh.kinds import POD
 from mesh.names import Port
 from mesh.objects import ObjectKey, Sourced
@@ -102,16 +103,15 @@ def test_an_account_that_is_meant_is_named() -> None:
 def test_what_is_said_follows_the_pods() -> None:
     """With a workload the word goes, with the Deployment alone it is back, without both it is a warning."""
     found = a.view(*MESH)
-    kept = Linter(found)
+    kept, linter = AllProblems(), Linter(found)
     pod = a.workload("shop", "10.0.0.1", WEB)
 
     def said(*things: object) -> list[tuple[str, str]]:
         objects = {a.object_key(each): _sourced(each) for each in things}
         found.apply(found.edits_to(Edits(objects)))
-        for _ in kept.steps():
-            pass
-        assert kept.problems() == problems(View.build(objects, found.settings))
-        return [(each.code, str(each.key)) for each in kept.problems()]
+        kept.found(linter.looks())
+        assert kept.all() == problems(View.build(objects, found.settings))
+        return [(each.code, str(each.key)) for each in kept.all()]
 
     assert said(*MESH) == [("MW2025", "Service default/shop")]
     assert said(*MESH, pod) == []

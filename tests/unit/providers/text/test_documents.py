@@ -1,8 +1,12 @@
 """From text to documents: neighbours, lines, bounds, and what scalars become."""
 
-import pytest
+import re
 
-from providers.text.documents import Document, documents
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from providers.text.documents import Document, _chunks, documents
 from providers.text.faults import Fault
 from providers.text.yaml_value import MAX_NODES
 from specs.codes import Code
@@ -110,3 +114,46 @@ def test_faults_never_quote_the_document() -> None:
     """A broken Secret does not reach a log."""
     (found,) = documents("kind: Secret\nstringData:\n  password: hunter2: x\n")
     assert all("hunter2" not in fault.expected for fault in found.faults)
+
+
+def _split(text: str) -> list[tuple[int, str]]:
+    """Return documents as they stand, line by line: the first line of what they hold, and their lines."""
+    parts: list[list[tuple[int, str]]] = [[]]
+    for number, whole in enumerate(re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text), start=1):
+        line = whole
+        if re.match(r"(---|\.\.\.)(\s|$)", whole):
+            parts.append([])
+            line = f"   {whole[3:]}" if whole.startswith("---") else "\n"
+        if parts[-1] or (line.strip() and not line.lstrip().startswith("#") and line[0] != "%"):
+            parts[-1].append((number, line))
+    return [(part[0][0], "".join(line for _, line in part)) for part in parts if part]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *(
+                    "---",
+                    "...",
+                    "\n",
+                    "\r",
+                    "\r\n",
+                    "a",
+                    "b: c",
+                    " ",
+                    "#",
+                    "%",
+                    "\t",
+                    "\x0b",
+                    "\x85",
+                    "--- x",
+                    "---\n",
+                )
+            ]
+        )
+    ).map("".join)
+)
+def test_documents_are_split_at_lines(text: str) -> None:
+    """Whatever ends a line, and whatever stands beside a marker."""
+    assert list(_chunks(text)) == _split(text)
