@@ -214,10 +214,11 @@ Destination = ServiceDestination | ExternalDestination
 
 @dataclass(frozen=True, slots=True)
 class Reachable:
-    """Services that may be called, and the destinations of their routes; many groups may have the same."""
+    """Services that may be called, and the destinations of their routes; `common` to many groups or not."""
 
     services: Shared[OutboundService] = field(default_factory=Shared)
     destinations: Shared[Destination] = field(default_factory=Shared)
+    common: bool = False
 
     @classmethod
     def of(cls, services: Iterable[OutboundService], destinations: Iterable[Destination] = ()) -> Self:
@@ -249,7 +250,7 @@ class ProxyPolicy:
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
         """The service ports that may be called, sorted."""
-        return _merged([each.services for each in self.reachable], _service_order)
+        return services(self.reachable)
 
     @property
     def destinations(self) -> tuple[Destination, ...]:
@@ -265,6 +266,11 @@ class ProxyPolicy:
     def service_destinations(self) -> tuple[ServiceDestination, ...]:
         """The destinations in the mesh."""
         return tuple(each for each in self.destinations if isinstance(each, ServiceDestination))
+
+
+def services(parts: Iterable[Reachable]) -> tuple[OutboundService, ...]:
+    """Return the service ports of several parts, sorted."""
+    return _merged([each.services for each in parts], _service_order)
 
 
 def _merged(parts: list[Shared[T]], order: Callable[[T], tuple[Any, ...]]) -> tuple[T, ...]:

@@ -47,7 +47,7 @@ def reachable(view: View, group: ProxyGroup) -> tuple[Reachable, ...]:
 @derived
 def open_to_all(view: View, scope: Scope, ipv6: bool) -> Reachable:
     """Return what all may call who are narrowed to `scope`; without IPv6 addresses if those are not led."""
-    return _part(view, None, _open(view, scope, ipv6).services)
+    return replace(_part(view, None, _open(view, scope, ipv6).services), common=True)
 
 
 @derived

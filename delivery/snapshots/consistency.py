@@ -22,7 +22,7 @@ def consistent(
     for two resources of one name.
     """
     found = tuple(own)
-    mine = ResourceSet.of(found) if before is None else _after(before.parts[-1], found)
+    mine = ResourceSet.of(found) if before is None else after(before.parts[-1], found)
     parts = (*shared, mine)
     if before is not None and len(parts) == len(before.parts) and all(map(is_, parts, before.parts)):
         return before
@@ -37,7 +37,8 @@ def consistent(
     return snapshot
 
 
-def _after(before: ResourceSet, found: tuple[Resource, ...]) -> ResourceSet:
+def after(before: ResourceSet, found: tuple[Resource, ...]) -> ResourceSet:
+    """Return the set of these resources, made of the one before; that very one if nothing has changed."""
     names = {(each.type_url, each.name) for each in found}
     if len(names) != len(found):
         return ResourceSet.of(found)  # which names the one that is there twice

@@ -10,12 +10,15 @@ from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from certs.material import ServiceCertificate
-from delivery.snapshots.fitting import Fitting, fitting, joined
+from delivery.snapshots.fitting import Fitting, Refused, fitting, joined
+from delivery.snapshots.sets import Sets
 from engine.derived import derived
 from engine.table import Table
 from mesh.config import SidecarSettings
 from mesh.identity import ServiceIdentity
-from sidecars.contract.driver import Piece
+from sidecars.contract.driver import Piece, Pieces
+from xds.protocol.resource import Resource
+from xds.protocol.resource_set import ResourceSet
 
 _ROOTS: Final = "roots"
 
@@ -35,7 +38,10 @@ class GroupInput:
     sidecar: SidecarSettings = field(default_factory=SidecarSettings)
 
 
-Translate = Callable[[GroupInput], Iterable[Piece]]
+Translate = Callable[[GroupInput], Iterable[Piece | Pieces]]
+
+SortedOut = tuple[Fitting, tuple[Piece, ...]]
+"""What is made whatever the endpoints are, and the pieces that want endpoints."""
 
 
 class Rendering:
@@ -48,6 +54,7 @@ class Rendering:
         self.certificates: Table[ServiceIdentity, ServiceCertificate] = Table(self.graph, "certificates")
         self.roots: Table[str, bytes] = Table(self.graph, "trust bundle")
         self.encoded = 0
+        self.sets = Sets()
 
     def certify(
         self, changed: Mapping[ServiceIdentity, ServiceCertificate | None], trust_bundle: bytes
@@ -60,23 +67,75 @@ class Rendering:
         self.graph.apply([*edits, self.roots.set(_ROOTS, trust_bundle)])
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Resources of pieces that groups have in common, and the same as a set, made once for all of them."""
+
+    fits: Fitting
+    set: ResourceSet = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """All that the proxies of a group are sent: its own, and what it has in common with others."""
+
+    own: Fitting
+    shared: tuple[Together, ...] = ()
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Every resource."""
+        return joined(self._every()).resources
+
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """What of the policy is left out."""
+        return tuple(refused for each in self._every() for refused in each.refused)
+
+    def _every(self) -> tuple[Fitting, ...]:
+        return (*(each.fits for each in self.shared), self.own)
+
+
 @derived
-def resources(rendering: Rendering, group: ProxyGroup) -> Fitting:
+def resources(rendering: Rendering, group: ProxyGroup) -> Rendered:
     """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
-    lasting, wanting = translated(rendering, group)
-    found = (made(rendering, complete(rendering, piece)) for piece in wanting)
-    return joined((lasting, *found))
+    sorted_out, shared = translated(rendering, group)
+    return Rendered(_all_made(rendering, sorted_out), tuple(together(rendering, each) for each in shared))
 
 
 @derived
-def translated(rendering: Rendering, group: ProxyGroup) -> tuple[Fitting, tuple[Piece, ...]]:
-    """Return what a group is sent whatever its endpoints are, and the pieces that want endpoints.
+def together(rendering: Rendering, pieces: Pieces) -> Together:
+    """Return what pieces make that groups have in common."""
+    fits = _all_made(rendering, _once(rendering, pieces))
+    return Together(fits, rendering.sets.of(fits.resources))
+
+
+@derived
+def translated(rendering: Rendering, group: ProxyGroup) -> tuple[SortedOut, tuple[Pieces, ...]]:
+    """Return what a group is sent, but for endpoints and for what it has in common with others.
 
     It reads none, so that a group where nothing but endpoints changed is not translated again.
     """
-    pieces = tuple(rendering.translate(group_input(rendering, group)))
-    lasting = (made(rendering, piece) for piece in pieces if not piece.destinations)
-    return joined(lasting), tuple(piece for piece in pieces if piece.destinations)
+    found = tuple(rendering.translate(group_input(rendering, group)))
+    own = [each for each in found if isinstance(each, Piece)]
+    return _sorted_out(rendering, own), tuple(each for each in found if isinstance(each, Pieces))
+
+
+@derived
+def _once(rendering: Rendering, pieces: Pieces) -> SortedOut:
+    return _sorted_out(rendering, pieces.pieces())
+
+
+def _sorted_out(rendering: Rendering, pieces: Iterable[Piece]) -> SortedOut:
+    """Return what pieces make whatever the endpoints are, and those that want endpoints."""
+    every = tuple(pieces)
+    lasting = (made(rendering, piece) for piece in every if not piece.destinations)
+    return joined(lasting), tuple(piece for piece in every if piece.destinations)
+
+
+def _all_made(rendering: Rendering, found: SortedOut) -> Fitting:
+    lasting, wanting = found
+    return joined((lasting, *(made(rendering, complete(rendering, piece)) for piece in wanting)))
 
 
 def complete(rendering: Rendering, piece: Piece) -> Piece:

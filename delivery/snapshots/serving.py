@@ -9,11 +9,20 @@ from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from delivery.snapshots.consistency import consistent
-from delivery.snapshots.fitting import Fitting, Refused
+from delivery.snapshots.fitting import Refused
 from delivery.snapshots.published import Published, Result, Step
-from delivery.snapshots.rendering import Rendering, Translate, complete, group_input, made, resources
+from delivery.snapshots.rendering import (
+    Rendered,
+    Rendering,
+    Translate,
+    complete,
+    group_input,
+    made,
+    resources,
+)
 from engine.derived import Observed, derived
 from mesh.identity import ProxyName
+from sidecars.contract.driver import each_piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import ResourceName, TypeUrl
 
@@ -36,7 +45,7 @@ class Serving:
         self.rendering = Rendering(view, translate)
         self._fresh = True
         self.refused: dict[ProxyGroup, tuple[Refused, ...]] = {}
-        self._pins: Observed[ProxyGroup, Fitting] = Observed(resources, self.rendering)
+        self._pins: Observed[ProxyGroup, Rendered] = Observed(resources, self.rendering)
         self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, view)
         self._groups: dict[ProxyGroup, _Group] = {}
         members(view).watch()
@@ -78,7 +87,7 @@ class Serving:
             pieces = self.rendering.translate(group_input(self.rendering, group))
             part = next(
                 each.about
-                for each in pieces
+                for each in each_piece(pieces)
                 for resource in made(self.rendering, complete(self.rendering, each)).resources
                 if (resource.type_url, resource.name) == (type_url, name)
             )
@@ -125,13 +134,17 @@ class Serving:
             return
         try:
             fits = self._pins.value(key)
-            snapshot = consistent(fits.resources, result.before.snapshots.get(group.name))
+            snapshot = consistent(
+                fits.own.resources,
+                result.before.snapshots.get(group.name),
+                [each.set for each in fits.shared],
+            )
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.fail(group.name, nodes, error)
         else:
             result.add(group.name, nodes, snapshot)
-            if fits.refused:
-                self.refused[key] = fits.refused
+            if refused := fits.refused:
+                self.refused[key] = refused
             else:
                 self.refused.pop(key, None)
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from delivery.snapshots.rendering import GroupInput, Translate
-from sidecars.contract.driver import Credentials, Piece, SidecarDriver
+from sidecars.contract.driver import Credentials, Piece, Pieces, SidecarDriver
 from sidecars.selection import select
 
 _NO_ENVIRONMENT: Final[Mapping[str, str]] = MappingProxyType({})
@@ -27,7 +27,7 @@ def translation(
     by_name = {driver.name: driver for driver in drivers}
     ports = {driver.name: driver.proxy_server_port for driver in drivers}
 
-    def translate(group_input: GroupInput) -> tuple[Piece, ...]:
+    def translate(group_input: GroupInput) -> tuple[Piece | Pieces, ...]:
         driver = by_name[select(group_input.sidecar, environment, ports, group_input.driver).driver]
         if not secrets:
             return driver.pieces(group_input.policy)

@@ -6,7 +6,7 @@ to write one.
 """
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
@@ -97,6 +97,32 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """A pure function that makes pieces, and all that it makes them from: what many policies have in common.
+
+    Equal ones are made once, with their resources, for all groups of proxies that have them: such a group
+    pays as little for a thousand pieces as for one. Arguments are hashable, at once if they are large
+    (`catalog.policy.shared`).
+    """
+
+    make: Callable[..., Iterable[Piece]]
+    arguments: tuple[Any, ...] = ()
+
+    def pieces(self) -> tuple[Piece, ...]:
+        """Make the pieces."""
+        return tuple(self.make(*self.arguments))
+
+
+def each_piece(found: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
+    """Yield every piece, those among them that are made together."""
+    for each in found:
+        if isinstance(each, Pieces):
+            yield from each.pieces()
+        else:
+            yield each
+
+
+@dataclass(frozen=True, slots=True)
 class Credentials:
     """What the proxies of a group prove themselves with, and whom they trust (`trust_bundle` is PEM)."""
 
@@ -139,7 +165,7 @@ class SidecarDriver(Protocol):
         """Return the type of which a proxy has accepted a response when it can be called."""
         ...
 
-    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
         """Return what proxies of this kind are sent for a policy, in pieces: pure, without secrets.
 
         The policy may come without endpoints: a piece gets those of its `destinations`, and no others.

@@ -5,13 +5,13 @@ from typing import Final
 from catalog.policy.provenance import Certified, Roots
 from catalog.policy.proxy import ProxyPolicy
 from sidecars.contract.contexts import ControllerContext
-from sidecars.contract.driver import Capability, Credentials, Piece
+from sidecars.contract.driver import Capability, Credentials, Piece, Pieces
 from sidecars.contract.health import HealthProbes
 from sidecars.contract.kubernetes import Pod
 from sidecars.contract.pod import InjectorContext
 from sidecars.contract.reasons import Reason
 from sidecars.envoy.empty import empty
-from sidecars.envoy.pieces import pieces
+from sidecars.envoy.pieces import parts
 from sidecars.envoy.reasons import reason
 from sidecars.envoy.secrets import service_certificate, trust_root
 from sidecars.injection import patching
@@ -49,9 +49,9 @@ class EnvoyDriver:
         """Return the listeners' type: even an answer without any means that it has taken its part."""
         return LISTENER
 
-    def pieces(self, policy: ProxyPolicy) -> tuple[Piece, ...]:
+    def pieces(self, policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
         """Return listeners, routes, clusters and endpoints; see `sidecars.envoy.pieces`."""
-        return pieces(policy)
+        return parts(policy)
 
     def credentials(self, credentials: Credentials) -> tuple[Piece, ...]:
         """Return both secrets: the service certificate with its key, and the roots."""

@@ -1,7 +1,7 @@
 """Listeners for a workload's own calls: a chain per service port, and nothing of whose calls they are."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
@@ -10,8 +10,11 @@ from catalog.policy.proxy import (
     InterceptionKind,
     MeshTerms,
     OutboundService,
+    Reachable,
     SocketAddress,
+    services,
 )
+from catalog.policy.shared import Shared
 from mesh.names import IpAddress, Port
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
@@ -35,9 +38,14 @@ class Calling:
     interception: InterceptionKind
     ipv6: bool
     terms: MeshTerms
-    services: tuple[OutboundService, ...]
+    reachable: tuple[Reachable, ...]
     passthrough: bool = False
-    closed: tuple[SocketAddress, ...] = ()
+    closed: Shared[SocketAddress] = field(default_factory=Shared)
+
+    @property
+    def services(self) -> tuple[OutboundService, ...]:
+        """The service ports that may be called, sorted."""
+        return services(self.reachable)
 
 
 def outbound(calls: Calling) -> tuple[Resource, ...]:

@@ -22,13 +22,15 @@ from catalog.policy.proxy import (
     ExternalDestination,
     InboundPort,
     InterceptionKind,
+    MeshTerms,
     OnlyRules,
     OutboundService,
     ProxyPolicy,
+    Reachable,
 )
 from catalog.policy.shared import Shared
 from mesh.service import EscapedSlashes, ServiceKey
-from sidecars.contract.driver import Piece
+from sidecars.contract.driver import Piece, Pieces, each_piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
 from sidecars.envoy.judging import judged
 from sidecars.envoy.outbound_listeners import Calling
@@ -36,22 +38,40 @@ from sidecars.envoy.outbound_listeners import Calling
 _Judged = partial(Piece, faults=judged)
 
 
-def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
+def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
     """Return what makes the listeners, routes, clusters and endpoints of a policy.
 
-    Nothing is made that nothing refers to, and what a resource refers to is made, or is one of the secrets
-    of the policy's identity and trust domain. Equal policies give equal bytes.
+    Nothing is made that nothing refers to, and what a resource refers to is made, or is one of the secrets.
+    Equal policies give equal bytes.
     """
-    return tuple(_pieces(policy))
+    return tuple(_parts(policy))
 
 
-def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
-    terms, headers, primary = policy.terms, policy.headers, policy.primary
+def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
+    """Return the same one by one."""
+    return tuple(each_piece(_parts(policy)))
+
+
+def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
+    yield from _inbound(policy)
+    calling = _calling(policy)
+    if len(policy.reachable) == 1 and policy.reachable[0].common:
+        yield Pieces(_outbound, (calling,))
+        return
+    for each in policy.reachable:
+        if each.common:
+            yield Pieces(_reached, (policy.terms, each))
+        else:
+            yield from _reached(policy.terms, each)
+    yield from _own_listeners(calling)
+
+
+def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
+    headers, primary = policy.headers, policy.primary
     # Egress is the outbound listener's affair, TPROXY the inbound one's.
     inbound = tuple(map(_port_of_listener, policy.inbound))
     called = replace(policy, inbound=inbound, reachable=(), passthrough=False, closed=Shared())
     yield _Judged(inbound_listeners.inbound, (called,), AllInbound())
-    yield _Judged(outbound_listeners.outbound, (_calling(policy),), AllOutbound())
     for port in policy.inbound:
         if inbound_listeners.is_open(port):
             bare = replace(port, services=(), listen=None, escaped_slashes=EscapedSlashes.REJECT)
@@ -60,15 +80,34 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
                 yield _Judged(routes.inbound, (policy.trust_domain, primary, bare), admitting)
-    for service in policy.outbound:
+
+
+def _outbound(calling: Calling) -> Iterator[Piece]:
+    """Yield all that a proxy's own calls need; who it is makes no difference."""
+    for each in calling.reachable:
+        yield from _reached(calling.terms, each)
+    yield from _own_listeners(calling)
+
+
+def _own_listeners(calling: Calling) -> Iterator[Piece]:
+    bare = replace(calling, reachable=tuple(map(_of_listener, calling.reachable)))
+    yield _Judged(outbound_listeners.outbound, (bare,), AllOutbound())
+    if calling.passthrough and calling.interception is InterceptionKind.TRANSPARENT:
+        yield _Judged(clusters.passthrough, about=MeshWide())
+        yield _Judged(clusters.blackhole, about=MeshWide())
+
+
+def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Piece]:
+    """Yield what makes the routes, clusters and endpoints of what may be called."""
+    for service in part.services:
         if service.protocol.is_http:
             to, number = service.upstream, service.port
             calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
             split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
             yield _Judged(routes.outbound, (split,), calls)
-    for destination in policy.destinations:
+    for destination in part.destinations:
         if isinstance(destination, ExternalDestination):
-            yield _Judged(clusters.external, (headers, destination), AllOutbound())
+            yield _Judged(clusters.external, (terms.headers, destination), AllOutbound())
             continue
         reached = Reached(destination.service, destination.target_port)
         # Of HTTP it is the rules that ask who calls: all callers share one cluster.
@@ -80,9 +119,6 @@ def _pieces(policy: ProxyPolicy) -> Iterator[Piece]:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         places = replace(destination, is_http=False, server_name="", identities=())
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
-    if policy.passthrough and policy.interception is InterceptionKind.TRANSPARENT:
-        yield _Judged(clusters.passthrough, about=MeshWide())
-        yield _Judged(clusters.blackhole, about=MeshWide())
 
 
 def _calling(policy: ProxyPolicy) -> Calling:
@@ -91,7 +127,7 @@ def _calling(policy: ProxyPolicy) -> Calling:
         policy.interception,
         policy.transparent.ipv6,
         policy.terms,
-        tuple(map(_service_of_listener, policy.outbound)),
+        policy.reachable,
         policy.passthrough,
         policy.closed,
     )
@@ -106,6 +142,11 @@ def _port_of_listener(port: InboundPort) -> InboundPort:
     if port.protocol.is_http:
         access = OnlyRules(tuple(each for each in access.rules if each.from_outside))
     return replace(port, services=(), access=access)
+
+
+def _of_listener(part: Reachable) -> Reachable:
+    """Leave out where calls go."""
+    return Reachable.of(map(_service_of_listener, part.services))
 
 
 def _service_of_listener(service: OutboundService) -> OutboundService:

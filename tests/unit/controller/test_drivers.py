@@ -21,7 +21,7 @@ from delivery.snapshots.translation import CertificateMissing, translation
 from mesh.config import SidecarDriverSettings, SidecarSettings
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName
-from sidecars.contract.driver import SidecarDriver
+from sidecars.contract.driver import SidecarDriver, each_piece
 from sidecars.contract.errors import UnknownDriverError
 from sidecars.contract.health import HealthProbe, HealthProbes, ProbeScheme
 from sidecars.document.driver import DocumentDriver
@@ -115,7 +115,7 @@ def test_each_group_is_translated_by_its_driver(make_need: Callable[..., GroupIn
 
     def types(driver: str, sidecar: SidecarSettings) -> set[str]:
         pieces = translate(make_need(driver, sidecar))
-        return {resource.type_url for piece in pieces for resource in piece.resources()}
+        return {resource.type_url for piece in each_piece(pieces) for resource in piece.resources()}
 
     plain, envoy = SidecarSettings(), SidecarSettings("envoy", (SidecarDriverSettings("envoy"),))
     assert types("", plain) == types("document", envoy) == BOTH["document"].types

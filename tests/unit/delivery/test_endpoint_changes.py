@@ -19,7 +19,7 @@ from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from engine.node import Derivation
 from mesh.names import IpAddress
-from sidecars.contract.driver import Piece
+from sidecars.contract.driver import Piece, Pieces
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
 from sidecars.envoy.driver import EnvoyDriver
@@ -49,7 +49,10 @@ class Server:
     """
 
     def __init__(
-        self, callers: int, translate: Callable[[GroupInput], Iterable[Piece]], mode: EndpointAdmission
+        self,
+        callers: int,
+        translate: Callable[[GroupInput], Iterable[Piece | Pieces]],
+        mode: EndpointAdmission,
     ) -> None:
         self.view = a.view(*_mesh(callers), settings=MeshSettings(endpoint_admission=mode))
         self._translate = translate
@@ -60,7 +63,7 @@ class Server:
         self.published = Published()
         self.wave(Edits())
 
-    def _noted(self, need: GroupInput) -> Iterable[Piece]:
+    def _noted(self, need: GroupInput) -> Iterable[Piece | Pieces]:
         self.translated.append(need.policy.identity.service_account)
         return self._translate(need)
 

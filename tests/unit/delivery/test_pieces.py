@@ -19,9 +19,9 @@ from xds.protocol.resource import Resource
 def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     """Make every resource with the whole policy in hand."""
     yield from inbound_listeners.inbound(policy)
-    ipv6, services = policy.transparent.ipv6, policy.outbound
+    ipv6, parts = policy.transparent.ipv6, policy.reachable
     yield from outbound_listeners.outbound(
-        Calling(policy.interception, ipv6, policy.terms, services, policy.passthrough, policy.closed)
+        Calling(policy.interception, ipv6, policy.terms, parts, policy.passthrough, policy.closed)
     )
     for port in filter(inbound_listeners.is_open, policy.inbound):
         yield clusters.application(policy.headers, policy.primary, port)
