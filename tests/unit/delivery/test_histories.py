@@ -90,7 +90,7 @@ KILLED_BY = {
     "services by called address": 71,
     "services by label": 42,
     "services by name": 44,
-    "services by namespace": 41,
+    "services by namespace": 63,
     "settings": 5,
     "slices by address": 25,
     "slices by service": 9,
