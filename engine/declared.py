@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from engine.derived import Computed, Derived
 from engine.firewall import Firewall
 from engine.index import DerivedIndex, Index
-from engine.table import Table
+from engine.table import Column, Table
 
 
 class Declaring(Computed, Protocol):
@@ -74,6 +74,10 @@ class Declarations(Generic[S]):
     def table(self, name: str) -> Declared[S, Table[Any, Any]]:
         """Declare a table of inputs."""
         return self.declare(name, lambda source: Table(source.graph, name))
+
+    def column(self, table: Callable[[S], Table[K, V]], part: Callable[[V], T]) -> Declared[S, Table[K, T]]:
+        """Declare one part of a table's values, read by itself; see engine.table.Column."""
+        return self.declare("a column", lambda source: Column(source.graph, table(source), part))
 
     def index(
         self, name: str, table: Callable[[S], Table[K, V]], entries_of: Callable[[K, V], Collection[E]]

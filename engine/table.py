@@ -1,6 +1,6 @@
 """Inputs: values by key, read through a mapping that records what was read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from engine.graph import Edit, Graph
@@ -9,6 +9,7 @@ from engine.sorted_keys import with_key, without_key
 
 K = TypeVar("K")
 V = TypeVar("V")
+P = TypeVar("P")
 
 
 K_contra = TypeVar("K_contra", contravariant=True)
@@ -96,3 +97,21 @@ class Table(Mapping[K, V], Generic[K, V]):
             if self._sorted is not None:  # asked for once, it is kept in order
                 self._sorted = (without_key if new is ABSENT else with_key)(self._sorted, key)
             self._graph.changed(self._keys)
+
+
+class Column(Table[K, P], Generic[K, V, P]):
+    """One part of each value of a table: who reads it here is not concerned by the others.
+
+    `part` is a pure function that must not raise: it runs in the middle of a change. It has the table's name,
+    for what is read of it was read of that.
+    """
+
+    def __init__(self, graph: Graph, table: Table[K, V], part: Callable[[V], P]) -> None:
+        super().__init__(graph, table.name)
+        self._part = part
+        table.followed(self)
+
+    def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
+        """Take a change of one input."""
+        del old
+        self._write(key, new if isinstance(new, Absent) else self._part(new))

@@ -6,10 +6,10 @@ from typing import Final
 
 from catalog.relations.backing import services_of
 from catalog.store.inventory import by_uuid
-from catalog.store.view import IN_VIEW, View, workloads
+from catalog.store.view import IN_VIEW, View, namespaces, workloads
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid
-from mesh.objects import NamespaceObject, ObjectKey
+from mesh.objects import NamespaceObject
 from mesh.service import Scope, ServiceKey
 from mesh.workload import (
     DRIVER_ANNOTATION,
@@ -42,6 +42,13 @@ class ProxyGroup:
     driver: str = ""
 
 
+def _driver(found: NamespaceObject) -> str:
+    return dict(found.annotations).get(DRIVER_ANNOTATION, "")
+
+
+_drivers: Final = IN_VIEW.column(namespaces, _driver)
+
+
 def group_of(view: View, workload: Workload) -> ProxyGroup:
     """Return the group of a workload's proxy."""
     explicit = isinstance(workload.interception, Explicit)
@@ -60,10 +67,7 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
 
 def namespace_driver(view: View, namespace: Namespace) -> str:
     """Return the sidecar driver that a namespace's annotation names; empty for none."""
-    found = view.sourced.get(ObjectKey.of_namespace(namespace))
-    if found is None or not isinstance(found.value, NamespaceObject):
-        return ""
-    return dict(found.value.annotations).get(DRIVER_ANNOTATION, "")
+    return _drivers(view).get(namespace, "")
 
 
 def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from catalog.store.view import IN_VIEW, View, services
+from catalog.store.view import IN_VIEW, View, namespaces, services
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace
 from mesh.service import ServiceKey
+
+_said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Permissive:
 def permissive_namespaces(view: View) -> Permissive:
     """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
     mesh_wide = view.config.permissive
-    said = ((name, found.permissive) for name, found in view.namespaces.items())
+    said = _said(view).items()
     return Permissive(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
 
 
@@ -37,10 +39,8 @@ open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
 @derived
 def is_permissive(view: View, namespace: Namespace) -> bool:
     """Say whether a namespace's workloads accept every client of the mesh."""
-    found = view.namespaces.get(namespace)
-    if found is not None and found.permissive is not None:
-        return found.permissive
-    return view.config.permissive
+    said = _said(view).get(namespace)
+    return view.config.permissive if said is None else said
 
 
 def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:

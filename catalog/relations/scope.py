@@ -5,25 +5,21 @@ at the server. It speaks of services that are called; what stands behind one, th
 among it, comes along.
 """
 
+from typing import Final
+
 from catalog.relations.groups import ProxyGroup
-from catalog.store.view import View
-from engine.derived import derived
-from mesh.names import Namespace
+from catalog.store.view import IN_VIEW, View, namespaces
 from mesh.service import Scope, ServiceKey
+
+_of_namespace: Final = IN_VIEW.column(namespaces, lambda found: found.scope)
+"""What a namespace narrows its workloads' proxies to."""
 
 
 def scope_of(view: View, group: ProxyGroup) -> Scope:
     """Return what a group of proxies is narrowed to: the workload's own word holds, else its namespace's."""
     if group.scope is not None:
         return group.scope
-    return of_namespace(view, group.identity.namespace)
-
-
-@derived
-def of_namespace(view: View, namespace: Namespace) -> Scope:
-    """Return what a namespace narrows its workloads' proxies to."""
-    found = view.namespaces.get(namespace)
-    return None if found is None else found.scope
+    return _of_namespace(view).get(group.identity.namespace)
 
 
 def in_scope(scope: Scope, key: ServiceKey) -> bool:

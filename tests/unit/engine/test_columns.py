@@ -1,0 +1,66 @@
+"""Columns: who reads one part of a value is not concerned by the others."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from engine.derived import Observed, derived
+from engine.graph import Graph, sources
+from engine.table import Column, Table
+
+
+@dataclass(eq=False)
+class Town:
+    """Shops, each with its street and its price."""
+
+    graph: Graph = field(default_factory=Graph)
+
+    def __post_init__(self) -> None:
+        self.shops: Table[str, tuple[str, int]] = Table(self.graph, "shops")
+        self.graph.apply([self.shops.set("baker", ("main street", 2))])
+        self.prices: Table[str, int] = Column(self.graph, self.shops, lambda shop: shop[1])
+
+
+@derived
+def dear(town: Town, name: str) -> bool:
+    """Say whether a shop is dear."""
+    return town.prices.get(name, 0) > 5
+
+
+@derived
+def shops(town: Town) -> tuple[str, ...]:
+    """Return the names of all that have a price."""
+    return tuple(town.prices)
+
+
+def test_a_column_follows_its_table() -> None:
+    """What was there when it was made, what comes, changes and goes."""
+    town = Town()
+    assert dict(town.prices) == {"baker": 2}
+    town.graph.apply([town.shops.set("baker", ("main street", 7)), town.shops.set("smith", ("lane", 1))])
+    assert dict(town.prices) == {"baker": 7, "smith": 1}
+    assert (dear(town, "baker"), dear(town, "smith"), shops(town)) == (True, False, ("baker", "smith"))
+    town.graph.apply([town.shops.remove("baker")])
+    assert (dear(town, "baker"), shops(town)) == (False, ("smith",))
+
+
+@pytest.mark.parametrize(("price", "computed"), [(2, 0), (7, 1)])
+def test_another_part_of_the_value_concerns_nobody(price: int, computed: int) -> None:
+    """Who reads the price is not even in doubt when a shop moves."""
+    town = Town()
+    seen: Observed[str, bool] = Observed(dear, town)
+    seen.add("baker")
+    assert not seen.value("baker")
+    assert seen.take_changed() == ("baker",)
+    before = town.graph.computed, town.graph.reused
+    town.graph.apply([town.shops.set("baker", ("river lane", price))])
+    assert seen.take_changed() == ("baker",) * computed
+    assert seen.value("baker") is (price > 5)
+    assert (town.graph.computed - before[0], town.graph.reused - before[1]) == (computed, 0)
+
+
+def test_what_is_read_of_a_column_was_read_of_its_table() -> None:
+    """By that name it is found for whoever asks where a value comes from."""
+    town = Town()
+    assert not dear(town, "baker")
+    assert [(each.origin, each.key) for each in sources(dear.node(town, "baker"))] == [("shops", "baker")]
