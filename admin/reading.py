@@ -95,7 +95,7 @@ class SnapshotReading(Protocol):
     """What proxies are served."""
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
-        """Return what is published for a proxy."""
+        """Return what is published for a proxy; what would be, without secrets, for one that is not here."""
 
 
 class OriginReading(Protocol):

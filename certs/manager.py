@@ -26,8 +26,8 @@ class CertificateManager:
     """Holds the service certificates in force.
 
     They are kept in `pairs`, so that a restart does not re-key the mesh. `validity` is what each lives on
-    average; `jitter` yields a number from -1 to 1 for each certificate. For one caller at a time: it has no
-    lock of its own.
+    average; `jitter` yields a number from -1 to 1 for each certificate. `issued` counts those that were not
+    among the kept ones. For one caller at a time: it has no lock of its own.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class CertificateManager:
         self._validity = validity
         self._jitter = jitter
         self._held: dict[ServiceIdentity, ServiceCertificate] = {}
+        self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
         """Return the certificate in force for an identity, or None where there is none yet."""
@@ -69,6 +70,7 @@ class CertificateManager:
         holder = holder_of(identity)
         pair, unkept = kept_pair(self._pairs, holder, self._issuer, Usage.SERVICE, names, self._lifetime, now)
         if unkept is not None:
+            self.issued += 1
             _say_issued(identity, pair, unkept)
         certificate = ServiceCertificate(
             identity,

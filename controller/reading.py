@@ -56,8 +56,10 @@ class ServerReading:
         return self.delivery.registry.statuses()
 
     def snapshot(self, name: ProxyName) -> Snapshot | None:
-        """Return what is published for a proxy."""
-        return self.delivery.cache.snapshot(NodeKey(str(name)))
+        """Return what is published for a proxy; for one that is not here what would be, made now."""
+        node = NodeKey(str(name))
+        found, model = self.delivery.cache.snapshot(node), self.delivery.loop.model
+        return model.serving.previewed(node) if found is None and model is not None else found
 
     def pushes(self, name: ProxyName) -> tuple[Push, ...]:
         """Return the last responses that a proxy was sent, newest first."""

@@ -114,6 +114,8 @@ class Settings(BaseSettings):
     """The same as quiet_seconds, for changes of workloads and endpoints alone."""
     endpoint_longest_seconds: Seconds = 1.0
     """The same as longest_seconds, for changes of workloads and endpoints alone."""
+    lingering_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
+    """What a proxy is served is kept current for so long after its last stream; 0 is not at all."""
     held_seconds: Seconds = 60.0
     """A stream whose workload is not known is ended after so long."""
     recheck_seconds: Seconds = 30.0

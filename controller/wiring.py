@@ -29,6 +29,7 @@ from delivery.proxies.readiness import EndpointReadiness
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
 from delivery.snapshots.translation import translation
+from delivery.snapshots.wanted import WhoIsHere
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from providers.sources import Sources
@@ -87,7 +88,10 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     verdicts = StateFile(settings.state, VERDICTS)
     sources = sources_of(settings, StateFile(settings.state, DNS_ANSWERS), clock)
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
-    translate = translation(*drivers.drivers.values(), environment=drivers.environment)
+    translate, preview = (
+        translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
+        for secrets in (True, False)
+    )
     delivered = delivery(
         sources=sources,
         paces=paces(settings),
@@ -95,10 +99,11 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         certificates=ServiceCertificates(
             found.authority, pairs, lambda count: metrics.issued("service", count)
         ),
-        new_model=lambda: Model(translate, mesh_settings(settings), drivers.problems),
+        new_model=lambda: Model(translate, mesh_settings(settings), drivers.problems, WhoIsHere, preview),
         new_quarantine=lambda acknowledged: Quarantine(
             drivers.empty, drivers.reason, verdicts.load(), time.monotonic(), acknowledged=acknowledged
         ),
+        lingering=settings.lingering_seconds,
         meter=metrics,
         clock=clock,
         verify=settings.verify,

@@ -12,6 +12,7 @@ from delivery.history.history import PushHistory
 from delivery.loop import Loop, MeshState
 from delivery.meters import Meter
 from delivery.model import Model
+from delivery.presence import Lingering, Presence
 from delivery.proxies.observer import MeshObserver
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.proxies.registry import ProxyRegistry
@@ -47,6 +48,7 @@ class Delivery:
     ) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as anybody is served, by name; `keep` writes down what is at fault."""
         yield "mesh loop", self.loop.run()
+        yield "presence", self.loop.attending()
         yield "admissions", self.readiness.run(ledger, clock, self.gathering.changed)
         yield "problems", self.loop.linting.run()
         yield "renewals", self.certificates.renewing(clock, self.gathering.changed)
@@ -62,12 +64,17 @@ def delivery(
     certificates: ServiceCertificates,
     new_model: Callable[[], Model],
     new_quarantine: NewQuarantine,
+    lingering: float,
     meter: Meter,
     clock: Callable[[], datetime],
     verify: bool = False,
 ) -> Delivery:
-    """Join the parts; with `verify` each wave is compared with one from nothing."""
-    cache, registry = SnapshotCache(), ProxyRegistry(clock)
+    """Join the parts; with `verify` each wave is compared with one from nothing.
+
+    What is made for a proxy is kept current until `lingering` seconds after its last stream.
+    """
+    presence, registry = Presence(Lingering(lingering)), ProxyRegistry(clock)
+    cache = SnapshotCache(presence.attended)
     history = PushHistory(cache, registry.find)
     quarantine = new_quarantine(registry.acknowledged)
     gathering = Gathering(sources, paces, meter, readiness.admitted)
@@ -75,7 +82,7 @@ def delivery(
     answers = Answers(publishing, gathering.changed, clock)
 
     def on_state(state: MeshState) -> None:
-        registry.follow(state.proxies)
+        quarantine.forget(registry.follow(state.proxies))
         answers.judged()
 
     loop = Loop(
@@ -86,6 +93,7 @@ def delivery(
         clock=clock,
         meter=meter,
         on_state=on_state,
+        presence=presence,
         verification=Verification(meter) if verify else None,
     )
     return Delivery(

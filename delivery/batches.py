@@ -1,6 +1,7 @@
 """A step of what is served, in parts that can be published one after the other."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from delivery.snapshots.published import Published, Step
@@ -20,7 +21,6 @@ def parts(step: Step, before: Published, size: int = GROUPS) -> Iterator[Step]:
     if len(step.snapshots) <= size and len(step.members) <= size:
         yield step
         return
-    failed, moved = step.failed, step.moved
     groups: list[GroupKey] = []
     nodes: list[NodeKey] = []
     for together, moving in _together(step, before):
@@ -30,7 +30,7 @@ def parts(step: Step, before: Published, size: int = GROUPS) -> Iterator[Step]:
         groups += together
         nodes += moving
     part = _part(step, groups, nodes)
-    yield Step(part.snapshots, part.members, failed, moved)
+    yield replace(part, failed=step.failed)
 
 
 def _together(step: Step, before: Published) -> Iterator[tuple[list[GroupKey], list[NodeKey]]]:
@@ -63,4 +63,5 @@ def _part(step: Step, groups: list[GroupKey], nodes: list[NodeKey]) -> Step:
     return Step(
         {group: step.snapshots[group] for group in groups if group in step.snapshots},
         {node: step.members[node] for node in nodes},
+        absent=step.absent,
     )

@@ -25,6 +25,10 @@ RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
 
+Needs = Mapping[ServiceIdentity, tuple[str, ...] | None]
+"""Identities whose need is another one: the DNS names of their certificates, None for none any more."""
+
+
 def spread() -> float:
     """Return a random number from -1 to 1, for validities that do not all end at once."""
     return random.uniform(-1, 1)  # noqa: S311 - it spreads load, it protects nothing
@@ -74,19 +78,17 @@ class ServiceCertificates:
             if self.needs_work(clock()):
                 changed()
 
-    def has_work(
-        self, changes: Mapping[ServiceIdentity, tuple[str, ...] | None], validity: timedelta, now: datetime
-    ) -> bool:
+    def has_work(self, changes: Needs, validity: timedelta, now: datetime) -> bool:
         """Say whether `update` with these arguments would do anything."""
         return bool(changes) or validity != self._validity or self.needs_work(now)
 
     def update(
         self,
-        changes: Mapping[ServiceIdentity, tuple[str, ...] | None],
+        changes: Needs,
         validity: timedelta,
         now: datetime,
     ) -> Update:
-        """Take changed needs (DNS names by identity, None: no longer needed), and renew what is due.
+        """Take changed needs, and renew what is due of all that is needed.
 
         Looks at these identities, at those that failed before, and at all when one may be due.
         """
@@ -99,7 +101,7 @@ class ServiceCertificates:
         work = self._needed.keys() & (changes.keys() | self._problems.keys())
         if not self._all_good(now):
             work = set(self._needed)
-        before = self.certificates
+        before, issued = self.certificates, manager.issued
         found = {identity: self._ensured(manager, identity, now) for identity in sorted(work)}
         # By identity: as long as nothing is new, the manager answers with the very same object.
         changed = {identity: held for identity, held in found.items() if held is not before.get(identity)}
@@ -112,12 +114,7 @@ class ServiceCertificates:
             self.certificates = MappingProxyType(kept | new)
         if work or changes:
             self._good = _good_between(self.certificates.values())
-        self._issued(
-            sum(
-                held is not None and (identity not in before or before[identity].serial != held.serial)
-                for identity, held in changed.items()
-            )
-        )
+        self._issued(manager.issued - issued)
         problems = tuple(self._problems[identity] for identity in sorted(self._problems))
         return Update(changed, manager.trust_bundle(), problems)
 

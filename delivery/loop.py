@@ -2,28 +2,36 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from typing import Final
 
 import structlog
 
 from catalog.lint.problems import Looked
+from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
-from delivery.certificates import ServiceCertificates
+from delivery.certificates import Needs, ServiceCertificates
 from delivery.gathering import Gathering
 from delivery.linting import Linting
 from delivery.meters import WaveMeter
 from delivery.model import Model
+from delivery.presence import Presence
 from delivery.problems import AllProblems, wave_problem
 from delivery.publishing import Publishing
 from delivery.quarantine.problems import Rejections
-from delivery.snapshots.published import Published
+from delivery.snapshots.published import Published, Step
 from delivery.time_slices import Slices
 from delivery.verifying import Verification
 from delivery.wave import Wave
 from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
+from mesh.picture import Picture
 from mesh.problems import Problems
+
+ATTENDED: Final = 16
+"""How many groups of those who came are made and published together."""
 
 _log = structlog.get_logger("delivery.loop")
 
@@ -32,14 +40,14 @@ _log = structlog.get_logger("delivery.loop")
 class MeshState:
     """What the newest wave came to. The view is the loop's own, and changes with the next wave.
 
-    So do the problems. `proxies` are those that should be here; the same tuple as long as none comes or
-    goes.
+    So do the problems. `proxies` are those that should be here, by UUID; the same picture as long as none
+    comes or goes.
     """
 
     view: View | None = None
     published: Published = field(default_factory=Published)
     said: AllProblems = field(default_factory=AllProblems)
-    proxies: tuple[ProxyName, ...] = ()
+    proxies: Picture[ProxyUuid, ProxyName] = field(default_factory=Picture)
 
     @property
     def problems(self) -> Problems:
@@ -49,6 +57,9 @@ class MeshState:
 
 class Loop:
     """Makes a wave whenever something changed; the newest state can be read at any time.
+
+    Made for who is here: a wave looks at the groups that are wanted, and whoever comes between two waves is
+    attended to at once, ATTENDED groups at a time.
 
     A wave runs on the event loop, which has the view and everything derived from it for itself, in slices
     (see delivery.time_slices); certificates are made in a thread. With a `verification` each wave is compared
@@ -68,6 +79,7 @@ class Loop:
         clock: Callable[[], datetime],
         meter: WaveMeter,
         on_state: Callable[[MeshState], None],
+        presence: Presence,
         verification: Verification | None = None,
     ) -> None:
         self._gathering = gathering
@@ -77,7 +89,9 @@ class Loop:
         self._clock = clock
         self._meter = meter
         self._on_state = on_state
+        self._presence = presence
         self._verification = verification
+        self._turn = asyncio.Lock()  # one at a time has the model
         self._rejections = Rejections()
         self._problems = AllProblems()
         self.linting = Linting(lambda: self.model, self._found)
@@ -92,13 +106,32 @@ class Loop:
             await self.wave()
             await asyncio.sleep(0)  # the next one may be due already: its slices begin with it
 
+    async def attending(self) -> None:
+        """Attend to who comes and goes, until cancelled."""
+        while True:
+            await self._presence.due()
+            await self.attend()
+
     async def wave(self) -> None:
         """Make one wave now. Whatever fails is logged and shown, and leaves the mesh as it was."""
-        began = time.monotonic()
-        wave = Wave(0, (), 0, self._gathering.take(began), self._clock())
+        async with self._turn:
+            await self._guarded(self._make())
+
+    async def attend(self) -> None:
+        """Have those served who came, and let go what was kept for those who are gone.
+
+        What is made for them is published in parts: nobody waits for all that is made for others, and a wave
+        that is due goes between two parts. No wave is its cause: it is as if it had always been there.
+        """
+        while self.model is not None:
+            async with self._turn:
+                if self.model is None or not await self._guarded(self._attend(self.model, Slices())):
+                    return
+        await self.wave()
+
+    async def _guarded(self, work: Coroutine[object, object, bool]) -> bool:
         try:
-            self._gathering.look()
-            touched = await self._wave(wave, Slices())
+            return await work
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
             _log.exception("wave failed; the mesh stays as it was")
             self.model = None  # what it knew may be half a wave: the next one begins from nothing
@@ -106,9 +139,17 @@ class Loop:
             self._say_inputs()
             self._problems.say("wave", None, (wave_problem(error),))
             self._take(replace(self.state, published=self._publishing.published))
-            return
-        self.doing = ""
+            return False
+        finally:
+            self.doing = ""
+
+    async def _make(self) -> bool:
+        began = time.monotonic()
+        wave = Wave(0, (), 0, self._gathering.take(began), self._clock())
+        self._gathering.look()
+        touched = await self._wave(wave, Slices())
         self._meter.wave(time.monotonic() - began, published=touched is not None)
+        return True
 
     async def _wave(self, wave: Wave, slices: Slices) -> int | None:
         """Follow the sources, publish, look for problems; return how many connected proxies are concerned."""
@@ -119,34 +160,49 @@ class Loop:
         self.doing = "following the sources"
         sources, admitted = self._gathering.sources, self._gathering.admitted
         self._say_inputs()
+        await slices.result(model.attend(self._presence.here()))
         await slices.result(model.follow(sources.merged, admitted))
-        self.doing = "certificates"
-        certifying = await self._certify(model, slices)
-        self.doing = "computing"
-        serving = model.serving
-        step = await slices.result(serving.steps(self._publishing.published, serving.touched()))
+        groups = model.serving.touched()
+        certifying = await self._certify(model, await slices.result(model.certificate_needs(groups)), slices)
+        step = await self._computed(model, groups, slices)
         self.doing = "publishing"
         named, more = model.causes.take()
         touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
-        published = self._publishing.published
-        proxies = model.proxies() if step.moved else self.state.proxies
-        rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
         self._problems.say("wave", None, ())
         self._problems.say("certificates", None, certifying)
-        self._problems.failed(step.failed)
-        self._problems.say("places", None, model.unplaced())
-        self._problems.say("proxies", None, rejected)
-        self._take(MeshState(model.view, published, self._problems, proxies))
+        self._say(model, step)
         self._meter.wave_work(**asdict(model.work() - work), touched=touched or 0)
         await self.linting.after_wave()
         if self._verification is not None:
             await self._verification.after_wave(model, self._publishing)
         return touched
 
-    async def _certify(self, model: Model, slices: Slices) -> Problems:
+    async def _attend(self, model: Model, slices: Slices) -> bool:
+        """Attend to some of those who came and went; say whether there were any."""
+        work = model.work()
+        self.doing = "attending to who came"
+        await slices.result(model.attend(self._presence.here()))
+        groups = model.serving.arrivals(ATTENDED)
+        if not groups:
+            if self._verification is not None and model.serving.is_current:
+                await self._verification.after_wave(model, self._publishing)
+            return False
+        if needs := await slices.result(model.certificate_needs(groups)):
+            self._problems.say("certificates", None, await self._certify(model, needs, slices))
+        step = await self._computed(model, groups, slices)
+        self._publishing.attend(step)
+        self._say(model, step)
+        self._meter.wave_work(**asdict(model.work() - work), touched=0)
+        return True
+
+    async def _computed(self, model: Model, groups: Iterable[ProxyGroup], slices: Slices) -> Step:
+        self.doing = "computing"
+        return await slices.result(model.serving.steps(self._publishing.published, groups))
+
+    async def _certify(self, model: Model, needs: Needs, slices: Slices) -> Problems:
         """Have the certificates that are needed now made, in a thread: it signs and writes."""
+        self.doing = "certificates"
         validity, now = model.view.config.service_certificate_validity, self._clock()
-        needs = await slices.result(model.certificate_needs())
         if model.certified and not self._certificates.has_work(needs, validity, now):
             return ()
         update = await asyncio.to_thread(self._certificates.update, needs, validity, now)
@@ -157,6 +213,15 @@ class Loop:
         sources = self._gathering.sources
         self._problems.of_sources({each.name: each.problems() for each in sources.all})
         self._problems.say("between sources", None, sources.merged.problems)
+
+    def _say(self, model: Model, step: Step) -> None:
+        """Take what was found with what is published."""
+        rejected = self._rejections.problems(model.serving, self._publishing.quarantine.findings.rejected())
+        self._problems.failed(step.failed)
+        self._problems.say("places", None, model.unplaced())
+        self._problems.say("proxies", None, rejected)
+        published, proxies = self._publishing.published, model.expected.proxies()
+        self._take(MeshState(model.view, published, self._problems, proxies))
 
     def _found(self, found: Sequence[Looked]) -> None:
         """Take the problems between objects."""

@@ -1,22 +1,23 @@
 """Following the sources: a view that is kept current, and what is wanted of it, kept current as well."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from catalog.lint.problems import Linter, Looked, nothing
 from catalog.relations.conflicts import claimants
-from catalog.relations.groups import members
+from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.store.edits import Edits
-from catalog.store.inventory import sidecars, with_sidecar
 from catalog.store.objects import origin_of, workload_object
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
-from delivery.certificates import Update
+from delivery.certificates import Needs, Update
+from delivery.expected import Expected
 from delivery.snapshots.rendering import Translate
 from delivery.snapshots.serving import Serving
+from delivery.snapshots.wanted import Everybody, NewWanted
 from delivery.wave import Causes, causes, certificate_causes, trust_bundle_cause
 from engine.derived import Observed
 from mesh.identity import ProxyName, ServiceIdentity
@@ -49,6 +50,17 @@ class Work:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that is served from: with equal inputs, equal snapshots; `wanted` is for whom."""
+
+    known: Edits
+    settings: MeshSettings
+    certificates: Mapping[ServiceIdentity, ServiceCertificate]
+    trust_bundle: bytes = field(repr=False)
+    wanted: NewWanted = Everybody
+
+
 class Model:
     """The view of a mesh and what is served of it; for one wave at a time, on the event loop."""
 
@@ -57,17 +69,20 @@ class Model:
         translate: Translate,
         settings: MeshSettings,
         lint: Callable[[View], Problems] = nothing,
+        wanted: NewWanted = Everybody,
+        preview: Translate | None = None,
     ) -> None:
         self.view = View(settings)
         self.linter = Linter(self.view, lint)
-        self.serving = Serving(self.view, translate)
+        self.serving = Serving(self.view, translate, wanted, preview)
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self._merged = Merged()
         self._admitted: Picture[ProxyName, ProxyName] = Picture()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
+        self._certified: dict[ServiceIdentity, set[ProxyGroup]] = {}
         self._trust_bundle = b""
         self.causes = Causes()
-        with_sidecar(self.view).watch()
+        self.expected = Expected(self.view)
 
     def follow(self, merged: Merged, admitted: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:
         """Take over what the sources say now, and who is admitted.
@@ -86,22 +101,41 @@ class Model:
         self._merged, self._admitted = merged, admitted
         yield True
 
-    def certificate_needs(self) -> Iterator[Mapping[ServiceIdentity, tuple[str, ...] | None] | None]:
-        """Yield in the end the identities whose need changed: their DNS names, None for no need."""
+    def attend(self, here: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:
+        """Take over which proxies are here to be served; what is wanted no more is forgotten in parts."""
+        yield from self._forget()
+        self.serving.wanted.attend(here)
+        yield True
+
+    def certificate_needs(self, touched: Iterable[ProxyGroup] = ()) -> Iterator[Needs | None]:
+        """Yield in the end the identities whose need changed: their DNS names, None for no need.
+
+        Certificates are for those who are served: `touched` are the groups that may have come or gone.
+        """
         needs: dict[ServiceIdentity, tuple[str, ...] | None] = {}
-        for identity in with_sidecar(self.view).take_changed():
-            if identity in with_sidecar(self.view):
-                self._names.add(identity)
-            else:
-                self._names.discard(identity)
-                self._named.pop(identity, None)
-                needs[identity] = None
+        for group in touched:
+            self._certify_group(group, needs)
+            yield None
         for identity in self._names.take_changed():
             names = self._names.value(identity)
             if names != self._named.get(identity):
                 self._named[identity] = needs[identity] = names
             yield None
         yield needs
+
+    def _certify_group(self, group: ProxyGroup, needs: dict[ServiceIdentity, tuple[str, ...] | None]) -> None:
+        identity = group.identity
+        having = self._certified.setdefault(identity, set())
+        if self.serving.wants(group):
+            having.add(group)
+            self._names.add(identity)
+            return
+        having.discard(group)
+        if not having:
+            del self._certified[identity]
+            self._names.discard(identity)
+            if self._named.pop(identity, None) is not None:
+                needs[identity] = None
 
     @property
     def certified(self) -> bool:
@@ -155,17 +189,18 @@ class Model:
             for name in (workload_object(self.view, key),)
         )
 
-    def proxies(self) -> tuple[ProxyName, ...]:
-        """Return the proxies that should be here, sorted."""
-        names = (workload.proxy_name for workload in sidecars(self.view))
-        return tuple(sorted(name for name in names if name is not None))
-
     def work(self) -> Work:
         """Return what was done so far."""
         graph = self.view.graph
         return Work(graph.computed, graph.reused, graph.stopped, self.serving.rendering.encoded)
 
-    def inputs(self) -> tuple[Edits, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes]:
+    def inputs(self) -> Inputs:
         """Return everything that is served from, for whoever computes it again."""
         certificates = dict(self.serving.rendering.certificates.held())
-        return self.view.known(), self.view.settings, certificates, self._trust_bundle
+        return Inputs(
+            self.view.known(),
+            self.view.settings,
+            certificates,
+            self._trust_bundle,
+            self.serving.wanted.anew,
+        )

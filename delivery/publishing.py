@@ -71,6 +71,20 @@ class Publishing:
         _say_published(wave, step, touched)
         return touched
 
+    def attend(self, step: Step) -> None:
+        """Publish for proxies that came what they are to have, and take back what nobody wants any more.
+
+        Nobody is told: to a proxy it is as if it had been there when it came.
+        """
+        before = self.published
+        self._say_failed(step.failed, before.failed)
+        try:
+            lessened = self.quarantine.after(step)
+            self._cache.publish_changes(lessened.snapshots, lessened.members)
+        except Exception:
+            self.quarantine.undone(before)
+            raise
+
     def withhold(self, wave: Wave, step: Step) -> None:
         """Publish what stands in for something rejected: `step` is what the quarantine made of an answer."""
         self._number += 1

@@ -1,28 +1,25 @@
 """The check that a server can make of itself: what it serves is what its inputs come to from nothing."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import structlog
 
-from catalog.store.edits import Edits
-from catalog.store.view import MeshSettings, View
-from certs.material import ServiceCertificate
+from catalog.store.view import View
 from delivery.meters import WaveMeter
-from delivery.model import Model
+from delivery.model import Inputs, Model
 from delivery.publishing import Publishing
 from delivery.quarantine.fallback import Exclusions
 from delivery.snapshots.published import Published
 from delivery.snapshots.rendering import Translate
 from delivery.snapshots.serving import Serving
-from mesh.identity import ServiceIdentity
 from xds.protocol.snapshot import Snapshot
 
 _log = structlog.get_logger("delivery.loop")
 
 
 class Verification:
-    """Compares what is served after each wave with what its inputs come to from nothing."""
+    """Compares what is served with what its inputs come to from nothing: after waves, and arrivals."""
 
     def __init__(self, meter: WaveMeter) -> None:
         self._meter = meter
@@ -43,7 +40,7 @@ class Verification:
 
 
 def verify(
-    inputs: tuple[Edits, MeshSettings, Mapping[ServiceIdentity, ServiceCertificate], bytes],
+    inputs: Inputs,
     translate: Translate,
     served: Published,
     exclusions: Exclusions,
@@ -53,22 +50,16 @@ def verify(
     Looks at every proxy, group and byte. Groups that fail in both ways are equal. What proxies rejected is
     an input like others.
     """
-    expected = from_nothing(*inputs, translate)
+    expected = from_nothing(inputs, translate)
     return tuple(_differences(expected, served, exclusions))
 
 
-def from_nothing(
-    known: Edits,
-    settings: MeshSettings,
-    certificates: Mapping[ServiceIdentity, ServiceCertificate],
-    trust_bundle: bytes,
-    translate: Translate,
-) -> Published:
+def from_nothing(inputs: Inputs, translate: Translate) -> Published:
     """Compute everything that is to be served, from its inputs alone."""
-    view = View(settings)
-    serving = Serving(view, translate)
-    view.apply(known)
-    serving.rendering.certify(certificates, trust_bundle)
+    view = View(inputs.settings)
+    serving = Serving(view, translate, inputs.wanted)
+    view.apply(inputs.known)
+    serving.rendering.certify(inputs.certificates, inputs.trust_bundle)
     steps = [step for step in serving.steps(Published(), serving.touched()) if step is not None]
     return steps[-1].after(Published())
 

@@ -32,10 +32,26 @@ class Snapshots(Protocol):
         """End one watch."""
 
 
-class SnapshotCache:
-    """The snapshots in force; used from one event loop."""
+class Attended(Protocol):
+    """Whoever hears that a node is watched now, or by nobody any more; must be quick and not raise."""
 
-    def __init__(self) -> None:
+    def __call__(self, node: NodeKey, *, here: bool) -> None:
+        """Take note of it."""
+
+
+def unattended(node: NodeKey, *, here: bool) -> None:
+    """Take no notice."""
+    del node, here
+
+
+class SnapshotCache:
+    """The snapshots in force; used from one event loop.
+
+    `attended` is told when a node's first watch begins, and when its last has ended.
+    """
+
+    def __init__(self, attended: Attended = unattended) -> None:
+        self._attended = attended
         self._groups: dict[GroupKey, Snapshot] = {}
         self._members: dict[NodeKey, GroupKey] = {}
         self._nodes: dict[GroupKey, set[NodeKey]] = {}
@@ -120,7 +136,10 @@ class SnapshotCache:
     def watch(self, node: NodeKey, wake: Callable[[], None]) -> Watch:
         """Begin to watch; the watch must be handed to `unwatch` in the end."""
         watch = Watch(node, wake)
-        self._watches.setdefault(node, set()).add(watch)
+        if node not in self._watches:
+            self._watches[node] = set()
+            self._attended(node, here=True)
+        self._watches[node].add(watch)
         return watch
 
     def unwatch(self, watch: Watch) -> None:
@@ -129,6 +148,7 @@ class SnapshotCache:
         watches.discard(watch)
         if not watches:
             del self._watches[watch.node]
+            self._attended(watch.node, here=False)
 
     def _move(self, node: NodeKey, group: GroupKey | None) -> None:
         old = self._members.pop(node, None)

@@ -1,5 +1,6 @@
 """`/debug/published`: which resources each proxy is served, by type and name, with their versions."""
 
+import asyncio
 from typing import Protocol
 
 from admin.pages.jsonable import Json
@@ -12,9 +13,10 @@ class PublishedPage(ProxyReading, SnapshotReading, Protocol):
     """What the page on what is published reads."""
 
 
-def published(reading: PublishedPage) -> dict[str, Json]:
+async def published(reading: PublishedPage) -> dict[str, Json]:
     """Return every snapshot with its proxies; proxies that share one are listed together.
 
+    What proxies would be served that are not here is made for the page, others having the event loop between.
     Secrets are left out: their versions say when a certificate was renewed, and nothing about policy.
     `admitted` are the proxies whose workloads get traffic, be they known or not; empty where all do.
     """
@@ -22,9 +24,12 @@ def published(reading: PublishedPage) -> dict[str, Json]:
     snapshots: dict[int, Snapshot] = {}
     for status in reading.proxies():
         snapshot = reading.snapshot(status.name)
-        if snapshot is not None:
+        if snapshot is None:
+            continue
+        proxies.setdefault(id(snapshot), []).append(str(status.name))
+        if id(snapshot) not in snapshots:
             snapshots[id(snapshot)] = snapshot
-            proxies.setdefault(id(snapshot), []).append(str(status.name))
+            await asyncio.sleep(0)
     view = reading.view()
     return {
         "snapshots": [

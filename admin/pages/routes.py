@@ -63,6 +63,9 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
     async def diff(request: web.Request) -> Document:
         return await proxy_pages.differing(reading, request.query)
 
+    async def all_published(_request: web.Request) -> Document:
+        return await published(reading)
+
     async def access(_request: web.Request) -> Document:
         # Identities times services: not for the event loop.
         return await asyncio.to_thread(debug.access, reading)
@@ -75,7 +78,7 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         Page("/debug/proxy/show", "what one proxy was told, in the mesh's words; ?proxy=&section=", show),
         Page("/debug/xds", "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes", xds),
         Page("/debug/xds/diff", "two versions of a resource; ?proxy=&type=&name=[&from=&to=]", diff),
-        Page("/debug/published", "resources of each proxy, by version", of(lambda: published(reading))),
+        Page("/debug/published", "resources of each proxy, by version", all_published),
         Page("/debug/policies", "objects in force, and problems", of(lambda: debug.policies(reading))),
         Page("/debug/access", "who may call what, and by which object", access),
         Page("/debug/explain", "why a call may pass or not; ?from=&to=&method=&path=&header=", explain),

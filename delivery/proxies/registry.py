@@ -1,7 +1,7 @@
 """Which proxies are here, should be, or were: their records, never asked for a decision."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -9,6 +9,8 @@ from delivery.proxies.proxy import Proxy
 from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.accepted import Acknowledged
 from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
+from mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.server.status import Variant
 
@@ -22,7 +24,8 @@ class ProxyRegistry:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._proxies: dict[NodeKey, Proxy] = {}
-        self._followed: tuple[ProxyName, ...] | None = None
+        self._followed: Picture[ProxyUuid, ProxyName] = Picture()
+        self._strays: dict[NodeKey, None] = {}  # those that should not be here
 
     def find(self, node: NodeKey) -> Proxy | None:
         """Return a proxy's record, None where there is none."""
@@ -33,6 +36,7 @@ class ProxyRegistry:
         found = self._proxies.get(node)
         if found is None:
             found = self._proxies[node] = Proxy(node, ProxyName.parse(node))
+            self._strays[node] = None
         return found
 
     def acknowledged(self, node: NodeKey) -> Acknowledged:
@@ -59,23 +63,30 @@ class ProxyRegistry:
             proxy.since = self._clock()
         return ended
 
-    def follow(self, names: tuple[ProxyName, ...]) -> None:
-        """Take the proxies that should be here, as `expect`, unless they are the very same as last time."""
-        if names is not self._followed:
-            self._followed = names
-            self.expect(names)
+    def follow(self, proxies: Picture[ProxyUuid, ProxyName]) -> tuple[NodeKey, ...]:
+        """Take the proxies that should be here; return those that should not any more.
 
-    def expect(self, names: Iterable[ProxyName]) -> None:
-        """Take the proxies that should be here, and forget those gone for long that should not."""
-        now = self._clock()
-        wanted = {NodeKey(str(name)) for name in names}
-        for node in wanted:
-            proxy = self.of(node)
-            proxy.expected = proxy.expected or now
-        for proxy in [each for each in self._proxies.values() if each.node not in wanted]:
-            proxy.expected = None
+        Forgets those gone for long. Looks at those that are other than the last time, and at all that are
+        known and should not be here.
+        """
+        if proxies is self._followed:
+            return ()
+        now, before = self._clock(), self._followed
+        self._followed = proxies
+        changed = proxies.since(before)
+        gone = tuple(NodeKey(str(name)) for uuid in changed if (name := before.get(uuid)) is not None)
+        for node in gone:
+            self._strays[node] = None
+            self.of(node).expected = None
+        for name in changed.values():
+            if name is not None:
+                proxy = self.of(NodeKey(str(name)))
+                proxy.expected = proxy.expected or now
+                del self._strays[proxy.node]
+        for proxy in [self._proxies[node] for node in self._strays]:
             if not proxy.streams and (proxy.since is None or now - proxy.since >= REMEMBERED):
-                del self._proxies[proxy.node]
+                del self._proxies[proxy.node], self._strays[proxy.node]
+        return gone
 
     def statuses(self) -> tuple[ProxyStatus, ...]:
         """Return every proxy, sorted by name."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from catalog.policy.left_out import Unit, UnitId, describe
+from catalog.policy.left_out import Unit, UnitId
 from delivery.quarantine.record import Accusation, Record, Suspect
 from delivery.quarantine.records import Records
 from delivery.quarantine.verdicts import Verdict
@@ -50,19 +50,8 @@ class Findings:
         self._records = records
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well.
-
-        For certain: the proxy has accepted what there is without them.
-        """
-        found = [
-            Verdict(node, each, *one.key, describe(unit), one.said, one.times, one.date)
-            for node, record in self._records.by_node.items()
-            for each, one in record.accused.items()
-            if isinstance(each, str)
-            and one.times
-            and one.confirmed
-            and (unit := self._records.unit(node, each)) is not None
-        ]
+        """Return which units of policy are at fault for certain, sorted; those of proxies to come as well."""
+        found = (each for node in self._records.by_node for each in self._records.verdicts(node))
         return tuple(sorted((*found, *(each for kept in self._records.earlier.values() for each in kept))))
 
     def units_out(self) -> tuple[UnitOut, ...]:

@@ -92,12 +92,18 @@ class Quarantine:
             for node in self._records.by_node
             if node in step.members or before.members.get(node) in step.snapshots
         ]
+        self._records.lapse(step.absent)
         self._variants.computed_anew()
         self._records.take(step)
         for old, group in replaced:
             self._accepted.replaced(group, old, self._records.published.snapshots.get(group))
         self._accepted.forget(_gone(step.members), _gone(step.snapshots))
         return self._variants.redirected(step, concerned)
+
+    def forget(self, nodes: Iterable[NodeKey]) -> None:
+        """Forget what was found of proxies that are not here, and whose workloads are gone now."""
+        for node in nodes:
+            self._records.earlier.pop(node, None)
 
     def undone(self, before: Published) -> None:
         """Take it that a step was not published after all."""
@@ -173,7 +179,7 @@ class Quarantine:
         yield from pairs.values()
 
     def _recall(self, step: Step) -> None:
-        """Take up what was found guilty before a restart, of proxies that are known now."""
+        """Take up what was found guilty before a restart, or earlier, of proxies that come."""
         for node in sorted(self._records.earlier.keys() & step.members.keys()):
             if step.members[node] is None:
                 continue

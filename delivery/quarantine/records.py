@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from catalog.policy.left_out import Unit, UnitId
+from catalog.policy.left_out import Unit, UnitId, describe
 from delivery.quarantine.lessened import all_units
 from delivery.quarantine.record import Record
 from delivery.quarantine.verdicts import Verdict
@@ -14,7 +14,7 @@ from xds.protocol.snapshot import Snapshot
 class Records:
     """The records by proxy; `published` is what is computed for everybody, whatever some have instead.
 
-    `earlier` are verdicts of before the start, of proxies that are not known yet.
+    `earlier` are verdicts on proxies that are not here: of before the start, or of when they were.
     """
 
     def __init__(self, verdicts: Iterable[Verdict] = ()) -> None:
@@ -24,6 +24,23 @@ class Records:
         self._units: dict[GroupKey, Mapping[UnitId, Unit]] = {}
         for each in verdicts:
             self.earlier.setdefault(each.proxy, []).append(each)
+
+    def lapse(self, nodes: Iterable[NodeKey]) -> None:
+        """Take it that proxies are not here to be served: of those that reject something verdicts remain."""
+        for node in self.by_node.keys() & nodes:
+            if found := self.verdicts(node):
+                self.earlier[node] = [*found]
+
+    def verdicts(self, node: NodeKey) -> tuple[Verdict, ...]:
+        """Return which units of policy are at fault for certain: the proxy has accepted the rest."""
+        return tuple(
+            Verdict(node, each, *one.key, describe(unit), one.said, one.times, one.date)
+            for each, one in self.by_node[node].accused.items()
+            if isinstance(each, str)
+            and one.times
+            and one.confirmed
+            and (unit := self.unit(node, each)) is not None
+        )
 
     def take(self, step: Step) -> None:
         """Take a step of what is computed."""

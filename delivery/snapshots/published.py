@@ -3,7 +3,7 @@
 A group whose computation fails leaves its proxies with what they had; the others go on.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
@@ -48,13 +48,13 @@ class Published:
 class Step:
     """How what is served differs from what was before: new values, None for what is gone.
 
-    `moved`: proxies came, went, or are in another group.
+    Of the proxies that are gone from it, `absent` are those that are known, and not here to be served.
     """
 
     snapshots: Mapping[GroupKey, Snapshot | None] = field(default_factory=dict)
     members: Mapping[NodeKey, GroupKey | None] = field(default_factory=dict)
     failed: Mapping[GroupKey, Failure | None] = field(default_factory=dict)
-    moved: bool = False
+    absent: frozenset[NodeKey] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.snapshots or self.members)
@@ -76,7 +76,6 @@ class Result:
         self._snapshots: dict[GroupKey, Snapshot | None] = {}
         self._members: dict[NodeKey, GroupKey | None] = {}
         self._failed: dict[GroupKey, Failure | None] = {}
-        self.moved = False
 
     def left(self, name: GroupKey | None, nodes: Iterable[NodeKey]) -> None:
         """Take the nodes that a group had out of it, unless another one, or itself, has them now.
@@ -107,8 +106,8 @@ class Result:
                 kept += 1
         self._failed[name] = Failure(name, f"{type(error).__name__}: {error}", len(nodes), kept)
 
-    def step(self) -> Step:
-        """Return what differs from before."""
+    def step(self, is_known: Callable[[NodeKey], bool]) -> Step:
+        """Return what differs from before; `is_known` says whether a proxy's workload is there."""
         return Step(
             {
                 name: snapshot
@@ -117,7 +116,7 @@ class Result:
             },
             {node: group for node, group in self._members.items() if self.before.members.get(node) != group},
             self._failed,
-            self.moved,
+            frozenset(node for node, group in self._members.items() if group is None and is_known(node)),
         )
 
 

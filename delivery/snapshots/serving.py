@@ -1,6 +1,7 @@
 """From what the catalog wants to snapshots, group by group: only what a change concerns is made again."""
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -20,11 +21,13 @@ from delivery.snapshots.rendering import (
     made,
     resources,
 )
+from delivery.snapshots.wanted import Everybody, NewWanted
 from engine.derived import Observed, derived
 from mesh.identity import ProxyName
 from sidecars.contract.driver import each_piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import ResourceName, TypeUrl
+from xds.protocol.snapshot import Snapshot
 
 
 def group_name(group: ProxyGroup) -> GroupKey:
@@ -35,40 +38,84 @@ def group_name(group: ProxyGroup) -> GroupKey:
 
 
 class Serving:
-    """Keeps every group's resources current.
+    """Keeps the resources of every group current that is wanted; of others nothing is made until asked for.
 
-    `refused` is what is left out of them by group, because its proxies would refuse it.
+    `refused` is what is left out of them by group, because its proxies would refuse it. What is only asked
+    for is made by `preview`, which must want no certificate: none is issued for who is not there.
     """
 
-    def __init__(self, view: View, translate: Translate) -> None:
+    def __init__(
+        self,
+        view: View,
+        translate: Translate,
+        wanted: NewWanted = Everybody,
+        preview: Translate | None = None,
+    ) -> None:
         self.view = view
+        self.wanted = wanted(view)
         self.rendering = Rendering(view, translate)
+        self._preview = Rendering(view, preview or translate)
         self._fresh = True
+        self._came: dict[ProxyGroup, None] = {}
+        self._due: dict[ProxyGroup, None] = {}
         self.refused: dict[ProxyGroup, tuple[Refused, ...]] = {}
         self._pins: Observed[ProxyGroup, Rendered] = Observed(resources, self.rendering)
         self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, view)
         self._groups: dict[ProxyGroup, _Group] = {}
-        members(view).watch()
+        self.wanted.groups.watch()
 
-    def touched(self) -> Iterator[ProxyGroup]:
-        """Yield the groups that changes may concern since the last time, and those that come or go."""
-        seen: set[ProxyGroup] = set()
-        for key in members(self.view).take_changed():
-            if key in members(self.view) and key not in self._groups:
+    def touched(self) -> tuple[ProxyGroup, ...]:
+        """Return the groups that changes may concern since the last time, and those that come or go.
+
+        Those that come are kept current from now on.
+        """
+        self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
+        came, self._came = self._came, {}
+        self._begin(came)
+        taken = tuple({**came, **self._due})
+        self._due = {}
+        return taken
+
+    def arrivals(self, most: int) -> tuple[ProxyGroup, ...]:
+        """Return of the groups that come or go no more than `most`; what else is touched is for `touched`."""
+        self._came.update(dict.fromkeys(self.wanted.groups.take_changed()))
+        taken = tuple(itertools.islice(self._came, most))
+        for key in taken:
+            del self._came[key]
+        self._begin(taken)
+        return taken
+
+    @property
+    def is_current(self) -> bool:
+        """Say whether nothing is known to be touched that has not been computed."""
+        return not (self._came or self._due)
+
+    def _begin(self, came: Iterable[ProxyGroup]) -> None:
+        """Keep those current that are wanted, and note what else is touched."""
+        for key in came:
+            if self.wants(key) and key not in self._groups:
                 self._groups[key] = _Group(group_name(key))
                 self._pins.add(key)
                 self._nodes.add(key)
-            seen.add(key)
-            yield key
         for key in (*self._pins.take_changed(), *self._nodes.take_changed()):
-            if key not in seen:
-                seen.add(key)
-                yield key
+            self._due[key] = None
+        for key in came:
+            self._due.pop(key, None)
+
+    def wants(self, group: ProxyGroup) -> bool:
+        """Say whether a group is to be kept current."""
+        return group in self.wanted.groups
 
     def group(self, node: NodeKey) -> ProxyGroup | None:
         """Return the group of a proxy, None where its workload is not known."""
         workload = holder_of(self.view, ProxyName.parse(node).uuid)
         return None if workload is None else group_of(self.view, workload)
+
+    def is_known(self, node: NodeKey) -> bool:
+        """Say whether there is a workload of a proxy."""
+        name = ProxyName.parse(node)
+        workload = holder_of(self.view, name.uuid)
+        return workload is not None and workload.proxy_name == name
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
         """Return the proxies of a group as they were when it was last computed."""
@@ -83,12 +130,13 @@ class Serving:
         Where the group cannot be computed they are those that its failure came from. Nothing is kept for
         it: the group's pieces are looked through when somebody asks.
         """
+        rendering = self._rendering_of(group)
         try:
-            pieces = self.rendering.translate(group_input(self.rendering, group))
+            pieces = rendering.translate(group_input(rendering, group))
             part = next(
                 each.about
                 for each in each_piece(pieces)
-                for resource in made(self.rendering, complete(self.rendering, each)).resources
+                for resource in made(rendering, complete(rendering, each)).resources
                 if (resource.type_url, resource.name) == (type_url, name)
             )
         except StopIteration:
@@ -102,6 +150,23 @@ class Serving:
         group = self.group(node)
         return () if group is None else self.objects_behind(group, type_url, name)
 
+    def previewed(self, node: NodeKey) -> Snapshot | None:
+        """Return what a proxy would be served if it were here, but for secrets; forgotten soon.
+
+        None where its workload is not known, its group is kept, or that cannot be made. Proxies of one group
+        have the same.
+        """
+        group = self.group(node)
+        if group is None or group in self._groups:
+            return None
+        try:
+            return preview(self._preview, group)
+        except Exception:  # noqa: BLE001 - whatever it is, it would not be served
+            return None
+
+    def _rendering_of(self, group: ProxyGroup) -> Rendering:
+        return self.rendering if group in self._groups else self._preview
+
     def steps(self, before: Published, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
         """Compute the touched groups; yield None after each of them, and in the end the step.
 
@@ -114,18 +179,16 @@ class Serving:
         for key in touched:
             self._compute(key, result)
             yield None
-        yield result.step()
+        yield result.step(self.is_known)
 
     def _compute(self, key: ProxyGroup, result: Result) -> None:
         group = self._groups.get(key)
         if group is None:
             return
-        nodes = self._nodes.value(key)
+        nodes = self._nodes.value(key) if self.wants(key) else ()
         # As if the group were gone: whatever it comes to below takes back what of that is not so.
         result.left(group.name, group.nodes)
-        if nodes != group.nodes:
-            result.moved = True
-            group.nodes = nodes
+        group.nodes = nodes
         if not nodes:
             self._pins.discard(key)
             self._nodes.discard(key)
@@ -147,6 +210,12 @@ class Serving:
                 self.refused[key] = refused
             else:
                 self.refused.pop(key, None)
+
+
+@derived
+def preview(rendering: Rendering, group: ProxyGroup) -> Snapshot:
+    """Return a group's snapshot as it is shown to people, whatever it refers to."""
+    return Snapshot.of(resources(rendering, group).resources)
 
 
 @derived

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from sidecars.document.translate import DOCUMENT, NAME
-from xds.cache import NodeKey
+from xds.cache import NodeKey, Snapshots, Watch
 from xds.protocol.resource import Version
 from xds.protocol.wire import Nonce, Response
 from xds.server.hooks import Ending, Observer, Peer
@@ -25,6 +25,7 @@ class Reader:
     peer: Peer
     since: datetime
     seen: float
+    watch: Watch
     asking: int = 0
     given: str = ""
     given_at: datetime | None = None
@@ -35,11 +36,13 @@ class Reader:
 class Readers:
     """The readers there are; the observer is told of them as of streams, each answer the state of the world.
 
+    As long as it counts as connected its node is watched: its document is kept current between two requests.
     `now` is any clock in seconds that only goes forward.
     """
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, catalog: Snapshots) -> None:
         self._observer = observer
+        self._catalog = catalog
         self._numbers = itertools.count(1)
         self._readers: dict[NodeKey, Reader] = {}
 
@@ -53,7 +56,8 @@ class Readers:
         """Note a request of a proxy; the first makes it a reader."""
         reader = self._readers.get(node)
         if reader is None:
-            reader = self._readers[node] = Reader(next(self._numbers), peer, moment, now)
+            watch = self._catalog.watch(node, lambda: None)
+            reader = self._readers[node] = Reader(next(self._numbers), peer, moment, now, watch)
             self._observer.opened(node, peer, Variant.SOTW)
         reader.seen = now
         reader.asking += 1
@@ -108,6 +112,7 @@ class Readers:
 
     def _gone(self, node: NodeKey, ending: Ending) -> None:
         reader = self._readers.pop(node)
+        self._catalog.unwatch(reader.watch)
         self._observer.closed(node, reader.peer, ending, "")
 
 

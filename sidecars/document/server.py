@@ -26,6 +26,9 @@ from xds.server.hooks import Peer, Refused
 PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0
 SWEEP_SECONDS: Final = 5.0
+MADE_SECONDS: Final = 5.0
+"""How long a request waits for a document that nobody has asked for before: it is made for it."""
+
 _AT_ONCE: Final = 0.01
 """How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""
 
@@ -39,7 +42,7 @@ class DocumentServer:
         self._catalog = context.catalog
         self._clients = context.clients
         self._waiting: set[asyncio.Event] = set()
-        self.readers = Readers(context.clients.observer)
+        self.readers = Readers(context.clients.observer, context.catalog)
 
     def application(self) -> web.Application:
         """Return the one page there is."""
@@ -97,7 +100,9 @@ class DocumentServer:
         watch = self._catalog.watch(node, event.set)
         self._waiting.add(event)
         try:
-            if seconds > 0 and self._version(node) in ("", had):
+            there = self._version(node)
+            seconds = seconds if there else max(seconds, MADE_SECONDS)
+            if seconds > 0 and there in ("", had):
                 async with asyncio.timeout(seconds):
                     await event.wait()
         except TimeoutError:

@@ -119,13 +119,15 @@ def test_a_signal_ends_it_with_status_0_and_leaves_no_socket(
 
 def test_a_server_that_was_killed_is_followed_by_another(program: Program) -> None:
     """Its socket and lock files are no obstacle, and service certificates are used again."""
-    first = program.serve().process
-    first.kill()
-    first.wait(SECONDS)
+    program.issued("one")
+    first = program.serve()
+    assert program.served(first, "one")
+    first.process.kill()
+    first.process.wait(SECONDS)
     assert (program.state / "meshwright.sock").exists()
     certificate = program.state / "services" / "shop" / "store" / "certificate.pem"
     before = certificate.read_bytes()
-    program.serve()
+    assert program.served(program.serve(), "one")
     assert certificate.read_bytes() == before
 
 

@@ -32,7 +32,9 @@ def test_all_that_it_makes_is_private_whatever_the_umask(program: Program, umask
     before = os.umask(umask)
     try:
         program.issued("one")
-        program.serve().stop()
+        server = program.serve()
+        assert program.served(server, "one")
+        server.stop()
     finally:
         os.umask(before)
     modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in (program.state, *program.state.rglob("*"))}
@@ -64,6 +66,9 @@ def test_a_directory_that_others_can_enter_is_refused(used: Program) -> None:
 
 def test_a_file_that_others_can_read_is_refused(used: Program) -> None:
     """Keys, and what says who may come in; though the directory above keeps others out now."""
+    server = used.serve()
+    assert used.served(server, "one")
+    server.stop()
     for name in SECRETS:
         path = used.state / name
         path.chmod(0o644)

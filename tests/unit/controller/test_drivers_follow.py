@@ -8,6 +8,7 @@ import pytest
 import catalog.relations.groups
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import MeshSettings, View
+from delivery.model import Inputs
 from delivery.problems import AllProblems
 from delivery.quarantine.fallback import Exclusions
 from delivery.quarantine.quarantine import Quarantine
@@ -58,7 +59,7 @@ class Plane:
             if step is not None:
                 self.published = step.after(self.published)
                 changed = sum(each is not None for each in step.snapshots.values())
-        inputs = (self.view.known(), self.view.settings, self.certificates, b"roots")
+        inputs = Inputs(self.view.known(), self.view.settings, self.certificates, b"roots")
         assert verify(inputs, self.translate, self.published, Exclusions({}, empty)) == ()
         return changed
 
@@ -117,7 +118,7 @@ class Mixed(Replica):
 
     def differences(self) -> tuple[str, ...]:
         """Return where this is not what the mesh comes to from nothing."""
-        inputs = (self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
+        inputs = Inputs(self.mesh.known(), self.mesh.settings, self.mesh.certificates, self.mesh.roots)
         anew = View(self.mesh.settings)
         anew.apply(anew.edits_to(self.mesh.known()))
         self.problems.found(self.linter.looks())

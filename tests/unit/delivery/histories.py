@@ -6,6 +6,7 @@ from dataclasses import replace
 from catalog.lint.problems import Linter, problems
 from catalog.store.view import View
 from delivery.batches import parts
+from delivery.model import Inputs
 from delivery.problems import AllProblems
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
@@ -80,7 +81,7 @@ class Replica:
     def differences(self) -> tuple[str, ...]:
         """Return where this is not what the mesh comes to from nothing."""
         mesh = self.mesh
-        inputs = (mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
+        inputs = Inputs(mesh.known(), mesh.settings, mesh.certificates, mesh.roots)
         served, exclusions = self.quarantine.served(), self.quarantine.exclusions()
         found = verify(inputs, self.translate, served, exclusions)
         anew = View(mesh.settings)

@@ -43,7 +43,8 @@ def _step(dice: random.Random, before: Published) -> Step:
         node: after.members.get(node) for node in NODES if before.members.get(node) != after.members.get(node)
     }
     failed = {GROUPS[0]: Failure(GROUPS[0], "no", 1, 1)} if dice.random() < 0.3 else {}
-    return Step(snapshots, members, failed, bool(members))
+    absent = frozenset(node for node, group in members.items() if group is None and dice.random() < 0.5)
+    return Step(snapshots, members, failed, absent)
 
 
 def _halves(seed: int, parting: Parting) -> list[str]:
@@ -97,7 +98,7 @@ def test_all_parts_together_are_the_step(seed: int) -> None:
     assert {k: v for part in found for k, v in part.members.items()} == step.members
     assert sum(len(part.snapshots) for part in found) == len(step.snapshots)
     assert {k: v for part in found for k, v in part.failed.items()} == step.failed
-    assert any(part.moved for part in found) == step.moved
+    assert {node for part in found for node in part.absent & part.members.keys()} == step.absent
     for part in found:
         assert len(part.snapshots) <= 2 or part.members
     assert list(parts(step, before, 100)) == [step]

@@ -22,6 +22,7 @@ from delivery.debounce import Pace
 from delivery.gathering import Gathering, Paces
 from delivery.loop import Loop, MeshState
 from delivery.model import Model
+from delivery.presence import Presence
 from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.rendering import GroupInput, Translate
@@ -92,6 +93,7 @@ class Plane:
             clock=lambda: self.now,
             meter=self.metrics,
             on_state=on_state,
+            presence=Presence(),
             verification=Verification(self.metrics) if verify or "MESHWRIGHT_VERIFY" in os.environ else None,
         )
 

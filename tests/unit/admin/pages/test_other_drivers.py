@@ -36,10 +36,10 @@ def test_versions_are_those_of_whatever_is_no_secret() -> None:
     assert len(versions(others)) == 2
 
 
-def test_a_proxy_of_another_driver_is_published(reading: Any) -> None:
+async def test_a_proxy_of_another_driver_is_published(reading: Any) -> None:
     """As every other."""
     reading.the_snapshot = SNAPSHOT
-    said: Any = published(reading)
+    said: Any = await published(reading)
     (shown,) = said["snapshots"]
     assert shown == {"proxies": [str(PROXY)], "resources": versions(SNAPSHOT)}
 

@@ -13,6 +13,7 @@ from delivery.proxies.registry import ProxyRegistry
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
 from mesh.kinds import TRAFFIC_TARGET
+from mesh.picture import Picture
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
@@ -325,7 +326,7 @@ def test_what_is_remembered_is_bounded(mesh: Mesh) -> None:
         mesh.send(resource("a"))
     shown = mesh.history.pushes(NODE, 0.0, DATE)
     assert [each.nonce for each in shown] == [str(number) for number in range(PUSHES + 3, 3, -1)]
-    mesh.registry.expect(())
+    mesh.registry.follow(Picture())
     assert mesh.history.pushes(NODE, 0.0, DATE) == ()
     mesh.history.closed(NODE)
     assert mesh.history.sent(NODE, mesh.send(resource("a")), 1, 0.0) == Delays()

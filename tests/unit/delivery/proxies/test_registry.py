@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
+from mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER
 from xds.server.status import Variant
@@ -30,11 +31,11 @@ def _registry() -> tuple[ProxyRegistry, _Clock]:
 def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     """Each since when it became so."""
     registry, clock = _registry()
-    registry.expect([TWO, ONE])
+    registry.follow(Picture({TWO.uuid: TWO, ONE.uuid: ONE}))
     assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0}
     clock.now += timedelta(seconds=1)
     registry.opened(NODE, "a:1", Variant.DELTA)
-    registry.expect([ONE, TWO])
+    registry.follow(Picture({ONE.uuid: ONE, TWO.uuid: TWO}))
     assert registry.statuses() == (
         ProxyStatus(ONE, ProxyState.CONNECTED, "a:1", START + timedelta(seconds=1), known=True),
         ProxyStatus(TWO, ProxyState.EXPECTED, "", START, known=True),
@@ -65,10 +66,10 @@ def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     registry.opened(NODE, "a:1", Variant.DELTA)
     registry.closed(NODE, "a:1")
     clock.now += REMEMBERED * 2
-    registry.expect([ONE])
+    registry.follow(Picture({ONE.uuid: ONE}))
     assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
     registry.of(NODE).acknowledged[CLUSTER] = {}
-    registry.expect([])
+    registry.follow(Picture())
     assert registry.statuses() == ()
     assert registry.find(NODE) is None
     assert registry.acknowledged(NODE) == {}, "all that was known of it is gone at once"

@@ -25,7 +25,7 @@ from sidecars.document.tls import server_context
 from sidecars.document.translate import CREDENTIALS, DOCUMENT, NAME
 from tests.meshes import values as a
 from tests.meshes.views import POLICY, view, workload
-from xds.cache import NodeKey
+from xds.cache import NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.type_urls import Version
@@ -168,7 +168,7 @@ def _state(readers: Readers) -> tuple[SyncState, str]:
 def test_the_life_of_a_reader() -> None:
     """It comes with its first request, is in step when it says so, and goes when it asks no more."""
     seen = Seen()
-    readers = Readers(seen)
+    readers = Readers(seen, SnapshotCache())
     readers.began(NODE, PEER, 0.0, MOMENT)
     assert _state(readers) == (SyncState.ASKED, "")
     resource = Resource(DOCUMENT, NAME, Version("d"), b"{}")
@@ -196,7 +196,7 @@ def test_the_life_of_a_reader() -> None:
 
 def test_requests_at_once_are_bounded() -> None:
     """Of one proxy, and of all; without bounds there are none."""
-    readers, other = Readers(Unobserved()), NodeKey("two.store.shop")
+    readers, other = Readers(Unobserved(), SnapshotCache()), NodeKey("two.store.shop")
     bounds = Limits(streams=2, streams_per_certificate=1)
     assert not readers.too_many(NODE, bounds)
     readers.began(NODE, PEER, 0.0, MOMENT)

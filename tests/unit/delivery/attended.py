@@ -1,0 +1,121 @@
+"""A loop that serves who is here, over a source in memory; time is a number, streams are watches."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from admin.metrics.registry import Metrics
+from catalog.store.view import MeshSettings
+from certs.issuers.authority import CertificateAuthority
+from certs.pair_files import PairFiles
+from delivery.answers import Answers
+from delivery.certificates import ServiceCertificates
+from delivery.debounce import Pace
+from delivery.gathering import Gathering, Paces
+from delivery.loop import Loop, MeshState
+from delivery.model import Model, Work
+from delivery.presence import Lingering, Presence
+from delivery.publishing import Publishing
+from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.published import Step
+from delivery.snapshots.translation import translation
+from delivery.snapshots.wanted import WhoIsHere
+from delivery.verifying import Verification
+from delivery.wave import Wave
+from mesh.names import TrustDomain
+from providers.sources import Sources
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
+from tests.meshes import values as a
+from tests.meshes.sources import MemorySource
+from xds.cache import GroupKey, NodeKey, SnapshotCache, Watch
+from xds.protocol.snapshot import Snapshot
+
+LINGERING = 300.0
+
+
+class Plane:
+    """Everything between a source and streams; each wave and each round of arrivals verifies itself."""
+
+    def __init__(self, state: Path, now: datetime, *objects: object) -> None:
+        self.source = MemorySource("cluster", a.objects(*objects))
+        self.now, self.seconds = now, 0.0
+        self.presence = Presence(Lingering(LINGERING), lambda: self.seconds)
+        self.cache = SnapshotCache(self.presence.attended)
+        self.metrics = Metrics()
+        self.told: list[Wave] = []
+        self.states: list[MeshState] = []
+        self.published: list[Mapping[NodeKey, GroupKey | None]] = []
+        self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        self.issued = 0
+        self.certificates = ServiceCertificates(self.authority, PairFiles(state), self._issued, lambda: 0.0)
+        self.gathering = Gathering(Sources((self.source,)), Paces(Pace(0, 0), Pace(0, 0)), self.metrics)
+        self.publishing = Publishing(self.cache, Quarantine(empty), self.metrics, self._told)
+        self.answers = Answers(self.publishing, self.gathering.changed, lambda: now)
+        translate, preview = (translation(EnvoyDriver(), secrets=each) for each in (True, False))
+        self.loop = Loop(
+            self.gathering,
+            lambda: Model(translate, MeshSettings(), wanted=WhoIsHere, preview=preview),
+            self.certificates,
+            self.publishing,
+            clock=lambda: now,
+            meter=self.metrics,
+            on_state=self.states.append,
+            presence=self.presence,
+            verification=_Strict(self.metrics),
+        )
+
+    def _told(self, wave: Wave, step: Step, _: Mapping[GroupKey, Snapshot]) -> None:
+        self.told.append(wave)
+        self.published.append(step.members)
+
+    def _issued(self, count: int) -> None:
+        self.issued += count
+
+    @property
+    def model(self) -> Model:
+        """What is followed."""
+        assert self.loop.model is not None
+        return self.loop.model
+
+    @property
+    def kept(self) -> list[str]:
+        """The proxies that a snapshot is kept for, sorted."""
+        return sorted(self.publishing.published.members)
+
+    def work(self) -> Work:
+        """Return what was done so far."""
+        return self.model.work()
+
+    def open(self, name: str) -> Watch:
+        """Open a stream of a workload's proxy."""
+        return self.cache.watch(node(name), lambda: None)
+
+    async def come(self, *names: str) -> list[Watch]:
+        """Let proxies come, and have them served."""
+        found = [self.open(each) for each in names]
+        await self.loop.attend()
+        return found
+
+    async def leave(self, *watches: Watch, seconds: float = LINGERING) -> None:
+        """Let proxies leave, and attend to that so much later."""
+        for each in watches:
+            self.cache.unwatch(each)
+        self.seconds += seconds
+        await self.loop.attend()
+
+    async def change(self, after: Iterable[object], before: Iterable[object] = ()) -> None:
+        """Have objects be these that were those, and make a wave."""
+        self.source.change({**dict.fromkeys(a.objects(*before)), **a.objects(*after)})
+        await self.loop.wave()
+
+
+class _Strict(Verification):
+    def on_verified(self, differences: tuple[str, ...]) -> None:
+        super().on_verified(differences)
+        assert differences == ()
+
+
+def node(name: str) -> NodeKey:
+    """Return the node of a workload's proxy."""
+    return NodeKey(f"{name}-uuid.{name}.default")
