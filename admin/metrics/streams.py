@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
 
+from admin.metrics.tallies import Durations, Tallies, Tally
 from sidecars.type_words import short_type
 
 LATENCIES: Final = (
@@ -14,22 +15,28 @@ LATENCIES: Final = (
 """Upper bounds of the histograms that begin with an event, in seconds."""
 
 
+TYPES: Final = 64
+"""Types whose word is remembered: a client may ask for any, and most are called by the same word."""
+
+
 @dataclass(frozen=True, slots=True)
 class _OfType:
     """The counters of one type, found once: they move several times for every push."""
 
-    responses: Counter
-    resources: Counter
-    bytes: Counter
-    acks: Counter
-    nacks: Counter
+    responses: Tally
+    resources: Tally
+    bytes: Tally
+    acks: Tally
+    nacks: Tally
 
 
 class StreamMetrics:
     """Counters and histograms of the ADS server's streams."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._by_word: dict[str, _OfType] = {}
         self._by_type: dict[str, _OfType] = {}
+        self._tallies = Tallies(registry)
         self._connections(registry)
         self._traffic(registry)
 
@@ -62,17 +69,17 @@ class StreamMetrics:
         self._bytes = Counter("meshwright_xds_sent_bytes", "Bytes of responses.", ["type"], registry=r)
         self._acks = Counter("meshwright_xds_acks", "Responses acknowledged.", ["type"], registry=r)
         self._nacks = Counter("meshwright_xds_nacks", "Responses rejected.", ["type"], registry=r)
-        self._pushed = Histogram(
+        self._pushed = Durations(
             "meshwright_event_to_send_seconds",
             "From a source's event to a response with what it changed.",
-            buckets=LATENCIES,
-            registry=r,
+            LATENCIES,
+            r,
         )
-        self._acknowledged = Histogram(
+        self._acknowledged = Durations(
             "meshwright_event_to_ack_seconds",
             "From a source's event to the answer that acknowledges it.",
-            buckets=LATENCIES,
-            registry=r,
+            LATENCIES,
+            r,
         )
 
     def stream_opened(self, protocol: str) -> None:
@@ -104,10 +111,10 @@ class StreamMetrics:
 
     def sent(self, type_url: str, resources: int, size: int) -> None:
         """Count a response sent, the resources in it, and its bytes."""
-        counters = self._of(type_url)
-        counters.responses.inc()
-        counters.resources.inc(resources)
-        counters.bytes.inc(size)
+        tallies = self._of(type_url)
+        tallies.responses.total += 1
+        tallies.resources.total += resources
+        tallies.bytes.total += size
 
     def large(self, type_url: str) -> None:
         """Count a response that is larger than gRPC's clients take unless they are told."""
@@ -123,16 +130,18 @@ class StreamMetrics:
 
     def acked(self, type_url: str) -> None:
         """Count a response acknowledged."""
-        self._of(type_url).acks.inc()
+        self._of(type_url).acks.total += 1
 
     def nacked(self, type_url: str) -> None:
         """Count a response rejected."""
-        self._of(type_url).nacks.inc()
+        self._of(type_url).nacks.total += 1
 
     def _of(self, type_url: str) -> _OfType:
-        word = short_type(type_url)
-        found = self._by_type.get(word)
-        if found is None:
-            families = (self._responses, self._sent, self._bytes, self._acks, self._nacks)
-            found = self._by_type[word] = _OfType(*(each.labels(word) for each in families))
+        if (found := self._by_type.get(type_url)) is None:
+            word = short_type(type_url)
+            if (found := self._by_word.get(word)) is None:
+                families = (self._responses, self._sent, self._bytes, self._acks, self._nacks)
+                found = self._by_word[word] = _OfType(*(self._tallies.of(f.labels(word)) for f in families))
+            if len(self._by_type) < TYPES:
+                self._by_type[type_url] = found
         return found

@@ -1,0 +1,41 @@
+"""What is counted here is shown as Prometheus' own counters and histograms show it."""
+
+import re
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from admin.metrics.tallies import Durations, Tallies
+
+BOUNDS = (0.001, 0.5, 10.0)
+
+
+def _text(registry: CollectorRegistry) -> str:
+    return re.sub(r"(_created(?:\{[^}]*\})?) \S+", r"\1 then", generate_latest(registry).decode())
+
+
+def test_durations_are_shown_as_a_histogram_is() -> None:
+    """To the byte: below, on and above each bound."""
+    ours, theirs = CollectorRegistry(), CollectorRegistry()
+    durations = Durations("waits_seconds", "How long.", BOUNDS, ours)
+    histogram = Histogram("waits_seconds", "How long.", buckets=BOUNDS, registry=theirs)
+    assert _text(ours) == _text(theirs)
+    for seconds in (0.0, 0.001, 0.0011, 0.5, 3.0, 10.0, 11.0, 0.25):
+        durations.observe(seconds)
+        histogram.observe(seconds)
+    assert _text(ours) == _text(theirs)
+    assert list(ours._names_to_collectors) == list(theirs._names_to_collectors)
+
+
+def test_a_tally_is_shown_once_however_often_it_is_looked_at() -> None:
+    """A counter shows all that was counted until it was read."""
+    registry = CollectorRegistry()
+    tallies = Tallies(registry)
+    counter = Counter("sent", "Sent.", ["type"], registry=registry)
+    one, other = tallies.of(counter.labels("one")), tallies.of(counter.labels("other"))
+    shown = []
+    for count in (3, 0, 4):
+        one.total += count
+        shown.append(registry.get_sample_value("sent_total", {"type": "one"}))
+    other.total += 1
+    assert shown == [3, 3, 7]
+    assert registry.get_sample_value("sent_total", {"type": "other"}) == 1
