@@ -43,6 +43,8 @@ class Answers:
 
         `changed` are the objects that led to what it rejects.
         """
+        if rejection is None and self._quarantine.acknowledged(node, response):
+            return  # as nearly all do: no clock is asked
         moment = Moment(time.monotonic(), self._clock())
         self._serve(self._quarantine.answered(node, response, rejection, moment, changed), node)
 

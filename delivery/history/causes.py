@@ -94,6 +94,20 @@ def causing(
     was last sent on it. What brings nothing new after all waves have been seen was asked for. A wave in which
     the proxy came to another group may be due to nothing: a client that comes back holds what it is to have.
     """
+    if not touches:
+        return ()
+    # Most were here before the oldest of them: when they came makes no difference.
+    key = (max(opened, touches[0].moment - 1), seen, is_news)
+    if content.cause is not None and content.cause[0] is touches and content.cause[1] == key:
+        return content.cause[2]
+    found = _causing(touches, content, opened, seen, is_news=is_news)
+    content.cause = (touches, key, found)
+    return found
+
+
+def _causing(
+    touches: tuple[Touch, ...], content: Content, opened: int, seen: int, *, is_news: bool
+) -> tuple[Wave, ...]:
     fresh: list[Wave] = []
     before: Wave | None = None
     explained: set[ResourceName] = set()

@@ -10,8 +10,7 @@ from delivery.history.causes import TOUCHES, Touch, Triggers, causing
 from delivery.history.old_resources import Replaced
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import (
-    Early,
-    Known,
+    Delivery,
     Record,
     Remembered,
     Sent,
@@ -20,7 +19,6 @@ from delivery.history.record import (
     overtaken,
     shown,
     since,
-    taken,
 )
 from delivery.history.versions import NOTHING_HELD, Content, Contents, Move, Versions
 from delivery.snapshots.published import Step
@@ -40,9 +38,6 @@ TYPES: Final = 64
 
 PROXIES: Final = 10_000
 """Proxies whose pushes are remembered; beyond that those of the one that was connected first are not."""
-
-EARLY: Final = 8
-"""Answers remembered per proxy that came before word of what they answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +68,7 @@ class PushHistory:
         self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
         self._waiting: dict[Sent, None] = {}
         self._newest = -1
+        self._last: Delivery | None = None
         self.replaced = self._replaced.find
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
@@ -95,7 +91,7 @@ class PushHistory:
                 self._forget(next(iter(self._order)))
         else:
             known.again, known.opened, known.since = True, self._newest, now
-            known.moved, known.early = (), ()
+            known.moved = ()
             for each in known.types.values():
                 each.fresh = True
                 if variant is Variant.SOTW or variant is not known.variant:
@@ -117,7 +113,7 @@ class PushHistory:
                 each.response = None
 
     def sent(self, node: NodeKey, response: Response, size: int, now: float) -> Delays:
-        """Note a response; return how long after its event it went out, and its ACK if that came before."""
+        """Note a response that goes out; return how long after its event."""
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
         content = self._contents.of(proxy.variant, response)
@@ -127,21 +123,16 @@ class PushHistory:
                 del proxy.types[next(iter(proxy.types))]
             kind = proxy.types[response.type_url] = TypeRecord(NOTHING_HELD)
         move, kind.held = kind.held.after(content, lambda: self._versions(node, response.type_url))
-        early = taken(proxy, response)
-        known = (self._touches(node, proxy), self._newest) if early is None else early.known
-        due = self._due(proxy, kind, content, move, known)
+        delivery = self._delivery(content, move, self._due(node, proxy, kind, content, move), response, size)
         if len(proxy.pushes) >= PUSHES:
             self._waiting.pop(proxy.pushes.pop(0), None)
         if proxy.variant is Variant.SOTW:
             for each in overtaken(proxy.pushes, response.type_url):
                 self._waiting.pop(each, None)
-        push = Sent(content, move, due, response.version, sys.intern(response.nonce), size, now, response)
+        push = Sent(delivery, sys.intern(response.nonce), now, response)
         proxy.pushes.append(push)
-        delay = since(due, now)
-        if early is not None:
-            return Delays(delay, answer(push, early.rejection, now))
         self._waiting[push] = None
-        return Delays(delay) if delay is not None else NO_DELAYS
+        return NO_DELAYS if delivery.began is None else Delays(since(delivery, now))
 
     def answered(self, node: NodeKey, response: Response, rejection: Rejection | None, now: float) -> Delays:
         """Note an ACK or NACK; return how long after its event an ACK came."""
@@ -150,19 +141,15 @@ class PushHistory:
         for push in reversed(proxy.pushes):
             if push.response is response:
                 self._waiting.pop(push, None)
-                return Delays(None, answer(push, rejection, now))
-        # A client may answer before the task that sends has come to say that it has sent.
-        proxy.early = (
-            *proxy.early[1 - EARLY :],
-            Early(response, rejection, (self._touches(node, proxy), self._newest)),
-        )
+                delay = answer(push, rejection, now)
+                return NO_DELAYS if delay is None else Delays(None, delay)
         return NO_DELAYS
 
     def changed(self, node: NodeKey, response: Response) -> frozenset[ObjectKey]:
         """Return the objects that led to a response, of those that are named; none where it was asked for."""
         proxy = self._of(node)
         pushes = () if proxy is None else reversed(proxy.pushes)
-        due = next((each.due for each in pushes if each.response is response), ())
+        due = next((each.delivery.due for each in pushes if each.response is response), ())
         causes = (cause for wave in due for cause in wave.causes) if isinstance(due, tuple) else ()
         return frozenset(each.object for each in causes)
 
@@ -183,20 +170,29 @@ class PushHistory:
         return tuple(sorted((*touches, *proxy.moved), key=lambda each: each.moment))
 
     def _due(
-        self,
-        proxy: Record,
-        kind: TypeRecord,
-        content: Content,
-        move: Move,
-        known: Known,
+        self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, move: Move
     ) -> tuple[Wave, ...] | Trigger:
         """Say what a response was due to."""
-        touches, newest = known
+        touches = self._touches(node, proxy)
         waves = causing(touches, content, proxy.opened, kind.seen, is_news=move.is_news)
-        fresh, kind.fresh, kind.seen = kind.fresh, False, newest
+        fresh, kind.fresh, kind.seen = kind.fresh, False, self._newest
         if waves:
             return waves
         return Trigger.RECONNECTED if proxy.again and fresh else Trigger.SUBSCRIBED
+
+    def _delivery(
+        self, content: Content, move: Move, due: tuple[Wave, ...] | Trigger, response: Response, size: int
+    ) -> Delivery:
+        """Return what is remembered of a step: the very value of whoever was sent the same before."""
+        if (
+            (last := self._last) is not None
+            and (last.content is content and last.move is move and last.due == due)
+            and (last.version == response.version and last.size == size)
+        ):
+            return last
+        began = min(wave.since for wave in due) if isinstance(due, tuple) else None
+        self._last = Delivery(content, move, due, response.version, size, began)
+        return self._last
 
     def _versions(self, node: NodeKey, type_url: TypeUrl) -> Versions:
         snapshot = self._cache.snapshot(node)

@@ -13,37 +13,33 @@ from xds.protocol.resource import TypeUrl, Version
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.server.status import Variant
 
-Known = tuple[tuple[Touch, ...], int]
-"""The waves that a response may be due to, oldest first, and the newest moment of all (see Touch)."""
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """What a response brought and what it was due to: one value for all who took the same step.
 
-@dataclass(slots=True, eq=False)
-class Sent:
-    """One response; `response` is there as long as it may be answered."""
+    `began` is when the first event was that led to it, None where none did.
+    """
 
     content: Content
     move: Move
     due: tuple[Wave, ...] | Trigger
     version: Version
-    nonce: str
     size: int
+    began: float | None
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    """One response to one proxy; `response` is there as long as it may be answered."""
+
+    delivery: Delivery
+    nonce: str
     sent: float
     response: Response | None
     state: Answer = Answer.PENDING
     answered: float | None = None
     said: Rejection | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Early:
-    """An answer that came before word of what it answers; `known` are the waves until then.
-
-    What comes later, perhaps because of the answer, did not lead to what it answers.
-    """
-
-    response: Response
-    rejection: Rejection | None
-    known: Known
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +63,6 @@ class Record:
     pushes: list[Sent] = field(default_factory=list)
     types: dict[TypeUrl, TypeRecord] = field(default_factory=dict)
     moved: tuple[Touch, ...] = ()
-    early: tuple[Early, ...] = ()
 
 
 class Remembered(Protocol):
@@ -76,19 +71,10 @@ class Remembered(Protocol):
     pushes: Record | None
 
 
-def taken(proxy: Record, response: Response) -> Early | None:
-    """Return the answer that came early, and keep it no longer."""
-    for each in proxy.early:
-        if each.response is response:
-            proxy.early = tuple(other for other in proxy.early if other is not each)
-            return each
-    return None
-
-
 def overtaken(pushes: Iterable[Sent], type_url: TypeUrl) -> Iterator[Sent]:
     """State of the world: the answer to the newest response of a type stands for older ones; yield these."""
     for each in pushes:
-        if each.state is Answer.PENDING and each.content.type_url == type_url:
+        if each.state is Answer.PENDING and each.delivery.content.type_url == type_url:
             each.state = Answer.OVERTAKEN
             yield each
 
@@ -97,33 +83,33 @@ def answer(push: Sent, rejection: Rejection | None, now: float) -> float | None:
     """Take an answer; return how long after its event an ACK came."""
     push.response, push.answered, push.said = None, now, rejection
     push.state = Answer.ACK if rejection is None else Answer.NACK
-    return since(push.due, now) if rejection is None else None
+    return since(push.delivery, now) if rejection is None else None
 
 
-def since(due: tuple[Wave, ...] | Trigger, now: float) -> float | None:
+def since(delivery: Delivery, now: float) -> float | None:
     """Return how long ago the first event was that led to a response; None where none did."""
-    return now - min(wave.since for wave in due) if isinstance(due, tuple) else None
+    return None if delivery.began is None else now - delivery.began
 
 
 def shown(push: Sent, now: float, date: datetime) -> Push:
     """Return a response as pages show it; `now` and `date` are the same moment on both clocks."""
-    content = push.content
+    delivery, content = push.delivery, push.delivery.content
     waited = now if push.state is Answer.PENDING else push.answered
     return Push(
         at=date - timedelta(seconds=now - push.sent),
-        trigger=Trigger.CHANGE if isinstance(push.due, tuple) else push.due,
-        waves=push.due if isinstance(push.due, tuple) else (),
+        trigger=Trigger.CHANGE if isinstance(delivery.due, tuple) else delivery.due,
+        waves=delivery.due if isinstance(delivery.due, tuple) else (),
         type_url=content.type_url,
         protocol=content.variant,
         nonce=Nonce(push.nonce),
-        version=push.version,
-        added=push.move.added,
-        changed=tuple((name, old, content.versions[name]) for name, old in push.move.changed),
-        removed=push.move.removed,
-        again=push.move.again,
-        size=push.size,
+        version=delivery.version,
+        added=delivery.move.added,
+        changed=tuple((name, old, content.versions[name]) for name, old in delivery.move.changed),
+        removed=delivery.move.removed,
+        again=delivery.move.again,
+        size=delivery.size,
         answer=push.state,
         seconds=None if waited is None else waited - push.sent,
-        since_event=since(push.due, push.sent),
+        since_event=since(delivery, push.sent),
         rejection=push.said,
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from delivery.wave import Wave
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.wire import Response
@@ -41,13 +42,17 @@ class Move:
 
 @dataclass(slots=True, eq=False)
 class Content:
-    """What a response holds: no bodies, only names and versions. `last`: the move that it made last."""
+    """What a response holds: no bodies, only names and versions.
+
+    `last` is the move that it made last, and `cause` what it was due to then, with what that was told by.
+    """
 
     variant: Variant
     type_url: TypeUrl
     versions: Versions
     removed: tuple[ResourceName, ...]
     last: Move | None = None
+    cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
 
     @property
     def whole(self) -> bool:

@@ -44,6 +44,8 @@ class Accepted:
             named = held.setdefault(response.type_url, {})
             for resource in response.resources:
                 known = named.get(resource.name, ())
+                if known and known[0] is resource:
+                    continue  # as most of its group has it by now
                 if not known or known[0].version != resource.version:
                     others = (each for each in known if each.version != resource.version)
                     named[resource.name] = (resource, *others)[:count]

@@ -121,6 +121,8 @@ class Quarantine:
 
         `changed` are the objects that led to the response.
         """
+        if rejection is None and self.acknowledged(node, response):
+            return None
         group = self._records.group(node)
         served = self._variants.served(node)
         if group is None or served is None:  # its workload is not known: it keeps what it has
@@ -129,11 +131,8 @@ class Quarantine:
             if not self._reject(node, group, served, response, rejection, moment, changed):
                 return None
             return self._variants.redirected(Step(), [node])
-        record = self._records.by_node.get(node)
-        is_own = record is None or record.variant is None
-        self._accepted.note(node, group if is_own else None, response, served)
-        if record is None:
-            return None
+        record = self._records.by_node[node]
+        self._accepted.note(node, group if record.variant is None else None, response, served)
         there = served.versions(response.type_url)
         now = {(e.type_url, e.name) for e in response.resources if there.get(e.name) == e.version}
         confirmed = record.accepted(now)
@@ -141,6 +140,15 @@ class Quarantine:
             return Step() if confirmed else None
         record.moved = moment.seconds
         return self._variants.redirected(Step(), [node])
+
+    def acknowledged(self, node: NodeKey, response: Response) -> bool:
+        """Take it that a proxy accepted a response, if it never rejected any; say whether that is so."""
+        if node in self._records.by_node:
+            return False
+        group, served = self._records.group(node), self._variants.served(node)
+        if group is not None and served is not None:
+            self._accepted.note(node, group, response, served)
+        return True
 
     def opened(self, node: NodeKey) -> Step | None:
         """Take note of a new stream: resources that the proxy rejected are offered again on it."""

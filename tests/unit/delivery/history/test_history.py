@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from delivery.history.history import EARLY, PUSHES, Delays, PushHistory
+from delivery.history.history import PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import Record
 from delivery.proxies.registry import ProxyRegistry
@@ -268,29 +268,23 @@ def test_answers_are_remembered_with_the_time_they_took(mesh: Mesh) -> None:
     assert mesh.last().answer is Answer.NACK
 
 
-def test_the_wave_that_an_early_answer_led_to_is_not_what_it_answers_was_due_to(mesh: Mesh) -> None:
-    """A NACK publishes the last good version before the bad one is known to have been sent."""
+def test_the_answer_to_what_is_not_remembered_says_nothing(mesh: Mesh) -> None:
+    """A client may answer what it was never sent."""
+    sent = mesh.send(resource("a"))
+    assert mesh.history.answered(NODE, replace(sent, nonce=Nonce("9")), None, 10.5) == Delays()
+    assert mesh.last().answer is Answer.PENDING
+
+
+def test_what_a_nack_leads_to_is_not_what_it_answers_was_due_to(mesh: Mesh) -> None:
+    """The last good version is published in between."""
     mesh.send(resource("a"), resource("b"))
     bad = mesh.publish(resource("a", "2"), resource("b"))
-    rejected = Response(ROUTE, Version("v"), Nonce("7"), (resource("a", "2"),))
+    rejected = mesh.send(resource("a", "2"))
     mesh.history.answered(NODE, rejected, Rejection(3, "no"), 1.0)
     good = mesh.withhold(resource("a"), resource("b"))
-    mesh.history.sent(NODE, rejected, 100, 1.0)
     assert (mesh.last().answer, mesh.last().waves) == (Answer.NACK, (bad,))
     mesh.send(resource("a"))
     assert mesh.last().waves == (good,)
-
-
-def test_an_answer_may_come_before_word_of_what_it_answers(mesh: Mesh) -> None:
-    """A client may be quicker than the task that sends; both delays are told then."""
-    mesh.publish(resource("a", "2"), resource("b"), since=10.0)
-    response = Response(ROUTE, Version("v"), Nonce("1"), (resource("a", "2"),))
-    assert mesh.history.answered(NODE, response, None, 10.5) == Delays()
-    assert mesh.history.sent(NODE, response, 100, 10.75) == Delays(0.75, 0.75)
-    assert (mesh.last().answer, mesh.last().seconds) == (Answer.ACK, 0.0)
-    for number in range(EARLY + 3):  # of responses that are never heard of
-        mesh.history.answered(NODE, replace(response, nonce=Nonce(str(number))), None, 11.0)
-    assert len(mesh.record(NODE).early) == EARLY
 
 
 def test_the_oldest_response_without_an_answer_has_an_age(mesh: Mesh) -> None:
@@ -360,9 +354,25 @@ def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
     mesh.send(*same)
     mesh.send(*same, node=OTHER)
     proxies = {node: mesh.record(node) for node in (NODE, OTHER)}
-    one, other = (proxies[node].pushes[0].move for node in (NODE, OTHER))
+    one, other = (proxies[node].pushes[0].delivery for node in (NODE, OTHER))
     assert one is other
     assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
+
+
+def test_proxies_that_came_at_other_times_share_what_a_wave_led_to(mesh: Mesh) -> None:
+    """But one that comes back after it is sent the same for another reason."""
+    mesh.history.opened(OTHER, Variant.DELTA, 1.0)
+    before, after = (resource("a"), resource("b")), resource("a", "2")
+    for node in (NODE, OTHER):
+        mesh.send(*before, node=node)
+    wave = mesh.publish(after, before[1])
+    for node in (NODE, OTHER):
+        mesh.send(after, node=node)
+    mesh.history.opened(OTHER, Variant.DELTA, 2.0)
+    mesh.send(after, node=OTHER)
+    one, *others = (push.delivery for node in (NODE, OTHER) for push in mesh.record(node).pushes[1:])
+    assert others[0] is one
+    assert [each.due for each in (one, *others)] == [(wave,), (wave,), Trigger.RECONNECTED]
 
 
 def test_what_a_proxy_missed_is_not_due_to_the_wave_that_it_missed(mesh: Mesh) -> None:
@@ -386,5 +396,4 @@ def test_groups_that_are_sent_the_same_share_it(mesh: Mesh) -> None:
     proxies = {node: mesh.record(node) for node in (NODE, OTHER)}
     one, other = (proxies[node].pushes[-1] for node in (NODE, OTHER))
     assert proxies[NODE].types[ROUTE].held is not proxies[OTHER].types[ROUTE].held
-    assert one.content is other.content
-    assert one.move is other.move
+    assert one.delivery is other.delivery
