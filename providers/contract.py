@@ -39,7 +39,7 @@ class Counts:
 class Freshness:
     """How old a source's answer is.
 
-    `last_event` is when a change was last seen, `last_full_read` when everything was last read without
+    `last_event` is when a change was last seen, `last_full_read` when everything was last looked at without
     error. While the source cannot be read, `error` says why and `error_since` since when. `held` names what
     stays in force although the source says that it is gone (see providers.guard).
     """

@@ -21,8 +21,7 @@ _log = structlog.get_logger("providers.directory.source")
 class Answer:
     """What the source says; replaced as a whole, so that readers see one moment.
 
-    `read` is when everything was last read without error, `held_since` since when the directory holds no
-    manifest at all, and is not believed.
+    `held_since` is since when the directory holds no manifest at all, and is not believed.
     """
 
     belief: Belief = field(default_factory=Belief)
@@ -30,7 +29,6 @@ class Answer:
     freshness: Freshness = field(default_factory=Freshness)
     problems: Problems = ()
     counts: Counts = field(default_factory=Counts)
-    read: Moment | None = None
     held_since: Moment | None = None
 
     def after(
@@ -38,7 +36,6 @@ class Answer:
         belief: Belief,
         listing: Listing,
         freshness: Freshness,
-        read: Moment | None,
         held_since: Moment | None = None,
     ) -> "Answer":
         """Return what the source says after it was looked at; nothing is computed where nothing is other."""
@@ -46,11 +43,11 @@ class Answer:
         freshness = replace(freshness, held=("all manifests",) if held_since is not None else ())
         same = self.belief.state is state and self.held_since == held_since and not self.freshness.error
         if same and self.listing is not None and self.listing.unlisted == unlisted:
-            return replace(self, belief=belief, listing=listing, freshness=freshness, read=read)
+            return replace(self, belief=belief, listing=listing, freshness=freshness)
         missing = (*map(_unlisted, unlisted), *([_HELD] if held_since is not None else []))
         problems = (*missing, *state.problems())
         counts = Counts.of(state.objects(), state.stale, problems)
-        return Answer(belief, listing, freshness, problems, counts, read, held_since)
+        return Answer(belief, listing, freshness, problems, counts, held_since)
 
     def unreadable(self, error: str, now: datetime) -> "Answer":
         """Return what the source says when the directory itself cannot be read: the same, and that."""

@@ -6,11 +6,12 @@ symlinks to files are followed, symlinks to directories are not.
 
 import os
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from mesh.picture import Picture
 from providers.contract import SourceError
 from providers.directory.file_form import Content, Unreadable
 from providers.text.documents import MAX_BYTES
@@ -28,8 +29,7 @@ class DirectoryError(SourceError):
     """The directory itself cannot be read; the message is one sentence for people."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """By what a changed file is recognised without reading it."""
 
     device: int
@@ -37,6 +37,10 @@ class Stamp:
     size: int
     modified: int
     changed: int
+
+
+UNKNOWN: Final = Stamp(0, 0, 0, 0, 0)
+"""The stamp of a file that has none to be had: it may be another one whenever it is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Listing:
     """
 
     root: tuple[int, int]
-    files: Mapping[str, Stamp | None] = field(default_factory=dict)
+    files: Picture[str, Stamp] = field(default_factory=Picture)
     unlisted: tuple[str, ...] = ()
     shared: bool = False
 
@@ -60,29 +64,54 @@ def is_manifest(name: str) -> bool:
 
 def list_directory(path: Path) -> Listing:
     """List a directory recursively; raise DirectoryError if it cannot be listed itself."""
+    root, unlisted = root_of(path), list[str]()
+    found = {name: (stamp, several) for name, stamp, several in walk(path, unlisted)}
+    files = {name: stamp for name, (stamp, _) in found.items()}
+    shared = any(several for _, several in found.values())
+    return Listing(root, Picture(files), tuple(sorted(unlisted)), shared)
+
+
+def root_of(path: Path) -> tuple[int, int]:
+    """Return a directory's own device and inode; raise DirectoryError if it cannot be listed."""
     try:
         root = path.stat()
         with os.scandir(path):
             pass
     except OSError as error:
         raise DirectoryError(f"directory {path} cannot be read: {_reason(error)}") from error
-    unlisted: list[str] = []
+    return (root.st_dev, root.st_ino)
 
-    def failed(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):
-            unlisted.append(os.path.relpath(str(error.filename), path))
 
-    files: dict[str, Stamp | None] = {}
-    shared = False
-    beneath = len(str(path).rstrip("/")) + 1
-    for folder, folders, names in os.walk(str(path), onerror=failed):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if is_manifest(name):
-                full = f"{folder.rstrip('/')}/{name}"
-                files[full[beneath:]], several = _stamp(Path(full))
-                shared = shared or several
-    return Listing((root.st_dev, root.st_ino), files, tuple(sorted(unlisted)), shared)
+def walk(path: Path, unlisted: list[str], beneath: str = "") -> Iterator[tuple[str, Stamp, bool]]:
+    """Yield manifest files with their stamps, and whether they have other names, folder by folder.
+
+    Folders that cannot be listed go into `unlisted`; what goes meanwhile is not there.
+    """
+    try:
+        with os.scandir(f"{path}/{beneath}") as entries:
+            found = sorted(entries, key=lambda each: each.name)
+    except FileNotFoundError:
+        return
+    except OSError:
+        unlisted.append(beneath.removesuffix("/") or ".")
+        return
+    folders = []
+    for entry in found:
+        if _is_folder(entry):
+            if not entry.name.startswith(".") and not entry.is_symlink():
+                folders.append(f"{beneath}{entry.name}/")
+        elif is_manifest(entry.name):
+            yield f"{beneath}{entry.name}", *_stamp(entry)
+    for folder in folders:
+        yield from walk(path, unlisted, folder)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Say whether it is a folder, or leads to one."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | None:
@@ -94,20 +123,19 @@ def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | N
     # A file that has several names changes under all of them, and events name one.
     if before.shared or before.unlisted or len(names) > SINGLY:
         return None
-    files = dict(before.files)
+    files: dict[str, Stamp | None] = {}
     for name in names:
         *folders, last = name.split("/")
         if not is_manifest(last) or any(each.startswith(".") for each in folders):
             return None
-        full = path / name
-        stamp, several = _stamp(full)
-        if several or full.is_dir():
+        stamp, several = _stamp_at(f"{path}/{name}")
+        if several:
             return None
-        if stamp is not None:
-            files[name] = stamp
-        elif files.pop(name, None) is None and not full.parent.is_dir():
+        is_there = stamp is not UNKNOWN
+        if not is_there and name not in before.files and not (path / name).parent.is_dir():
             return None
-    return replace(before, files=files)
+        files[name] = stamp if is_there else None
+    return replace(before, files=before.files.changed(files))
 
 
 def changed_files(before: Listing | None, now: Listing, known: Collection[str]) -> tuple[str, ...]:
@@ -115,8 +143,8 @@ def changed_files(before: Listing | None, now: Listing, known: Collection[str]) 
 
     A file in a folder that cannot be listed now has not gone.
     """
-    old: Mapping[str, Stamp | None] = before.files if before else {}
-    changed = {name for name, stamp in now.files.items() if stamp is None or old.get(name) != stamp}
+    old = before.files if before else Picture[str, Stamp]()
+    changed = {name for name, stamp in now.files.items() if stamp == UNKNOWN or old.get(name) != stamp}
     gone = {name for name in known if name not in now.files and not is_unlisted(now, name)}
     return tuple(sorted(changed | gone))
 
@@ -128,16 +156,18 @@ def is_unlisted(listing: Listing, name: str) -> bool:
 
 def read_content(path: Path, name: str) -> Content:
     """Read a file of at most 4 MiB; None if it is gone. What cannot be read says why."""
-    full = path / name
+    full = f"{path}/{name}"
     try:
         # Before it is opened: opening a pipe waits until somebody writes.
-        found = full.stat()
+        found = os.stat(full)  # noqa: PTH116 - of thousands of files, without a path's look-ups
         if not stat.S_ISREG(found.st_mode):
             return Unreadable(Code.UNREADABLE, "must be a regular file")
-        with full.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)  # however large it is, and grows meanwhile
+        with open(full, "rb") as file:  # noqa: PTH123 - the same
+            data = file.read(min(found.st_size, MAX_BYTES) + 1)
+            if len(data) > found.st_size:  # it grows meanwhile: no further than the bound
+                data += file.read(MAX_BYTES + 1 - len(data))
     except FileNotFoundError:
-        if full.is_symlink():
+        if Path(full).is_symlink():
             return Unreadable(Code.UNREADABLE, "must not be a symlink to nothing")
         return None
     except OSError as error:
@@ -150,15 +180,28 @@ def read_content(path: Path, name: str) -> Content:
         return Unreadable(Code.NOT_TEXT, f"must be UTF-8 text; byte {error.start} is not")
 
 
-def _stamp(path: Path) -> tuple[Stamp | None, bool]:
-    """Return a file's stamp, None if it is not to be had, and whether it has other names."""
-    linked = path.is_symlink()
+def _stamp_at(full: str) -> tuple[Stamp, bool]:
+    """Return a path's stamp, UNKNOWN if it is not to be had, and whether it is no file of one name."""
     try:
-        found = path.stat()
+        found = os.lstat(full)
     except OSError:
-        return None, linked
-    stamp = Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return stamp, linked or found.st_nlink > 1
+        return UNKNOWN, False
+    return _stamp_of(found), stat.S_ISLNK(found.st_mode) or stat.S_ISDIR(found.st_mode) or found.st_nlink > 1
+
+
+def _stamp(entry: os.DirEntry[str]) -> tuple[Stamp, bool]:
+    """Return a file's stamp, UNKNOWN if it is not to be had, and whether it has other names."""
+    linked = False
+    try:
+        linked = entry.is_symlink()
+        found = entry.stat()
+    except OSError:
+        return UNKNOWN, linked
+    return _stamp_of(found), linked or found.st_nlink > 1
+
+
+def _stamp_of(found: os.stat_result) -> Stamp:
+    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _reason(error: OSError) -> str:

@@ -1,6 +1,6 @@
 """The manifests of a directory as one immutable state: its files are what holds objects."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 from mesh.objects import Sourced
@@ -20,10 +20,14 @@ class Manifests(Objects[str]):
 
     def apply_all(self, contents: Mapping[str, Content]) -> Self:
         """Return the state with the new contents of several files at once; itself if that changes nothing."""
+        return self.apply_each(contents.items())
+
+    def apply_each(self, contents: Iterable[tuple[str, Content]]) -> Self:
+        """Do as `apply_all` with contents that come one by one: no two of them are held at a time."""
         return self.holding(
             {
                 file: None if content is None else read_file(file, content, self.holders.get(file))
-                for file, content in contents.items()
+                for file, content in contents
             }
         )
 

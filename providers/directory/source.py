@@ -22,6 +22,7 @@ from providers.directory.files import (
     relisted,
 )
 from providers.directory.manifests import Manifests
+from providers.directory.rounds import Found, Rounds
 from providers.directory.settling import Belief, settle
 from providers.directory.watch import DirectoryWatch
 from providers.guard import HOLD, Guarded, guard
@@ -41,9 +42,7 @@ class DirectorySource:
     `retry` is how often a directory that has vanished is looked for; `polling` watches by looking instead of
     by the system's events.
 
-    `reread` is how often everything is read anew, in case events were lost (they are for symlinks that lead
-    out of the directory, and on some network file systems). Every file is read then, whatever its size and
-    times say: a file that was written twice within one tick of its file system's clock has kept them.
+    `reread` is how often every file is looked at, in case events were lost; see providers.directory.rounds.
     """
 
     name = "directory"
@@ -65,18 +64,19 @@ class DirectorySource:
         self._monotonic = monotonic
         self._settle = settle
         self._hold = hold
-        self._reread = reread
         self._retry = retry
+        self._rounds = Rounds(self._path, reread)
+        self._looked = monotonic()
         self._watch = DirectoryWatch(self._path, retry=retry, polling=polling)
         self._answer = Answer()
 
     def load(self) -> None:
         """Read everything for the first time, and believe it; raise DirectoryError if that cannot be."""
         listing = list_directory(self._path)
-        contents = {name: read_content(self._path, name) for name in listing.files}
+        contents = ((name, read_content(self._path, name)) for name in listing.files)
         freshness = Freshness(last_full_read=self._clock())
-        belief = Belief(Manifests().apply_all(contents))
-        self._publish(Answer().after(belief, listing, freshness, self._monotonic()))
+        self._rounds.was_read(listing.files, listing, self._monotonic())
+        self._publish(Answer().after(Belief(Manifests().apply_each(contents)), listing, freshness))
 
     def objects(self) -> Picture[ObjectKey, Sourced]:
         """Return the objects in force; the last good form where the newest is bad."""
@@ -102,10 +102,10 @@ class DirectorySource:
         """Watch until cancelled; `changed` is called after each change of objects, problems or error."""
         watcher: asyncio.Task[None] | None = None
         watched: tuple[int, int] | None = None
-        read_all = True  # something may have changed since load()
+        is_slice_due = False
         try:
             while True:
-                await self._refresh(changed, read_all=read_all)
+                await self._refresh(changed, is_slice_due=is_slice_due)
                 listing = self._answer.listing
                 root = listing.root if listing and not self._answer.freshness.error else None
                 # By its inode: a directory that was put in the place of another has the watch of the other.
@@ -115,39 +115,49 @@ class DirectorySource:
                     watched = root
                 if watcher is not None and watcher.done():
                     watcher.result()  # it never ends but by an error nobody expected
-                read_all = await self._next()
+                is_slice_due = await self._next()
         finally:
             await _stop(watcher)
 
     async def _next(self) -> bool:
-        """Wait for an event, a doubt to decide, or the next full reading; say whether it is that."""
+        """Wait for an event, a doubt to decide, or the next slice of a round; say whether it is that."""
         now, answer = self._monotonic(), self._answer
         failing = bool(answer.freshness.error)
-        full = (answer.read or now) + self._reread
+        sliced = self._looked + self._rounds.wait(answer.listing)
         held_until = None if answer.held_since is None else answer.held_since + self._hold
         soon = (each for each in (answer.belief.due, held_until) if each is not None)
-        due = now + self._retry if failing else min((full, *soon))
+        due = now + self._retry if failing else min((sliced, *soon))
         with contextlib.suppress(TimeoutError):  # it is due, event or none
             async with asyncio.timeout(max((due - now).total_seconds(), 0.001)):
                 await self._watch.woken.wait()
         self._watch.woken.clear()
-        return failing or self._monotonic() >= full
+        return self._monotonic() >= sliced
 
-    async def _refresh(self, changed: Callable[[], None], *, read_all: bool) -> None:
+    async def _refresh(self, changed: Callable[[], None], *, is_slice_due: bool) -> None:
         """Look at the directory once, and publish what is new."""
         before = self._answer
         touched, unsure = self._watch.take()
+        unsure = unsure or bool(before.freshness.error)
         try:
-            after = await asyncio.to_thread(self._look, before, touched, read_all=read_all, unsure=unsure)
+            after = await asyncio.to_thread(
+                self._look, before, touched, unsure=unsure, is_slice_due=is_slice_due
+            )
         except DirectoryError as error:
             after = before.unreadable(str(error), self._clock())
         self._publish(after)
         if differs(before, after):
             changed()
 
-    def _look(self, before: Answer, touched: Collection[str], *, read_all: bool, unsure: bool) -> Answer:
-        """Read what events named, or list the directory where they do not suffice; for a thread."""
-        names, listing = self._changed(before, touched, read_all=read_all, unsure=unsure)
+    def _look(self, before: Answer, touched: Collection[str], *, unsure: bool, is_slice_due: bool) -> Answer:
+        """Read what events or a slice named, or list the directory where that does not do; for a thread."""
+        found = Found(unsure=unsure, is_last=unsure)
+        if is_slice_due and before.listing is not None and not unsure:
+            self._looked = self._monotonic()
+            found = self._rounds.slice(before.listing, self._looked)
+        beneath = f"{self._path}/"
+        # Another path stays absolute, which is no file's name.
+        named = {*(path.removeprefix(beneath) for path in touched), *found.names, *before.belief.doubts}
+        names, listing = self._changed(before, named, unsure=found.unsure)
         last_event = before.freshness.last_event
         if (held := self._held_back(before, listing)) is not None:
             belief = Belief(before.belief.state)
@@ -162,26 +172,20 @@ class DirectorySource:
             wait = timedelta(0) if waited else self._settle
             belief = settle(before.belief, observed, self._monotonic(), wait)
             last_event = self._clock() if belief.state is not before.belief.state else last_event
-        full_read = self._clock() if read_all else before.freshness.last_full_read
-        read = self._monotonic() if read_all else before.read
-        return before.after(belief, listing, Freshness(last_event, full_read), read, held)
+            self._rounds.was_read(observed, listing, self._monotonic())
+        full_read = self._clock() if found.is_last else before.freshness.last_full_read
+        return before.after(belief, listing, Freshness(last_event, full_read), held)
 
-    def _changed(
-        self, before: Answer, touched: Collection[str], *, read_all: bool, unsure: bool
-    ) -> tuple[set[str], Listing]:
-        """Return the files to read, and the listing that goes with them."""
-        doubts = before.belief.doubts
-        beneath = f"{self._path}/"
-        # Another path stays absolute, which is no file's name.
-        named = {path.removeprefix(beneath) for path in touched}
-        if before.listing is not None and not (read_all or unsure):
-            listing = relisted(self._path, before.listing, {*named, *doubts})
+    def _changed(self, before: Answer, named: set[str], *, unsure: bool) -> tuple[set[str], Listing]:
+        """Return the files to read, of those named or of all, and the listing that goes with them."""
+        if before.listing is not None and not unsure:
+            listing = relisted(self._path, before.listing, named) if named else before.listing
             if listing is not None:
-                return {*named, *doubts}, listing
+                return named, listing
         listing = list_directory(self._path)
+        doubts = before.belief.doubts
         names = set(changed_files(before.listing, listing, (*before.belief.state.holders, *doubts)))
-        names.update(named & listing.files.keys())
-        names.update(listing.files if read_all else doubts)
+        names.update(named & (listing.files.keys() | doubts.keys()))
         return names, listing
 
     def _held_back(self, before: Answer, listing: Listing) -> Moment | None:
