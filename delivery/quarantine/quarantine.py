@@ -20,9 +20,9 @@ from delivery.snapshots.published import Published, Step
 from mesh.objects import ObjectKey
 from sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
+from xds.protocol.blame import blamed
 from xds.protocol.resource import SECRET, Reference, Resource, TypeUrl
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.type_state import blamed
 from xds.protocol.wire import Rejection, Response
 
 K = TypeVar("K")

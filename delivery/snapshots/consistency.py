@@ -26,7 +26,7 @@ def consistent(
     parts = (*shared, mine)
     if before is not None and len(parts) == len(before.parts) and all(map(is_, parts, before.parts)):
         return before
-    snapshot = Snapshot.joined(parts)
+    snapshot = Snapshot.joined(parts, before)
     missing = snapshot.missing()
     if missing:
         source, type_url, name = missing[0]

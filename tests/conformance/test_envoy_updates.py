@@ -25,8 +25,8 @@ from tests.conformance.resources import (
     upstream,
 )
 from tests.conformance.traffic import Load, who_answers
+from xds.protocol.blame import APPLIED_OTHERS
 from xds.protocol.resource import CLUSTER, LISTENER, ROUTE
-from xds.protocol.type_state import APPLIED_OTHERS
 from xds.server.status import SyncState, Variant
 
 pytestmark = pytest.mark.envoy

@@ -6,6 +6,7 @@ from xds.protocol.name_sets import joined, without
 from xds.protocol.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.stream import Stream
+from xds.protocol.subscription import NO_CHANGE, Change
 from xds.protocol.type_state import TOLD_AT_ONCE, Channel
 from xds.protocol.wire import DeltaRequest, Response
 
@@ -13,16 +14,24 @@ from xds.protocol.wire import DeltaRequest, Response
 class DeltaStream(Stream):
     """Incremental: DeltaAggregatedResources."""
 
+    __slots__ = ()
     _SUPERSEDES = False
 
     def on_request(self, request: DeltaRequest) -> list[Response]:
         """Take a request; return what is to be sent, in this order. No nonce makes one void (D2)."""
         channel, first = self._channel(request.type_url)
         channel.answered(request.nonce, request.rejection)
-        change = channel.subscription.change(request.subscribe, request.unsubscribe)
+        change = channel.subscription.change(request.subscribe, request.unsubscribe, channel.in_force)
         if first:
             self._resume(channel, request, change.added)
-        else:
+        if change is not NO_CHANGE:
+            self._change(channel, change, first=first)
+        self._look_for_absent(channel)
+        return self._flush()
+
+    def _change(self, channel: Channel, change: Change, *, first: bool) -> None:
+        """Take over what a request has changed."""
+        if not first:
             channel.must = joined(channel.must, change.added)  # D3: asked for again, sent again
         if channel.subscription.wildcard:
             channel.must = joined(channel.must, change.dropped)  # D9: is it still there under the wildcard?
@@ -30,11 +39,9 @@ class DeltaStream(Stream):
             channel.drop(change.dropped)
         if change.began:
             channel.owed = True  # D10
-            channel.dirty = joined(channel.dirty, self._wanted(channel))
+            channel.all_dirty = True
         if change.ended:
             channel.drop_unwanted()
-        self._look_for_absent(channel)
-        return self._flush()
 
     def on_heartbeat(self) -> list[Response]:
         """Return word of what the client holds and may keep only for a time; to be called in time (N5)."""
@@ -59,8 +66,9 @@ class DeltaStream(Stream):
         if channel.type_url == ENDPOINT:
             channel.must = joined(channel.must, asked)
         else:
-            channel.must = joined(channel.must, asked - channel.held.keys())
-            channel.dirty = joined(channel.dirty, asked & channel.held.keys())
+            new = channel.held.absent(asked) if channel.held else asked
+            channel.must = joined(channel.must, new)
+            channel.dirty = joined(channel.dirty, asked - new)
         if self._snapshot is not None:
             self._find_gone(channel, self._snapshot)
             self._renew_unknown(channel, self._snapshot)
@@ -68,14 +76,14 @@ class DeltaStream(Stream):
     def _begin(self, channel: Channel) -> None:
         if self._snapshot is None:
             return
-        channel.dirty = joined(channel.dirty, self._wanted(channel))
+        channel.all_dirty = True
         self._find_gone(channel, self._snapshot)
         self._renew_unknown(channel, self._snapshot)
         self._look_for_absent(channel)
 
     def _renew_unknown(self, channel: Channel, snapshot: Snapshot) -> None:
         """O11: what a client has that comes back with other rules permits is not known: take it for more."""
-        if channel.type_url == ROUTE:
+        if channel.type_url == ROUTE and channel.held is not channel.in_force:
             now = snapshot.resources(ROUTE)
             other = (
                 name for name, version in channel.held.items() if name in now and now[name].version != version
@@ -83,25 +91,26 @@ class DeltaStream(Stream):
             self._renew(frozenset(name for name in other if now[name].renewal is not None))
 
     def _find_gone(self, channel: Channel, snapshot: Snapshot) -> None:
-        channel.gone = joined(channel.gone, channel.held.keys() - snapshot.resources(channel.type_url).keys())
+        if channel.held is not channel.in_force:
+            there = snapshot.resources(channel.type_url)
+            channel.gone = joined(channel.gone, there.absent(frozenset(channel.held)))
 
     def _look_for_absent(self, channel: Channel) -> None:
         """D4: a name that does not exist is answered at once.
 
         O6: not of RDS, where Envoy would hang; but for a route that is on its way to the client just now.
         """
-        if self._snapshot is None:
+        if self._snapshot is None or not channel.must:
             return
         asked = channel.must & channel.on_the_way() if channel.type_url == ROUTE else channel.must
-        missing = asked - self._snapshot.resources(channel.type_url).keys()
+        missing = self._snapshot.resources(channel.type_url).absent(frozenset(asked))
         missing |= {
             name
             for name in asked & self._snapshot.on_demand(channel.type_url)
             if not channel.subscription.wants(name, on_demand=True)
         }
         channel.must = without(channel.must, missing)
-        for name in missing:
-            channel.held.pop(name, None)
+        channel.hold(dict.fromkeys(name for name in missing if name in channel.held))
         # What is to be taken back is said when that has its turn: a name is never told twice (D18).
         channel.absent = joined(channel.absent, missing - channel.gone)
 

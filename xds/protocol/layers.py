@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from math import isqrt
+from operator import ne
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar, overload
 
@@ -64,6 +65,16 @@ class Layers(Mapping[K, V]):
         keys += (key for key, value in self.over.items() if value is not None)
         return iter(sorted(keys))  # type: ignore[type-var]
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, Layers):
+            return len(self) == len(other) and next(self.differing(other, ne), None) is None
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.items()))
+
     def keys(self) -> KeysView[K]:
         """Return the keys."""
         return super().keys() if self.over else self.base.keys()
@@ -75,6 +86,34 @@ class Layers(Mapping[K, V]):
     def items(self) -> ItemsView[K, V]:
         """Return the entries, in the order of their keys."""
         return super().items() if self.over else self.base.items()
+
+    def absent(self, keys: frozenset[K]) -> frozenset[K]:
+        """Return those of some keys that are not there, quicker than by asking for each."""
+        base = self.base
+        left = base.absent(keys) if isinstance(base, Layers) else keys.difference(base)
+        if not self.over:
+            return left
+        there = {key for key, value in self.over.items() if value is not None}
+        return left.difference(there) | keys.intersection(self.over).difference(there)
+
+    def has_keys_of(self, other: "Layers[K, Any]") -> bool:
+        """Say whether there are the same keys here and there; of what both share no key is looked at."""
+        if self is other or len(self) != len(other):
+            return self is other
+        base, over = self.merged()
+        other_base, other_over = other.merged()
+        if base is not other_base:
+            return not other.absent(frozenset(self))
+        return all((key in self) == (key in other) for key in {*over, *other_over})
+
+    def merged(self) -> tuple[Mapping[K, V], Mapping[K, V | None]]:
+        """Return the lowest mapping, and all that lies over it as one."""
+        base: Mapping[K, V] = self.base
+        over = self.over
+        while isinstance(base, Layers):
+            over = {**base.over, **over}
+            base = base.base
+        return base, over
 
     def laid_over(self, changes: Mapping[K, V | None]) -> tuple[Mapping[K, V], Mapping[K, V | None], int]:
         """Return base, upper layer and size of this mapping with some entries that are others (None: gone).
@@ -109,3 +148,6 @@ class Layers(Mapping[K, V]):
             mine, theirs = self.get(key), other.get(key)
             if mine is not theirs and unlike(mine, theirs):
                 yield key
+
+
+NO_LAYERS: Final[Layers[Any, Any]] = Layers()

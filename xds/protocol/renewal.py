@@ -8,15 +8,19 @@ the same, whatever it had before, and wider rules end nobody.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from xds.protocol.resource import Resource
+from xds.protocol.resource import Renewal, Resource
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.type_urls import LISTENER, ROUTE, ResourceName
 
 Renewing = Mapping[ResourceName, frozenset[ResourceName]]
 """Listeners that are to be renewed, with the route configurations that are the reason."""
+
+SHARED: Final = 64
+"""Answers kept for the next stream of a group, which asks the same."""
 
 NOTHING: Final[Renewing] = MappingProxyType({})
 
@@ -25,10 +29,9 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
     """Return the route configurations that permit less than they did."""
     old, new = before.resources(ROUTE), after.resources(ROUTE)
     changed = after.changed_since(before).get(ROUTE, frozenset())
+    pairs = ((old.get(name), new.get(name)) for name in changed)
     return frozenset(
-        name
-        for name in changed & old.keys() & new.keys()
-        if (renewal := new[name].renewal) is not None and renewal.narrows(old[name], new[name])
+        route.name for was, route in pairs if was is not None and route is not None and _narrows(was, route)
     )
 
 
@@ -47,8 +50,20 @@ def interims(snapshot: Snapshot, renewing: Renewing) -> Mapping[ResourceName, Re
         makers = (routes[each].renewal for each in sorted(reasons) if each in routes)
         renewal = next((each for each in makers if each is not None), None)
         if renewal is not None and name in listeners:
-            found[name] = renewal.interim(listeners[name], reasons)
+            found[name] = _interim(renewal, listeners[name], reasons)
     return found
+
+
+@lru_cache(maxsize=SHARED)
+def _narrows(before: Resource, after: Resource) -> bool:
+    """Say whether a route configuration narrows: asked by every stream, worked out once."""
+    return after.renewal is not None and after.renewal.narrows(before, after)
+
+
+@lru_cache(maxsize=SHARED)
+def _interim(renewal: Renewal, listener: Resource, routes: frozenset[ResourceName]) -> Resource:
+    """Return the interim form of a listener: the same resource for all who are sent it, encoded once."""
+    return renewal.interim(listener, routes)
 
 
 def together(one: Renewing, other: Renewing) -> Renewing:

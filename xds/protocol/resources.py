@@ -1,38 +1,22 @@
 """The resources of one type that stand together, with what is derived from them."""
 
-import hashlib
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Final, Self
 
 from xds.errors import XdsError
 from xds.protocol.layers import FLAT, NOTHING, Layers
 from xds.protocol.name_sets import NO_NAMES, Names
 from xds.protocol.resource import Resource, ResourceName, Version
-
-Versions = Layers[ResourceName, Version]
-
-_SUM: Final = 1 << 128
+from xds.protocol.versions import SUM, Versions, digest_of, version_of
 
 
 class SnapshotError(XdsError, ValueError):
     """Resources that cannot stand in one snapshot."""
 
 
-@lru_cache(maxsize=2048)
-def digest_of(name: ResourceName, version: Version) -> int:
-    """Return what a resource adds to the digest of those that it stands with; equal in every process."""
-    return int.from_bytes(hashlib.sha256(f"{name}\0{version}".encode()).digest()[:16])
-
-
 def digest(resources: Iterable[Resource | None]) -> int:
     """Return the digest of resources taken together: a sum, so that their order does not count."""
-    return sum(digest_of(each.name, each.version) for each in resources if each is not None) % _SUM
-
-
-def version_of(digest: int) -> Version:
-    """Return a digest as the version of a type: 16 hexadecimal digits."""
-    return Version(f"{digest:032x}"[16:])
+    return sum(digest_of(each.name, each.version) for each in resources if each is not None) % SUM
 
 
 def _is_special(resource: Resource | None) -> bool:
@@ -49,7 +33,7 @@ class Resources(Layers[ResourceName, Resource]):
     `special` are those that are on demand or have a time to live: hardly ever any.
     """
 
-    __slots__ = ("_digest", "_ordered", "_versions", "special")
+    __slots__ = ("_digest", "_ordered", "_version", "_versions", "special")
 
     def __init__(
         self,
@@ -65,6 +49,7 @@ class Resources(Layers[ResourceName, Resource]):
         self._digest = digest
         self._versions = versions
         self._ordered: tuple[Resource, ...] | None = None
+        self._version: Version | None = None
 
     @property
     def digest(self) -> int:
@@ -72,10 +57,17 @@ class Resources(Layers[ResourceName, Resource]):
         if self._digest is None:
             match self.base, self.over:
                 case Resources() as one, Resources() as other:
-                    self._digest = (one.digest + other.digest) % _SUM
+                    self._digest = (one.digest + other.digest) % SUM
                 case _:
                     self._digest = digest(self.values())
         return self._digest
+
+    @property
+    def version(self) -> Version:
+        """The version of all of them together, always the same string."""
+        if self._version is None:
+            self._version = version_of(self.digest)
+        return self._version
 
     @property
     def versions(self) -> Versions:
@@ -83,9 +75,10 @@ class Resources(Layers[ResourceName, Resource]):
         if self._versions is None:
             match self.base, self.over:
                 case Resources() as one, Resources() as other:
-                    self._versions = Layers(one.versions, other.versions, len(self))
+                    self._versions = Versions(one.versions, other.versions, len(self), self.digest)
                 case _:
-                    self._versions = Layers({name: resource.version for name, resource in self.items()})
+                    named = {name: resource.version for name, resource in self.items()}
+                    self._versions = Versions(named, digest=self.digest)
         return self._versions
 
     @property
@@ -101,7 +94,7 @@ class Resources(Layers[ResourceName, Resource]):
         if special or any(map(_is_special, changes.values())):
             special = special.difference(changes) | _special(changes.values())
         if known is not None:
-            known = (known - digest(map(self.get, changes)) + digest(changes.values())) % _SUM
+            known = (known - digest(map(self.get, changes)) + digest(changes.values())) % SUM
         if versions is not None:
             versions = versions.changed({n: each.version if each else None for n, each in changes.items()})
         return type(self)(*self.laid_over(changes), special, known, versions)

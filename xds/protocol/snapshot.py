@@ -1,7 +1,8 @@
 """Snapshots: everything one group of nodes should have, at one moment."""
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from typing import Self
 
 from xds.protocol.name_sets import NO_NAMES, Names
@@ -11,10 +12,9 @@ from xds.protocol.resources import (
     NO_RESOURCES,
     Resources,
     SnapshotError,
-    Versions,
     together,
-    version_of,
 )
+from xds.protocol.versions import Versions
 
 
 class InconsistentError(SnapshotError):
@@ -40,18 +40,10 @@ class Snapshot:
 
     __slots__ = ("__weakref__", "_missing", "_step", "_tables", "parts")
 
-    def __init__(self, parts: tuple[ResourceSet, ...]) -> None:
+    def __init__(self, parts: tuple[ResourceSet, ...], before: "Snapshot | None" = None) -> None:
         """Put parts together; raise SnapshotError where two have different resources of one type and name."""
         self.parts = parts
-        by_type: dict[TypeUrl, list[Resources]] = {}
-        for part in parts:
-            for type_url, table in part.tables.items():
-                by_type.setdefault(type_url, []).append(table)
-        self._tables = (
-            parts[0].tables
-            if len(parts) == 1
-            else {t: each[0] if len(each) == 1 else together(each) for t, each in by_type.items()}
-        )
+        self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
         self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
         self._step: tuple[weakref.ref[Snapshot] | None, Step] | None = None
 
@@ -61,13 +53,13 @@ class Snapshot:
         return cls((ResourceSet.of(resources),))
 
     @classmethod
-    def joined(cls, parts: Sequence[ResourceSet]) -> Self:
+    def joined(cls, parts: Sequence[ResourceSet], before: "Snapshot | None" = None) -> Self:
         """Make a snapshot of parts, which it shares; costs as many as they are, and what the small ones hold.
 
         The same resource may stand in several parts. Raises SnapshotError for two that differ and have one
-        type and name.
+        type and name. What no part has other than in the snapshot `before` is shared with that.
         """
-        return cls(tuple(parts) or (ResourceSet({}),))
+        return cls(tuple(parts) or (ResourceSet({}),), before)
 
     def changed(self, put: Iterable[Resource] = (), removed: Iterable[Reference] = ()) -> Self:
         """Return a snapshot with resources added or replaced, and others (type, name) removed.
@@ -82,7 +74,7 @@ class Snapshot:
             part.changed([each for each in there if each.name in part.resources(each.type_url)], gone)
             for part in self.parts
         ]
-        return type(self)((*parts[:-1], parts[-1].changed(new)) if new else tuple(parts))
+        return type(self)((*parts[:-1], parts[-1].changed(new)) if new else tuple(parts), self)
 
     def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type by name, in the order of their names; empty if there are none."""
@@ -94,7 +86,7 @@ class Snapshot:
 
     def version(self, type_url: TypeUrl) -> Version:
         """Return the version of a type: 16 hexadecimal digits that change if and only if its content does."""
-        return version_of(self.resources(type_url).digest)
+        return self.resources(type_url).version
 
     def types(self) -> tuple[TypeUrl, ...]:
         """Return the types that have resources, sorted."""
@@ -170,6 +162,26 @@ class Snapshot:
 
     def __hash__(self) -> int:
         return hash(tuple((each, self.version(each)) for each in self.types()))
+
+
+def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[TypeUrl, Resources]:
+    earlier = {} if before is None else _by_type(before.parts)
+    found: dict[TypeUrl, Resources] = {}
+    for type_url, tables in _by_type(parts).items():
+        known = earlier.get(type_url, [])
+        if before is not None and len(known) == len(tables) and all(map(is_, known, tables)):
+            found[type_url] = before.resources(type_url)
+        else:
+            found[type_url] = together(tables) if len(tables) > 1 else tables[0]
+    return found
+
+
+def _by_type(parts: tuple[ResourceSet, ...]) -> dict[TypeUrl, list[Resources]]:
+    found: dict[TypeUrl, list[Resources]] = {}
+    for part in parts:
+        for type_url, table in part.tables.items():
+            found.setdefault(type_url, []).append(table)
+    return found
 
 
 def _changed(old: Snapshot, new: Snapshot) -> Step:

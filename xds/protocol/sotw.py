@@ -6,11 +6,12 @@ from typing import Final
 
 from xds.protocol.name_sets import joined
 from xds.protocol.resource import LISTENER, Resource, ResourceName
-from xds.protocol.resources import digest, version_of
+from xds.protocol.resources import digest
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.stream import Stream
-from xds.protocol.subscription import FULL_STATE
+from xds.protocol.subscription import FULL_STATE, NO_CHANGE
 from xds.protocol.type_state import Channel
+from xds.protocol.versions import version_of
 from xds.protocol.wire import Request, Response
 
 _AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
@@ -19,29 +20,31 @@ _AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
 class AdsStream(Stream):
     """State of the world: StreamAggregatedResources."""
 
+    __slots__ = ()
     _SUPERSEDES = True
 
     def on_request(self, request: Request) -> list[Response]:
         """Take a request; return what is to be sent, in this order."""
         channel, first = self._channel(request.type_url)
-        if channel.last is not None:
-            if request.nonce != channel.last.nonce:  # W4: overtaken; the newest's ACK brings the names
+        if channel.sent_nonce:
+            if request.nonce != channel.sent_nonce:  # W4: overtaken; the newest's ACK brings the names
                 channel.answered_late(request.nonce, request.rejection)
                 return []
             channel.answered(request.nonce, request.rejection)
-        change = channel.subscription.replace(request.names)
-        channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
-        channel.must = joined(channel.must, change.added)  # W8: asked for anew, answered anew
-        if change.began:
-            channel.must = joined(channel.must, self._wanted(channel))
-        if change.ended:
-            channel.drop_unwanted()
+        change = channel.subscription.replace(request.names, channel.in_force)
+        if change is not NO_CHANGE:
+            if change.dropped:
+                channel.drop({name for name in change.dropped if not channel.subscription.wants(name)})
+            channel.must = joined(channel.must, change.added)  # W8: asked for anew, answered anew
+            channel.all_must = channel.all_must or change.began
+            if change.ended:
+                channel.drop_unwanted()
         # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
         channel.owed = channel.owed or (first and channel.type_url in FULL_STATE)
         return self._flush()
 
     def _begin(self, channel: Channel) -> None:
-        channel.must = joined(channel.must, self._wanted(channel))
+        channel.all_must = True
 
     def _news(self, channel: Channel, snapshot: Snapshot) -> tuple[Response | None, Sequence[Resource]]:
         owed, channel.owed = channel.owed, False
@@ -65,13 +68,7 @@ class AdsStream(Stream):
         self, channel: Channel, snapshot: Snapshot, interims: Mapping[ResourceName, Resource] = _AS_IT_IS
     ) -> Response:
         """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
-        listed = snapshot.visible(channel.type_url)
-        if channel.subscription.names or not channel.subscription.wildcard:
-            listed = tuple(
-                resource
-                for resource in snapshot.ordered(channel.type_url)
-                if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
-            )
+        listed = tuple(channel.all_wanted(snapshot))
         if not (channel.retired or interims):
             return self._respond(channel, snapshot.version(channel.type_url), listed)
         # This list is no snapshot's, and the snapshot's version would say that it is (W2).

@@ -6,7 +6,7 @@ and secrets; when the clusters are warm, listeners and routes; when those are in
 """
 
 import abc
-import itertools
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
@@ -26,6 +26,7 @@ from xds.protocol.resource import (
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.subscription import Subscription
 from xds.protocol.type_state import Channel
+from xds.protocol.versions import NO_VERSIONS
 from xds.protocol.wire import Nonce, Response
 
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
@@ -38,12 +39,23 @@ class Stream(abc.ABC):
     _SUPERSEDES: ClassVar[bool]
     """Whether only the newest response of a type can be answered."""
 
+    __slots__ = (
+        "__weakref__",
+        "_channels",
+        "_interim",
+        "_others",
+        "_released",
+        "_renewing",
+        "_responses",
+        "_snapshot",
+    )
+
     def __init__(self) -> None:
         self._snapshot: Snapshot | None = None
         self._channels: dict[TypeUrl, Channel] = {}
-        self._nonces = itertools.count(1)
+        self._responses = 0
         self._released: frozenset[Nonce] = frozenset()
-        self._others: list[Channel] = []
+        self._others: tuple[Channel, ...] = ()
         self._renewing = renewal.NOTHING
         self._interim: Nonce | None = None
 
@@ -81,7 +93,7 @@ class Stream(abc.ABC):
         channel = self._channels.get(type_url)
         if channel is None:
             return None
-        return channel.unanswered.get(nonce) or channel.overtaken.get(nonce)
+        return channel.awaiting(nonce)
 
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
         """Take what the client should have from now on; return what can be said at once (O8)."""
@@ -90,18 +102,22 @@ class Stream(abc.ABC):
         # turn, so that any number of snapshots between two sends come to one response of a type.
         if old is None:
             for channel in self._channels.values():
+                channel.in_force = snapshot.versions(channel.type_url)
+                channel.subscription.settle(channel.in_force)
                 self._begin(channel)
         else:
-            for type_url, names in snapshot.changed_since(old).items():
+            step = snapshot.changed_since(old)
+            for type_url, names in step.items():
                 if (touched := self._channels.get(type_url)) is not None:
                     touched.touch(names, old, snapshot)
-            if LISTENER in self._channels:
+            if ROUTE in step and LISTENER in self._channels:
                 self._renew(renewal.narrowed(old, snapshot))
         return self._flush()
 
     def on_deadline(self) -> list[Response]:
         """Go on without the answers awaited now (O5: a client may warm for longer than is good)."""
-        self._released = frozenset(n for c in self._present((CLUSTER, LISTENER, ROUTE)) for n in c.unanswered)
+        waiting = self._present((CLUSTER, LISTENER, ROUTE))
+        self._released = frozenset(each.nonce for channel in waiting for each in channel.unanswered)
         return self._flush()
 
     @abc.abstractmethod
@@ -120,9 +136,10 @@ class Stream(abc.ABC):
         """Return the type's channel, and whether this is the type's first request on the stream."""
         first = type_url not in self._channels
         if first:
-            self._channels[type_url] = Channel(type_url, Subscription(type_url))
+            there = NO_VERSIONS if self._snapshot is None else self._snapshot.versions(type_url)
+            self._channels[type_url] = Channel(type_url, Subscription(type_url), there)
             others = [t for t in sorted(self._channels) if t not in _MAKE and t not in _SWITCH]
-            self._others = self._present((ENDPOINT, SECRET, *others))
+            self._others = tuple(self._present((ENDPOINT, SECRET, *others)))
         return self._channels[type_url], first
 
     def _respond(
@@ -134,20 +151,11 @@ class Stream(abc.ABC):
         *,
         heartbeat: bool = False,
     ) -> Response:
-        nonce = Nonce(str(next(self._nonces)))  # W3, D15: never twice on a stream
+        self._responses += 1
+        nonce = Nonce(sys.intern(str(self._responses)))  # W3, D15: never twice on a stream
         response = Response(channel.type_url, version, nonce, tuple(resources), tuple(removed), heartbeat)
         channel.sent(response, supersedes=self._SUPERSEDES)
         return response
-
-    def _wanted(self, channel: Channel) -> Iterable[ResourceName]:
-        """Return the names that are there and that the client wants."""
-        if self._snapshot is None:
-            return ()
-        return (
-            resource.name
-            for resource in self._snapshot.ordered(channel.type_url)
-            if channel.subscription.wants(resource.name, on_demand=resource.on_demand)
-        )
 
     def _flush(self) -> list[Response]:
         if self._snapshot is None or not self._is_pending():  # S12: never answer from nothing
@@ -162,8 +170,8 @@ class Stream(abc.ABC):
 
     def _is_pending(self) -> bool:
         """Say whether there may be anything to send: after most requests, which are ACKs, there is not."""
-        for c in self._channels.values():  # noqa: SIM110 - asked after each request: a generator costs
-            if c.dirty or c.must or c.gone or c.owed or c.absent:
+        for c in self._channels.values():
+            if c.dirty or c.must or c.gone or c.owed or c.absent or c.all_dirty or c.all_must:
                 return True
         return False
 
@@ -222,7 +230,7 @@ class Stream(abc.ABC):
             return {}
         found = renewal.interims(snapshot, self._renewing)
         self._renewing = renewal.NOTHING
-        channel.held.update((name, each.version) for name, each in found.items())
+        channel.hold({name: each.version for name, each in found.items()})
         channel.dirty = joined(channel.dirty, found)
         return found
 
@@ -230,15 +238,15 @@ class Stream(abc.ABC):
         """Say whether the client has not answered the interim form of a listener."""
         return (
             self._interim is not None
-            and self._interim in self._channels[LISTENER].unanswered
             and self._interim not in self._released
+            and any(each.nonce == self._interim for each in self._channels[LISTENER].unanswered)
         )
 
     def _is_closed(self, type_urls: Iterable[TypeUrl]) -> bool:
         """Say whether the client owes an answer that the next step has to wait for (O2, O5)."""
         for type_url in type_urls:
             channel = self._channels.get(type_url)
-            if channel is not None and channel.unanswered and channel.unanswered.keys() - self._released:
+            if channel is not None and any(each.nonce not in self._released for each in channel.unanswered):
                 return True
         return False
 

@@ -4,10 +4,12 @@ Rules W12, W13, D1, D7, D8 of docs/xds-rules.md; the source is "How the client s
 return" in Envoy's xDS protocol page.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
+from xds.protocol.layers import NO_LAYERS, Layers
 from xds.protocol.name_sets import text_bytes
-from xds.protocol.resource import CLUSTER, LISTENER, ResourceName, TypeUrl
+from xds.protocol.type_urls import CLUSTER, LISTENER, ResourceName, TypeUrl
 
 WILDCARD = ResourceName("*")
 FULL_STATE = frozenset((LISTENER, CLUSTER))
@@ -24,7 +26,7 @@ class Change:
     ended: bool = False
 
 
-_NO_CHANGE = Change()
+NO_CHANGE = Change()
 
 
 @dataclass(slots=True)
@@ -35,43 +37,51 @@ class Subscription:
     """
 
     type_url: TypeUrl
-    names: set[ResourceName] = field(default_factory=set)
+    names: Layers[ResourceName, Any] = NO_LAYERS
     wildcard: bool = False
     text: int = 0
     _asked: bool = False
     _named: bool = False
-    _last: tuple[ResourceName, ...] | None = None
+    _last: int | None = None
 
     def wants(self, name: ResourceName, *, on_demand: bool = False) -> bool:
         """Say whether the client wants that resource; one on demand must have been named (N7)."""
-        return name in self.names or (self.wildcard and not on_demand)
+        return (self.wildcard and not on_demand) or name in self.names
 
-    def replace(self, names: tuple[ResourceName, ...]) -> Change:
-        """Take a state-of-the-world request's names.
+    def replace(
+        self, names: tuple[ResourceName, ...], there: Layers[ResourceName, Any] = NO_LAYERS
+    ) -> Change:
+        """Take a state-of-the-world request's names; `there` is what there is of the type.
 
         No names at all mean everything only for LDS and CDS, and only until a name was sent (W12);
         for any other type, and afterwards, they mean nothing (W13).
         """
-        # An ACK: by far the most frequent request, and it may list thousands.
-        if names is self._last or names == self._last:
-            return _NO_CHANGE
-        self._last = names
+        # An ACK: by far the most frequent request, and it may list thousands. They are not kept to compare.
+        last = hash(names)
+        if last == self._last:
+            return NO_CHANGE
+        self._last = last
         new = set(names)
         self._named = self._named or bool(new)
         wildcard = WILDCARD in new or (not self._named and self.type_url in FULL_STATE)
         new.discard(WILDCARD)
         change = Change(
-            frozenset(new - self.names),
-            frozenset(self.names - new),
+            self.names.absent(frozenset(new)),
+            frozenset(name for name in self.names if name not in new),
             wildcard and not self.wildcard,
             self.wildcard and not wildcard,
         )
-        self.names, self.wildcard = new, wildcard
-        self.text += text_bytes(change.added) - text_bytes(change.dropped)
+        self._take(change.added, change.dropped, there)
+        self.wildcard = wildcard
         return change
 
-    def change(self, subscribe: tuple[ResourceName, ...], unsubscribe: tuple[ResourceName, ...]) -> Change:
-        """Take an incremental request's lists, the additions first (D1).
+    def change(
+        self,
+        subscribe: tuple[ResourceName, ...],
+        unsubscribe: tuple[ResourceName, ...],
+        there: Layers[ResourceName, Any] = NO_LAYERS,
+    ) -> Change:
+        """Take an incremental request's lists, the additions first (D1); `there` is what there is.
 
         A name asked for again is among the added: the client may have forgotten it (D3). A first request
         that subscribes to nothing is a wildcard, for LDS and CDS only (D7, D8); unlike in state of the
@@ -79,22 +89,42 @@ class Subscription:
         """
         first, self._asked = not self._asked, True
         if not first and not subscribe and not unsubscribe:
-            return _NO_CHANGE
+            return NO_CHANGE
         wanted, unwanted = set(subscribe), set(unsubscribe)
         wildcard = self.wildcard or WILDCARD in wanted
         wildcard = wildcard or (first and not wanted and self.type_url in FULL_STATE)
         wildcard = wildcard and WILDCARD not in unwanted
         wanted.discard(WILDCARD)
         unwanted.discard(WILDCARD)
-        self.text += text_bytes(wanted - self.names)
-        self.names |= wanted
+        added = frozenset(wanted)
+        dropped = frozenset(name for name in unwanted if name in wanted or name in self.names)
         change = Change(
-            frozenset(wanted - unwanted),
-            frozenset(self.names & unwanted),
+            added - unwanted if unwanted else added,
+            dropped,
             wildcard and not self.wildcard,
             self.wildcard and not wildcard,
         )
-        self.names -= unwanted
-        self.text -= text_bytes(change.dropped)
+        new, old = self.names.absent(change.added), frozenset(name for name in dropped if name in self.names)
+        self._take(new, old, there)
         self.wildcard = wildcard
         return change
+
+    def settle(self, there: Layers[ResourceName, Any]) -> None:
+        """Share the names with what is there, if those are the ones that the client wants: most want all."""
+        if self.names is not there and self.names.has_keys_of(there):
+            self.names = there
+
+    def _take(
+        self,
+        added: frozenset[ResourceName],
+        dropped: frozenset[ResourceName],
+        there: Layers[ResourceName, Any],
+    ) -> None:
+        self.text += text_bytes(added) - text_bytes(dropped)
+        if not self.names and len(added) == len(there) and not there.absent(added):
+            self.names = there
+        elif added or dropped:
+            changes: dict[ResourceName, object] = dict.fromkeys(sorted(added), True)
+            changes.update(dict.fromkeys(dropped))
+            self.names = Layers(*self.names.laid_over(changes)) if self.names else Layers(changes)
+            self.settle(there)

@@ -61,23 +61,22 @@ class StreamStatus:
 
 def type_status(channel: Channel, sent_at: datetime | None) -> TypeStatus:
     """Describe one channel; the names are those the client holds or has asked for, sorted."""
-    last = channel.last
     if channel.rejection is not None:
         state = SyncState.REJECTED
     elif channel.unanswered:
         state = SyncState.PENDING
     else:
         # A client that reconnects with all there is holds it, and was sent nothing.
-        state = SyncState.ASKED if last is None and not channel.held else SyncState.SYNCED
+        state = SyncState.SYNCED if channel.sent_nonce or channel.held else SyncState.ASKED
     return TypeStatus(
         channel.type_url,
         state,
-        last.version if last else Version(""),
-        last.nonce if last else Nonce(""),
+        channel.sent_version,
+        channel.sent_nonce,
         sent_at,
         channel.acked_version,
         channel.rejection,
         tuple(sorted(channel.rejected)),
         channel.subscription.wildcard,
-        tuple(sorted(channel.held.keys() | channel.subscription.names)),
+        tuple(sorted({*channel.held, *channel.subscription.names})),
     )

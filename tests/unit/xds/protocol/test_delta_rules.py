@@ -455,7 +455,7 @@ def test_n3_d12_what_a_rejection_may_have_cost_is_sent_again(make: Make, words: 
     assert said(retried) == again
     for response in retried:
         assert ack(stream, response) == []
-    assert (stream.channels[0].rejection, stream.channels[0].suspected) == (None, frozenset())
+    assert (stream.channels[0].rejection, stream.channels[0].blame) == (None, None)
 
 
 def test_d12_a_change_beside_a_bad_resource_is_not_drawn_into_its_rejection(make: Make) -> None:

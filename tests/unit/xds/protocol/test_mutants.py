@@ -16,6 +16,7 @@ from tests.unit.xds.protocol import test_conversations as properties
 from tests.unit.xds.protocol import test_delta_rules as delta
 from tests.unit.xds.protocol import test_sotw_rules as sotw
 from xds.protocol.delta import DeltaStream
+from xds.protocol.layers import Layers
 from xds.protocol.resource import Resource, ResourceName
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
@@ -26,6 +27,7 @@ from xds.protocol.wire import DeltaRequest, Nonce, Rejection, Request, Response
 
 Make = Callable[..., Resource]
 Red = Callable[[Make], object]
+Asked = tuple[ResourceName, ...]
 
 
 def _ignore_nonces(patch: pytest.MonkeyPatch) -> None:
@@ -33,8 +35,8 @@ def _ignore_nonces(patch: pytest.MonkeyPatch) -> None:
 
     def on_request(self: AdsStream, request: Request) -> list[Response]:
         channel = self._channels.get(request.type_url)
-        last = channel.last if channel is not None else None
-        return original(self, replace(request, nonce=last.nonce) if last is not None else request)
+        last = channel.sent_nonce if channel is not None else None
+        return original(self, replace(request, nonce=last) if last else request)
 
     patch.setattr(AdsStream, "on_request", on_request)
 
@@ -44,8 +46,8 @@ def _drop_requests_with_stale_nonces(patch: pytest.MonkeyPatch) -> None:
 
     def on_request(self: DeltaStream, request: DeltaRequest) -> list[Response]:
         channel = self._channels.get(request.type_url)
-        last = channel.last if channel is not None else None
-        if request.nonce and last is not None and request.nonce != last.nonce:
+        last = channel.sent_nonce if channel is not None else None
+        if request.nonce and last and request.nonce != last:
             return []
         return original(self, request)
 
@@ -56,7 +58,7 @@ def _resend_on_nack(patch: pytest.MonkeyPatch) -> None:
     original = Channel.answered
 
     def answered(self: Channel, nonce: Nonce, rejection: Rejection | None) -> None:
-        response = self.unanswered.get(nonce)
+        response = self.awaiting(nonce)
         original(self, nonce, rejection)
         if rejection is not None and response is not None:
             self.must = self.must.union(resource.name for resource in response.resources)
@@ -78,10 +80,10 @@ def _do_not_answer_again(patch: pytest.MonkeyPatch) -> None:
     original = Subscription.change
 
     def change(
-        self: Subscription, subscribe: tuple[ResourceName, ...], unsubscribe: tuple[ResourceName, ...]
+        self: Subscription, subscribe: Asked, unsubscribe: Asked, there: Layers[ResourceName, Any]
     ) -> Change:
         known = frozenset(self.names)
-        made = original(self, subscribe, unsubscribe)
+        made = original(self, subscribe, unsubscribe, there)
         return replace(made, added=made.added - known)
 
     patch.setattr(Subscription, "change", change)
@@ -90,14 +92,14 @@ def _do_not_answer_again(patch: pytest.MonkeyPatch) -> None:
 def _empty_is_everything(patch: pytest.MonkeyPatch) -> None:
     replaced, changed = Subscription.replace, Subscription.change
 
-    def replace_names(self: Subscription, names: tuple[ResourceName, ...]) -> Change:
-        return replaced(self, names or (WILDCARD,))
+    def replace_names(self: Subscription, names: Asked, there: Layers[ResourceName, Any]) -> Change:
+        return replaced(self, names or (WILDCARD,), there)
 
     def change(
-        self: Subscription, subscribe: tuple[ResourceName, ...], unsubscribe: tuple[ResourceName, ...]
+        self: Subscription, subscribe: Asked, unsubscribe: Asked, there: Layers[ResourceName, Any]
     ) -> Change:
         first = not self._asked and not subscribe
-        return changed(self, (WILDCARD,) if first else subscribe, unsubscribe)
+        return changed(self, (WILDCARD,) if first else subscribe, unsubscribe, there)
 
     patch.setattr(Subscription, "replace", replace_names)
     patch.setattr(Subscription, "change", change)

@@ -22,7 +22,7 @@ from xds.protocol.resource import (
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
 from xds.protocol.subscription import WILDCARD
-from xds.protocol.wire import DeltaRequest, Request, Response, delta_response_body, response_body
+from xds.protocol.wire import NO_NONCE, DeltaRequest, Request, Response, delta_response_body, response_body
 
 Make = Callable[..., Resource]
 
@@ -79,10 +79,8 @@ def _ask(
 ) -> list[Response]:
     match stream:
         case AdsStream():
-            last = [c.last for c in stream.channels if c.type_url == type_url]
-            nonce = last[0].nonce if last and last[0] is not None else None
-            request = Request(type_url, wanted)
-            return stream.on_request(request if nonce is None else Request(type_url, wanted, nonce=nonce))
+            last = [c.sent_nonce for c in stream.channels if c.type_url == type_url]
+            return stream.on_request(Request(type_url, wanted, nonce=last[0] if last else NO_NONCE))
         case DeltaStream():
             return stream.on_request(DeltaRequest(type_url, wanted))
 

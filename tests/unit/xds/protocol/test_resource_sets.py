@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xds.protocol import resources
+from tests.unit.xds.protocol.looks import counted_looks
 from xds.protocol.layers import FLAT, Layers
 from xds.protocol.resource import (
     CLUSTER,
@@ -149,8 +149,8 @@ def test_layers_are_as_a_dictionary(changes: list[dict[int, int | None]]) -> Non
         assert all(layers.get(key) == model.get(key) for key in range(300))
 
 
-def test_a_change_looks_at_what_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of a thousand clusters: what is compared, and what is hashed, is as for ten of them."""
+def test_a_change_looks_at_what_changes() -> None:
+    """One of a thousand clusters: what is compared, and what is hashed, is as for a hundred of them."""
     counted = {}
     for count in (100, 1000):
         everyone = _everyone(count)
@@ -158,42 +158,18 @@ def test_a_change_looks_at_what_changes(monkeypatch: pytest.MonkeyPatch) -> None
         before = [Snapshot.joined((everyone, mine)) for mine in own]
         versions = [each.version(CLUSTER) for each in before]
         assert not any(each.missing() for each in before)
-        looks = _Looks(monkeypatch)
-        changed = everyone.changed([_cluster(7, 1)])
-        after = [Snapshot.joined((changed, mine)) for mine in own]
-        steps = [new.changed_since(old) for new, old in zip(after, before, strict=True)]
-        assert not any(each.missing() for each in after)
-        assert versions != [each.version(CLUSTER) for each in after]
+        with counted_looks() as looks:
+            changed = everyone.changed([_cluster(7, 1)])
+            after = [Snapshot.joined((changed, mine)) for mine in own]
+            steps = [new.changed_since(old) for new, old in zip(after, before, strict=True)]
+            assert not any(each.missing() for each in after)
+            assert versions != [each.version(CLUSTER) for each in after]
+        counted[count] = looks.count
         assert all(step == {CLUSTER: {"service-0007"}} for step in steps)
         assert all(step[CLUSTER] is steps[0][CLUSTER] for step in steps)
-        counted[count] = looks.end()
         assert after[0].resources(ENDPOINT) is before[0].resources(ENDPOINT)
 
     assert counted[1000] == counted[100]
-
-
-class _Looks:
-    """Counts the looks into layers, and the hashes made."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._patch = patch
-        self.count = 0
-        resources.digest_of.cache_clear()
-        for name in ("get", "__contains__", "__iter__"):
-            patch.setattr(Layers, name, self._counting(getattr(Layers, name)))
-        patch.setattr(resources, "digest_of", self._counting(resources.digest_of))
-
-    def _counting(self, function: Callable[..., object]) -> Callable[..., object]:
-        def counted(*args: object) -> object:
-            self.count += 1
-            return function(*args)
-
-        return counted
-
-    def end(self) -> int:
-        """Count no more; return the count."""
-        self._patch.undo()
-        return self.count
 
 
 def test_a_large_part_is_shared_by_all_who_have_it() -> None:

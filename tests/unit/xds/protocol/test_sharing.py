@@ -221,7 +221,7 @@ def test_a_settled_stream_has_no_empty_sets_of_its_own(make: Make) -> None:
 
     assert {name for response in sent for name in response.removed} == {"b", "absent"}
     for channel in stream.channels:
-        pending = (channel.dirty, channel.must, channel.gone, channel.absent, channel.suspected)
+        pending = (channel.dirty, channel.must, channel.gone, channel.absent)
         assert all(names is NO_NAMES for names in pending), (channel.type_url, pending)
 
 

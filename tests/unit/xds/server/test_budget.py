@@ -113,9 +113,9 @@ def test_what_an_incremental_subscription_costs_is_what_it_holds(
     for subscribe, unsubscribe, answers in steps:
         stream.on_request(DeltaRequest(OTHER, tuple(subscribe), tuple(unsubscribe)))
         channel = stream.channel(OTHER)
-        for nonce in tuple(channel.unanswered) if answers else ():
+        for nonce in tuple(each.nonce for each in channel.unanswered) if answers else ():
             stream.on_request(DeltaRequest(OTHER, nonce=nonce))
-        told = [name for response in channel.unanswered.values() for name in response.removed]
+        told = [name for response in channel.unanswered for name in response.removed]
         held = channel.subscription.names
         text = sum(each.__sizeof__() for each in (*held, *told))
         assert cost(channel) == Cost(1, len(held), TYPE_BYTES + len(held) * ENTRY_BYTES + text)

@@ -1,0 +1,39 @@
+"""How often something is looked up, gone through or hashed: what a change costs, counted."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from xds.protocol import resources, versions
+from xds.protocol.layers import Layers
+
+
+@dataclass
+class Looks:
+    """The looks so far."""
+
+    count: int = 0
+
+
+@contextmanager
+def counted_looks() -> Iterator[Looks]:
+    """Count looks into mappings of resources, versions and names, those that go through one, and hashes."""
+    looks = Looks()
+
+    def counting(function: Callable[..., object]) -> Callable[..., object]:
+        def counted(*args: object) -> object:
+            looks.count += 1
+            return function(*args)
+
+        return counted
+
+    versions.digest_of.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("get", "__contains__", "__iter__", "keys", "values", "items"):
+            patch.setattr(Layers, name, counting(getattr(Layers, name)))
+        hashed = counting(versions.digest_of)
+        for module in (resources, versions):
+            patch.setattr(module, "digest_of", hashed)
+        yield looks
