@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.policy.proxy import Reachable, SocketAddress
-from catalog.policy.shared import Shared
 from catalog.relations.addresses import virtual_address
 from catalog.relations.backing import backing
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
+from mesh.hashing import Shared
 from mesh.service import ServiceKey
 
 

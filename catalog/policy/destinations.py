@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from catalog.policy.outbound import allowed_endpoints, answering
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
-from catalog.policy.shared import Shared
 from catalog.relations.permissive import asked_for
 from catalog.relations.readiness import takes_traffic
 from catalog.store.view import View
 from engine.derived import derived
+from mesh.hashing import Shared
 from mesh.identity import ServiceIdentity
 from mesh.service import ServiceKey, ServicePort
 
@@ -33,9 +33,18 @@ def destinations(
                     place = (backend.upstream, backend.target_port, backend.as_called)
                     named[place] = named.get(place, False) or service.protocol.is_http
     return Shared(
-        _destination(view, asked_for(view, client, key), key, target_port, is_http, as_called)
+        _open_to_all(view, key, target_port, is_http, as_called)
+        if (asked := asked_for(view, client, key)) is None
+        else _destination(view, asked, key, target_port, is_http, as_called)
         for (key, target_port, as_called), is_http in sorted(named.items())
     )
+
+
+@derived
+def _open_to_all(
+    view: View, key: ServiceKey, target_port: str, is_http: bool, as_called: bool
+) -> ServiceDestination:
+    return _destination(view, None, key, target_port, is_http, as_called)
 
 
 def _destination(

@@ -27,7 +27,7 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     Reachable,
 )
-from catalog.policy.shared import Shared
+from mesh.hashing import Shared
 from mesh.policy import HTTPMatch
 
 Unit = HTTPMatch | AccessRule | OutboundRoute | EveryoneInTheMesh

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from catalog.policy.shared import Shared
 from catalog.store.settings import HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import TlsVersion
+from mesh.hashing import HashedOnce, Shared, hashed_once
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Port, TrustDomain
 from mesh.objects import ObjectKey
@@ -137,8 +137,9 @@ class OutboundRoute:
     split: PolicyKey | None = None
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class OutboundService:
+class OutboundService(HashedOnce):
     """A port of a service, or of a host outside the mesh, that the workload may call.
 
     `addresses` are those it is called at in transparent interception, `listen` where the proxy offers it in
@@ -165,8 +166,9 @@ class DestinationEndpoint:
     weight: int = 1
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class ServiceDestination:
+class ServiceDestination(HashedOnce):
     """A service's target port as a place that connections are opened to.
 
     `identities` are those that may answer there; none means that nobody may. `server_name` is the name that

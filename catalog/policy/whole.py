@@ -7,10 +7,10 @@ from catalog.policy.destinations import with_endpoints
 from catalog.policy.inbound import inbound_ports
 from catalog.policy.proxy import InterceptionKind, ProxyPolicy, Reachable, ServiceDestination, TlsRange
 from catalog.policy.reachable import reachable
-from catalog.policy.shared import Shared
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
 from engine.derived import derived
+from mesh.hashing import Shared
 from mesh.workload import Explicit, Transparent
 
 __all__ = ["ProxyPolicy", "outline", "proxy_policy"]

@@ -7,6 +7,7 @@ from typing import Final
 from catalog.relations.backing import services_of
 from catalog.store.inventory import by_uuid
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
+from mesh.hashing import HashedOnce, hashed_once
 from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid
 from mesh.objects import NamespaceObject
@@ -21,8 +22,9 @@ from mesh.workload import (
 )
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class ProxyGroup:
+class ProxyGroup(HashedOnce):
     """What a proxy's configuration depends on, of the proxy itself.
 
     `workload` and `address` are set in explicit interception alone, where each proxy binds addresses of

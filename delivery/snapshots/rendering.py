@@ -106,8 +106,20 @@ def resources(rendering: Rendering, group: ProxyGroup) -> Rendered:
 @derived
 def together(rendering: Rendering, pieces: Pieces) -> Together:
     """Return what pieces make that groups have in common."""
-    fits = _all_made(rendering, _once(rendering, pieces))
+    fits = joined(_fits(rendering, each) for each in _once(rendering, pieces))
     return Together(fits, rendering.sets.of(fits.resources))
+
+
+def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
+    return (
+        _part(rendering, found) if isinstance(found, Pieces) else made(rendering, complete(rendering, found))
+    )
+
+
+@derived
+def _part(rendering: Rendering, pieces: Pieces) -> Fitting:
+    """Return what pieces among others make."""
+    return joined(_fits(rendering, each) for each in pieces.pieces())
 
 
 @derived
@@ -122,8 +134,10 @@ def translated(rendering: Rendering, group: ProxyGroup) -> tuple[SortedOut, tupl
 
 
 @derived
-def _once(rendering: Rendering, pieces: Pieces) -> SortedOut:
-    return _sorted_out(rendering, pieces.pieces())
+def _once(rendering: Rendering, pieces: Pieces) -> tuple[Piece | Pieces, ...]:
+    """Return what pieces are made, which no endpoint has a part in."""
+    del rendering
+    return pieces.pieces()
 
 
 def _sorted_out(rendering: Rendering, pieces: Iterable[Piece]) -> SortedOut:

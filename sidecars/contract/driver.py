@@ -16,6 +16,7 @@ from catalog.policy.left_out import Unit
 from catalog.policy.provenance import Part, Whole
 from catalog.policy.proxy import ProxyPolicy, ServiceDestination
 from certs.material import ServiceCertificate
+from mesh.hashing import HashedOnce, hashed_once
 from mesh.names import TrustDomain
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.health import HealthProbes
@@ -45,8 +46,9 @@ def no_faults(resource: Resource) -> tuple[str, ...]:
     return ()
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(HashedOnce):
     """A pure function that makes resources, and all that it makes them from; equal pieces make equal ones.
 
     What is sent for a policy is made piece by piece, so that a piece which many policies have in common, or
@@ -96,19 +98,21 @@ class Piece:
         return (unit for each in self.arguments for unit in left_out.units(each))
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class Pieces(HashedOnce):
     """A pure function that makes pieces, and all that it makes them from: what many policies have in common.
 
     Equal ones are made once, with their resources, for all groups of proxies that have them: such a group
-    pays as little for a thousand pieces as for one. Arguments are hashable, at once if they are large
-    (`catalog.policy.shared`).
+    pays as little for a thousand pieces as for one. What is made of parts of them alone may be pieces among
+    them, so that it is not made again with the whole. Arguments are hashable, at once if they are large
+    (`mesh.hashing`).
     """
 
-    make: Callable[..., Iterable[Piece]]
+    make: "Callable[..., Iterable[Piece | Pieces]]"
     arguments: tuple[Any, ...] = ()
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> "tuple[Piece | Pieces, ...]":
         """Make the pieces."""
         return tuple(self.make(*self.arguments))
 
@@ -117,7 +121,7 @@ def each_piece(found: "Iterable[Piece | Pieces]") -> Iterator[Piece]:
     """Yield every piece, those among them that are made together."""
     for each in found:
         if isinstance(each, Pieces):
-            yield from each.pieces()
+            yield from each_piece(each.pieces())
         else:
             yield each
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from catalog.policy.provenance import Certified
 from catalog.policy.proxy import ProxyPolicy
-from catalog.policy.shared import Shared
+from mesh.hashing import Shared
 from sidecars.contract.contexts import ControllerContext
 from sidecars.contract.driver import Capability, Credentials, Piece
 from sidecars.contract.health import HealthProbes

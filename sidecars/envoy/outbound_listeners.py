@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
+from typing import Final
 
 from google.protobuf.wrappers_pb2 import BoolValue, UInt32Value
 
@@ -14,7 +16,7 @@ from catalog.policy.proxy import (
     SocketAddress,
     services,
 )
-from catalog.policy.shared import Shared
+from mesh.hashing import Shared
 from mesh.names import IpAddress, Port
 from protos.envoy.config.core.v3 import address_pb2, base_pb2
 from protos.envoy.config.listener.v3 import listener_components_pb2, listener_pb2
@@ -26,6 +28,10 @@ from xds.protocol.resource import CLUSTER, Reference, Resource, encode
 _Chain = listener_components_pb2.FilterChain
 _Match = listener_components_pb2.FilterChainMatch
 _Filter = listener_components_pb2.Filter
+
+
+CHAINS: Final = 8192
+"""How many services' chains are remembered: a listener of a thousand differs from the next by one or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,29 +72,43 @@ def _transparent_outbound(calls: Calling) -> list[Resource]:
 def _outbound_listener(calls: Calling, at: listeners.Socket) -> Resource | None:
     """Return the listener for calls to addresses of its socket's family; None where there are none."""
     family = ip_address(at.where.address).version
-    found: list[tuple[_Chain, frozenset[Reference]]] = []
-    for service in calls.services:
-        addresses = [each for each in service.addresses if ip_address(each).version == family]
-        if addresses:
-            filters = chains.outbound(calls.terms, service)
-            found.append((_outbound_chain(service, addresses, filters.messages), filters.references))
+    found: list[tuple[bytes, frozenset[Reference]]] = []
+    chosen = (_service_chain(calls.terms, each, family) for each in calls.services)
+    found.extend(each for each in chosen if each is not None)
     default = None
     if calls.passthrough:
         out = chains.to_cluster("egress", names.PASSTHROUGH_CLUSTER)
         default = _Chain(name=names.EGRESS_CHAIN, filters=out.messages)
         nowhere = frozenset({reference(CLUSTER, names.BLACKHOLE_CLUSTER)})
-        found += [(chain, nowhere) for chain in (_loop_chain(), *_closed_chains(calls, family))]
-        found.append((default, out.references))
+        found += [(_written(each), nowhere) for each in (_loop_chain(), *_closed_chains(calls, family))]
+        found.append((b"", out.references))
     if not found:
         return None
     message = listener_pb2.Listener(
         traffic_direction=base_pb2.TrafficDirection.OUTBOUND,
         listener_filters=[listeners.original_destination()],
-        filter_chains=[chain for chain, _ in found if chain is not default],
         default_filter_chain=default,
         enable_reuse_port=BoolValue(value=False),
     )
+    message.MergeFromString(b"".join(chain for chain, _ in found))
     return listeners.bound(message, at, frozenset().union(*(needed for _, needed in found)))
+
+
+@lru_cache(CHAINS)
+def _service_chain(
+    terms: MeshTerms, service: OutboundService, family: int
+) -> tuple[bytes, frozenset[Reference]] | None:
+    """Return the chain of a service that is called at addresses of a family; None where there are none."""
+    addresses = [each for each in service.addresses if ip_address(each).version == family]
+    if not addresses:
+        return None
+    filters = chains.outbound(terms, service)
+    return _written(_outbound_chain(service, addresses, filters.messages)), filters.references
+
+
+def _written(chain: _Chain) -> bytes:
+    """Return a listener of this chain and nothing else: such bytes in a row are one of all their chains."""
+    return listener_pb2.Listener(filter_chains=[chain]).SerializeToString(deterministic=True)
 
 
 def _explicit_outbound(calls: Calling) -> list[Resource]:

@@ -19,6 +19,7 @@ from catalog.policy.provenance import (
     Reached,
 )
 from catalog.policy.proxy import (
+    Destination,
     ExternalDestination,
     InboundPort,
     InterceptionKind,
@@ -28,7 +29,7 @@ from catalog.policy.proxy import (
     ProxyPolicy,
     Reachable,
 )
-from catalog.policy.shared import Shared
+from mesh.hashing import Shared
 from mesh.service import EscapedSlashes, ServiceKey
 from sidecars.contract.driver import Piece, Pieces, each_piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
@@ -62,7 +63,7 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
         if each.common:
             yield Pieces(_reached, (policy.terms, each))
         else:
-            yield from _reached(policy.terms, each)
+            yield from each_piece(_reached(policy.terms, each))
     yield from _own_listeners(calling)
 
 
@@ -82,7 +83,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
                 yield _Judged(routes.inbound, (policy.trust_domain, primary, bare), admitting)
 
 
-def _outbound(calling: Calling) -> Iterator[Piece]:
+def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
     """Yield all that a proxy's own calls need; who it is makes no difference."""
     for each in calling.reachable:
         yield from _reached(calling.terms, each)
@@ -97,25 +98,32 @@ def _own_listeners(calling: Calling) -> Iterator[Piece]:
         yield _Judged(clusters.blackhole, about=MeshWide())
 
 
-def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Piece]:
+def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
     """Yield what makes the routes, clusters and endpoints of what may be called."""
     for service in part.services:
         if service.protocol.is_http:
-            to, number = service.upstream, service.port
-            calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
-            split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
-            yield _Judged(routes.outbound, (split,), calls)
+            yield Pieces(_routes, (service,))
     for destination in part.destinations:
-        if isinstance(destination, ExternalDestination):
-            yield _Judged(clusters.external, (terms.headers, destination), AllOutbound())
-            continue
-        reached = Reached(destination.service, destination.target_port)
-        # Of HTTP it is the rules that ask who calls: all callers share one cluster.
-        caller = None if destination.is_http else destination.caller
-        place = replace(destination, endpoints=(), caller=caller)
-        yield _Judged(clusters.destination, (terms, place), reached)
-        if destination.as_called:
-            continue
+        yield Pieces(_destination, (terms, destination))
+
+
+def _routes(service: OutboundService) -> Iterator[Piece]:
+    to, number = service.upstream, service.port
+    calls = Calls(to, number) if isinstance(to, ServiceKey) else AllOutbound()
+    split = replace(service, addresses=(), listen=(), escaped_slashes=EscapedSlashes.REJECT)
+    yield _Judged(routes.outbound, (split,), calls)
+
+
+def _destination(terms: MeshTerms, destination: Destination) -> Iterator[Piece]:
+    if isinstance(destination, ExternalDestination):
+        yield _Judged(clusters.external, (terms.headers, destination), AllOutbound())
+        return
+    reached = Reached(destination.service, destination.target_port)
+    # Of HTTP it is the rules that ask who calls: all callers share one cluster.
+    caller = None if destination.is_http else destination.caller
+    place = replace(destination, endpoints=(), caller=caller)
+    yield _Judged(clusters.destination, (terms, place), reached)
+    if not destination.as_called:
         # Whose endpoints they are is the cluster's affair: all callers share one load assignment.
         places = replace(destination, is_http=False, server_name="", identities=())
         yield _Judged(endpoints.assignment, about=reached, destinations=(places,))
