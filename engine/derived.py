@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from engine.graph import Graph
@@ -43,15 +43,16 @@ class Derived(Generic[S, P, V]):
         """Return what remembers the value for these arguments."""
         if kwargs:
             raise TypeError(f"{self._function.__qualname__}: arguments of derived values are positional")
+        (key,) = args if self._single else (args,)
+        return self.family(source).node(key)
+
+    def family(self, source: S) -> Function:
+        """Return all that is remembered of values that read there."""
         families = source.graph.families(self)
         family = families.get(source)
         if family is None:
             family = families[source] = Function(self.name, self._function, (source,), single=self._single)
-        (key,) = args if self._single else (args,)
-        node: Derivation | None = family.nodes.get(key)
-        if node is None:
-            node = family.nodes[key] = Derivation(family, key)
-        return node
+        return family
 
 
 def derived(function: Callable[Concatenate[S, P], V]) -> Derived[S, P, V]:
@@ -70,34 +71,40 @@ class Observed(Generic[K, V]):
 
     def __init__(self, function: Derived[S, [K], V], source: S) -> None:
         self._graph = source.graph
-        self._node = functools.partial(function.node, source)
+        self._wanted = function.family(source)
         self._changed: dict[Derivation, None] = {}
-        self._wanted: dict[K, Derivation] = {}
 
     def __contains__(self, key: object) -> bool:
-        return key in self._wanted
+        return self._find(key) is not None
 
     def add(self, key: K) -> None:
         """Want the value of a key; it counts as touched."""
-        if key not in self._wanted:
-            self._wanted[key] = node = self._node(key)
+        if key not in self:
+            node = self._wanted.node(key)
             self._graph.keep(node, self._changed)
             self._changed[node] = None
 
     def discard(self, key: K) -> None:
         """Want the value of a key no more."""
-        if (node := self._wanted.pop(key, None)) is not None:
+        if (node := self._find(key)) is not None:
             self._graph.let_go(node)
 
     def value(self, key: K) -> V:
-        """Return the value of a key that is wanted, or raise its error."""
-        return cast("V", self._graph.answer(self._wanted[key]))
+        """Return the value of a key that is wanted, or raise its error; KeyError for another."""
+        if (node := self._find(key)) is None:
+            raise KeyError(key)
+        return cast("V", self._graph.answer(node))
 
     def take_changed(self) -> tuple[K, ...]:
         """Return the keys whose values may have changed since the last time; who does not ask misses more."""
         changed = tuple(cast("K", node.key) for node in self._changed)
         self._changed.clear()
         return changed
+
+    def _find(self, key: Hashable) -> Derivation | None:
+        """Return what remembers the value of a key, if that is wanted here."""
+        node: Derivation | None = self._wanted.nodes.get(key)
+        return node if node is not None and node.dirty_set is self._changed else None
 
 
 class ObservedAll(Observed[K, V]):

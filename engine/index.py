@@ -143,8 +143,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
     def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
         """Take note of a key that comes or goes; a change of its value is found by recorded reads."""
         if old is ABSENT:
-            node = self._derivations.nodes[key] = Derivation(self._derivations, key)
-            self._graph.keep(node, self._pending)
+            self._graph.keep(self._derivations.node(key), self._pending)
         elif new is ABSENT:
             node = self._derivations.nodes.pop(key)
             self._graph.discard(node)

@@ -57,6 +57,13 @@ class Function(Family):
         """Return the arguments that a key stands for."""
         return (key,) if self.single else key  # type: ignore[return-value]
 
+    def node(self, key: Hashable) -> "Derivation":
+        """Return the node of a key, made if it is not there."""
+        found: Derivation | None = self.nodes.get(key)
+        if found is None:
+            found = self.nodes[key] = Derivation(self, key)
+        return found
+
     def run(self, key: Hashable) -> Any:  # noqa: ANN401 - functions of all types stand in one graph
         """Compute the value for a key, or raise what the function raises."""
         return self.function(*self.first, *self.arguments(key))

@@ -65,17 +65,11 @@ def ports_called(view: View, identity: ServiceIdentity) -> tuple[tuple[Port, Pro
 
 
 def _duplicate(view: View, target: TrafficTarget) -> Iterator[Problem]:
-    other = duplicate_of(view, target.key, target.destination)
+    other = duplicates(view, target.destination).get(target.key)
     if other is not None:
         wanted = f"TrafficTarget {other} has the same rules, and admits all of these; keep one"
         named = ", ".join(map(str, target.sources))
         yield _said(view, target, Code.DUPLICATE_TARGET, "spec.sources", named, wanted)
-
-
-@derived
-def duplicate_of(view: View, key: PolicyKey, destination: ServiceIdentity) -> PolicyKey | None:
-    """Return the target that makes this one superfluous."""
-    return duplicates(view, destination).get(key)
 
 
 @derived

@@ -67,7 +67,6 @@ def in_force(target: TrafficTarget) -> bool:
     return target.key.namespace == target.destination.namespace
 
 
-@derived
 def may_call(
     view: View,
     client: ServiceIdentity | None,

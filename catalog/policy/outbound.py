@@ -45,18 +45,20 @@ def granted(view: View, client: ServiceIdentity) -> tuple[ServiceKey, ...]:
     return tuple(sorted(each for each in seen if not is_permissive(view, each.namespace)))
 
 
-@derived
 def answering(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[ServiceIdentity, ...]:
     """Return those behind a service's port that a client may call, sorted; at which addresses is not said."""
+    return tuple(dict.fromkeys(identity for identity, _ in _permitted(view, client, key, port)))
+
+
+@derived
+def _permitted(
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
+) -> tuple[tuple[ServiceIdentity, Port], ...]:
+    """Return those behind a service's port that a client may call, each with the workload's port; sorted."""
     protocol = protocol_of(view, key, port)
-    found = {
-        identity
-        for identity, number in _behind(view, key, port)
-        if may_call(view, client, identity, number, protocol)
-    }
-    return tuple(sorted(found))
+    return tuple(each for each in _behind(view, key, port) if may_call(view, client, *each, protocol))
 
 
 @derived
@@ -70,12 +72,8 @@ def allowed_endpoints(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
-    protocol = protocol_of(view, key, port)
-    return tuple(
-        each
-        for each in endpoints(view, key, port)
-        if may_call(view, client, each.identity, each.port, protocol)
-    )
+    permitted = _permitted(view, client, key, port)
+    return tuple(each for each in endpoints(view, key, port) if (each.identity, each.port) in permitted)
 
 
 @derived
@@ -84,7 +82,6 @@ def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
     return spoken(port, backing(view, key))
 
 
-@derived
 def routes(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[OutboundRoute, ...]:

@@ -20,6 +20,7 @@ from catalog.relations.identities import dns_names
 from catalog.relations.permissive import asked_for
 from catalog.store.objects import origin_of, slice_object, workload_object
 from catalog.store.view import View, config_order, configs, kind_in
+from engine.derived import derived
 from engine.graph import sources
 from engine.node import Derivation, Source
 from mesh.identity import ServiceIdentity
@@ -135,6 +136,10 @@ Part = (
 """What a resource is about, in mesh words; parts are cheap to make, for each resource has one."""
 
 
+_ways: Final = derived(routes)
+"""Remembered for whoever asks where they come from; to all others they are a part of what is reachable."""
+
+
 def made_from(view: View, group: ProxyGroup, part: Part) -> tuple[MadeFrom, ...]:
     """Return the inputs behind a part of a group's policy, sorted.
 
@@ -169,7 +174,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
             yield access.node(view, identity, number, protocol)
         case Calls(called, number):
             for port in _ports(view, called, number):
-                yield routes.node(view, asked_for(view, identity, called), called, port)
+                yield _ways.node(view, asked_for(view, identity, called), called, port)
                 yield protocol_of.node(view, called, port)
         case Reached(key, target_port):
             yield destination_endpoints.node(view, asked_for(view, identity, key), key, target_port)

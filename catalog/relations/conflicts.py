@@ -50,20 +50,21 @@ class Conflict:
     holder: Claim
 
 
-@derived
 def conflicts(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
     """Return the claims of a workload in explicit interception that others hold already, in its order."""
     found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
     return tuple(Conflict(claim, held) for claim, held in found if held is not None)
 
 
-@derived
 def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
-    """Return what a workload's sidecar would bind, in its order."""
+    """Return what a workload's sidecar would bind, in its order; most are transparent, and bind nothing."""
     workload = view.workloads.get(key)
-    if workload is None or not isinstance(workload.interception, Explicit):
-        return ()
-    return claims(workload, [view.services[each] for each in services_of(view, key)])
+    return () if workload is None or not isinstance(workload.interception, Explicit) else _bound(view, key)
+
+
+@derived
+def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
+    return claims(view.workloads[key], [view.services[each] for each in services_of(view, key)])
 
 
 @derived

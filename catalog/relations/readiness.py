@@ -9,7 +9,6 @@ from typing import Final
 
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import View
-from engine.derived import derived
 from mesh.identity import ProxyName
 from mesh.workload import Endpoint
 
@@ -21,7 +20,6 @@ WAITS_FOR: Final = {
 """What an endpoint that is not admitted waits for."""
 
 
-@derived
 def is_admitted(view: View, proxy: ProxyName) -> bool:
     """Say whether a proxy's workload gets traffic."""
     return view.settings.endpoint_admission is EndpointAdmission.OFF or proxy in view.admitted

@@ -31,12 +31,12 @@ MOVED = replace(a.workload("shop-1", "10.1.0.1", app="shop", account="shop"), ad
 ONCE = (
     "catalog.relations.backing.backing",
     "catalog.relations.backing.services_of",
-    "catalog.relations.conflicts.claims_of",
     "catalog.relations.endpoints.endpoints",
     "catalog.policy.outbound._behind",
     "catalog.policy.outbound.protocol_of",
     "delivery.snapshots.rendering.made",
     "delivery.snapshots.serving.nodes_of",
+    "claims by place",
     "workloads by group",
 )
 PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.rendering.resources")
@@ -157,7 +157,6 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     step = server.wave(Edits(admitted={proxy: proxy}))
     assert server.translated == []
     assert dict(computed) == {
-        "catalog.relations.readiness.is_admitted": 1,
         "delivery.snapshots.rendering.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }

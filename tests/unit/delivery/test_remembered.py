@@ -1,0 +1,71 @@
+"""What is remembered of a mesh: so many values for a service, however large the mesh is."""
+
+import pytest
+
+from benchmarks import meshes
+from catalog.lint.problems import Linter
+from catalog.relations.groups import ProxyGroup, members
+from catalog.store.settings import MeshSettings
+from catalog.store.view import View
+from delivery.snapshots.rendering import Rendered, Rendering, resources
+from delivery.snapshots.translation import translation
+from engine.derived import Observed
+from engine.node import Node
+from sidecars.envoy.driver import EnvoyDriver
+
+LINTED = 24
+"""Values for a service that nobody is served: five TrafficTargets, two workloads, and itself."""
+
+SERVED = 52
+"""Values for a service whose two sidecars, one group, are served: it calls five others, and five it."""
+
+WIDELY_READ = {
+    *("settings", "trust bundle", "catalog.store.view._config()"),
+    *("catalog.lint.reach.crowd()", "catalog.relations.addresses.moved()"),
+    *("catalog.policy.reachable._open", "catalog.policy.reachable.open_to_all"),
+    *("namespaces", "catalog.relations.permissive.is_permissive", "services by label"),
+}
+"""What more read in a larger mesh: it holds for all of it, for a namespace, or for a label that all have."""
+
+
+class Server:
+    """A mesh that is linted, and of which all groups are served or none."""
+
+    def __init__(self, services: int, *, served: bool) -> None:
+        self.view = View.build(meshes.mesh(services).objects, MeshSettings())
+        self.linter = Linter(self.view)
+        self.rendering = Rendering(self.view, translation(EnvoyDriver(), secrets=False))
+        self.wanted: Observed[ProxyGroup, Rendered] = Observed(resources, self.rendering)
+        for _ in self.linter.looks():
+            pass
+        for group in members(self.view) if served else ():
+            self.wanted.add(group)
+            assert self.wanted.value(group).resources
+        self.view.graph.apply(())
+
+
+@pytest.mark.parametrize(("served", "most"), [(False, LINTED), (True, SERVED)])
+def test_a_service_more_is_so_many_values_more(served: bool, most: int) -> None:
+    """As many in a large mesh as in a small one; each is a node of the engine, with what it read."""
+    small, middle, large = (Server(services, served=served).view.graph.size() for services in (80, 100, 140))
+    assert (large - middle) / 40 == pytest.approx((middle - small) / 20, abs=0.2)
+    assert (large - small) / 60 <= most
+
+
+def test_what_is_read_has_as_many_readers_in_a_large_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But what holds for all: so a change concerns no more in a large mesh."""
+    found: dict[str, int] = {}
+    read_by = Node.read_by
+
+    def counting(self: Node, reader: object) -> None:
+        read_by(self, reader)  # type: ignore[arg-type]
+        found[self.family.name] = max(found.get(self.family.name, 0), len(self.readers))
+
+    monkeypatch.setattr(Node, "read_by", counting)
+    sizes = []
+    for services in (80, 120):
+        found.clear()
+        Server(services, served=True)
+        sizes.append(dict(found))
+    small, large = sizes
+    assert {name for name in large if large[name] > small[name]} <= WIDELY_READ
