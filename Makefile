@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-program test-traffic bench-fanout bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-program test-traffic bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -111,6 +111,9 @@ bench-fanout: setup ## what a push to many proxies costs, beside go-control-plan
 
 bench-storm: setup ## everybody connects at once; nothing has changed (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.storm $(if $(QUICK),--quick)
+
+bench-istiod: setup ## ours and istiod on one mesh; builds etcd, kube-apiserver and istiod first (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.istiod $(if $(QUICK),--quick)
 
 bench-table: setup ## the figures to reach, from the results of the other benchmarks
 	$(BIN)/python -m benchmarks.table

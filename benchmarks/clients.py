@@ -30,12 +30,16 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came since the report before. `configured` has a moment for each sidecar, after connecting."""
+    """What came since the report before. `configured` has a moment for each sidecar, after connecting.
+
+    `refused` are streams that the control plane had no place for then; their sidecars came again.
+    """
 
     responses: tuple[Received, ...]
     configured: tuple[float, ...]
     lost: int
     losses: tuple[str, ...]
+    refused: int
 
     @property
     def proxies(self) -> frozenset[int]:
@@ -109,7 +113,8 @@ class Sidecars:
             for each in answer["responses"] or ()
         )
         configured = tuple(moment / 1e9 for moment in answer["configured"] or ())
-        return Report(tuple(responses), configured, answer["lost"], tuple(answer["losses"] or ()))
+        losses = tuple(answer["losses"] or ())
+        return Report(tuple(responses), configured, answer["lost"], losses, answer["refused"])
 
 
 @contextlib.contextmanager

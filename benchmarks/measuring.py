@@ -168,7 +168,11 @@ def _sample(served: Served, change: Change, count: int, concerned: frozenset[int
 
 def _joined(first: Report, second: Report) -> Report:
     return Report(
-        (*first.responses, *second.responses), (), first.lost + second.lost, (*first.losses, *second.losses)
+        (*first.responses, *second.responses),
+        (),
+        first.lost + second.lost,
+        (*first.losses, *second.losses),
+        first.refused + second.refused,
     )
 
 

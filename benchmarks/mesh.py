@@ -6,6 +6,7 @@ permissive mode; then the latency of single changes, and what a bare server hold
 """
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -17,7 +18,7 @@ from rich.console import Console
 from benchmarks.figures import ALONE, FULL
 from benchmarks.floor import Floor, floor
 from benchmarks.mesh_tables import tables, values
-from benchmarks.programs import Checkout
+from benchmarks.programs import BenchmarkError, Checkout
 from benchmarks.results import RESULTS, machine, write
 from benchmarks.sizes import Bench, Case, Plan, measure, measure_latency
 
@@ -79,7 +80,13 @@ def main() -> None:
         told.profile.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mesh-") as folder:
         bench = Bench(Path(folder), (name for case in (*wanted, small) for name in case.names))
-        sizes = [measure(bench, case, plan, console.log) for case in wanted]
+        sizes, failed = [], []
+        for case in wanted:
+            try:
+                sizes.append(measure(bench, case, plan, console.log))
+            except BenchmarkError as error:  # what the others give is shown all the same
+                console.log(f"{case}: {error}", style="red")
+                failed.append(f"{case}: {error}")
         found = measure_latency(bench, small, plan, told.moves) if told.moves else None
         whole = next((case for case in wanted if case.whole), None)
         bare: Floor | None = None
@@ -91,9 +98,11 @@ def main() -> None:
         "sizes": [asdict(each) for each in sizes],
         "latency": asdict(found) if found else None,
         "floor": asdict(bare) if bare else None,
+        "failed": failed,
     }
     write(told.output, where, values(sizes, found, bare), **details)
     console.print(f"written to {told.output}")
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

@@ -60,14 +60,16 @@ def _of_cost(cost: Cost) -> Iterator[tuple[str, float]]:
     yield "last_ack_max_ms", cost.last_ack_ms.max
 
 
-def tables(sizes: Sequence[Sized], latency: Latency | None, bare: Floor | None) -> Iterator[Table]:
-    """Yield all tables."""
+def tables(
+    sizes: Sequence[Sized], latency: Latency | None, bare: Floor | None, peers: Values | None = None
+) -> Iterator[Table]:
+    """Yield all tables; `peers` has what others measured."""
     if sizes:
         yield starts(sizes)
         yield costs(sizes)
     if any(each.churn for each in sizes):
         yield churns(sizes)
-    yield table(rows((), figures(values(sizes, latency, bare))), both=False)
+    yield table(rows((), figures(values(sizes, latency, bare) | (peers or Values()))), both=False)
 
 
 def starts(sizes: Sequence[Sized]) -> Table:
@@ -75,7 +77,17 @@ def starts(sizes: Sequence[Sized]) -> Table:
     out = _table(
         "from nothing, and sidecars that connect at once",
         "services",
-        *("served s", "CPU s", "CPU s at rest", "connected", "last configured s", "CPU s", "responses", "MB"),
+        *(
+            "served s",
+            "CPU s",
+            "CPU s at rest",
+            "connected",
+            "last configured s",
+            "CPU s",
+            "responses",
+            "MB",
+            "refused",
+        ),
         *("RSS MiB", "PSS MiB", "RSS after all", "idle CPU %"),
     )
     for each in sizes:
@@ -100,12 +112,13 @@ def _mesh(size: Sized) -> str:
     return f"{size.services} open" if size.permissive else f"{size.services}"
 
 
-def _connecting(stage: Stage) -> tuple[str, str, str, str]:
+def _connecting(stage: Stage) -> tuple[str, ...]:
     found = stage.connecting
     if found is None:
-        return ("", "", "", "")
+        return ("", "", "", "", "")
     took = f"{found.configured_ms.max / 1000:.2f}"
-    return (took, f"{found.cpu:.2f}", f"{found.responses}", f"{found.size / 1e6:.1f}")
+    sizes = (f"{found.cpu:.2f}", f"{found.responses}", f"{found.size / 1e6:.1f}")
+    return (took, *sizes, f"{found.refused}")
 
 
 def costs(sizes: Sequence[Sized]) -> Table:

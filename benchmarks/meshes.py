@@ -83,10 +83,20 @@ def target(source: int, destination: int, *matches: str) -> tuple[ObjectKey, Tra
 def split(number: int, services: int, weight: int) -> tuple[ObjectKey, TrafficSplit]:
     """Let a service share its calls with another of its namespace."""
     namespace, name = _namespace(number), _name(number)
-    other = ServiceName(_name((number + 30) % services))  # callers by the steps 1 and 31 may call both
+    other = ServiceName(_name(backend(number, services)))
     backends = (Backend(ServiceName(name), 10), Backend(other, weight))
     value = TrafficSplit(PolicyKey(namespace, name), ServiceKey(namespace, ServiceName(name)), backends)
     return ObjectKey(TRAFFIC_SPLIT, namespace, name), value
+
+
+def backend(number: int, services: int) -> int:
+    """Return the service that shares a split service's calls."""
+    return (number + 30) % services  # callers by the steps 1 and 31 may call both
+
+
+def service_key(number: int) -> ServiceKey:
+    """Return a service's key."""
+    return ServiceKey(_namespace(number), ServiceName(_name(number)))
 
 
 def workload(number: int, replica: int, *, moved: int = 0) -> Workload:

@@ -49,13 +49,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """Sidecars connect at once, and get their first configuration."""
+    """Sidecars connect at once, and get their first configuration; `refused` streams were opened again."""
 
     proxies: int
     cpu: float
     configured_ms: Distribution
     responses: int
     size: int
+    refused: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def connect(served: Served, count: int) -> Connecting:
         distribution((moment - began) * 1000 for moment in report.configured),
         len(report.responses) + len(late.responses),
         report.size + late.size,
+        report.refused + late.refused,
     )
 
 

@@ -24,12 +24,13 @@ type fleet struct {
 	closing atomic.Bool
 	missing atomic.Int64
 
-	mutex  sync.Mutex
-	came   []came
-	touch  map[int]bool
-	newest time.Time
-	lost   int
-	losses []string
+	mutex   sync.Mutex
+	came    []came
+	touch   map[int]bool
+	newest  time.Time
+	lost    int
+	losses  []string // of those lost and refused, the first few
+	refused int
 }
 
 // came is one response: when it was received and acknowledged, whose it is, and what was in it.
@@ -48,6 +49,7 @@ type report struct {
 	Responses  []came   `json:"responses"`
 	Configured []int64  `json:"configured"`
 	Lost       int      `json:"lost"`
+	Refused    int      `json:"refused"`
 	Losses     []string `json:"losses"`
 }
 
@@ -73,12 +75,21 @@ func (f *fleet) ended(s *sidecar, err error) {
 	}
 }
 
+// refuse notes a stream that was ended before its sidecar had all, and which will be opened again.
+func (f *fleet) refuse(reason error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if f.refused++; f.refused == 1 {
+		f.losses = append(f.losses, fmt.Sprintf("refused: %v", reason))
+	}
+}
+
 // take returns what came since the last report, and begins anew.
 func (f *fleet) take() report {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	out := report{Responses: f.came, Lost: f.lost, Losses: f.losses}
-	f.came, f.touch, f.lost, f.losses = nil, nil, 0, nil
+	out := report{Responses: f.came, Lost: f.lost, Losses: f.losses, Refused: f.refused}
+	f.came, f.touch, f.lost, f.losses, f.refused = nil, nil, 0, nil, 0
 	return out
 }
 
@@ -148,8 +159,8 @@ func (f *fleet) connect(count int) (report, error) {
 	}
 	for deadline := time.Now().Add(f.deadline); f.missing.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			return report{}, fmt.Errorf("%d of %d sidecars are not configured after %v; %d streams were lost: %v; %s",
-				f.missing.Load(), len(fresh), f.deadline, f.lost, f.losses, f.waiting(fresh))
+			return report{}, fmt.Errorf("%d of %d sidecars are not configured after %v; %d streams were lost, %d refused: %v; %s",
+				f.missing.Load(), len(fresh), f.deadline, f.lost, f.refused, f.losses, f.waiting(fresh))
 		}
 	}
 	out := f.take()

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type sidecar struct {
 	number  int
 	name    string
 	node    []byte
+	roots   *x509.CertPool
 	fleet   *fleet
 	stream  grpc.ClientStream
 	cancel  context.CancelFunc
@@ -54,6 +56,7 @@ func (s *sidecar) credentials(roots *x509.CertPool) (credentials.TransportCreden
 
 // connect dials, opens the stream and asks for clusters; the rest happens when responses come.
 func (s *sidecar) connect(roots *x509.CertPool) error {
+	s.roots = roots
 	secure, err := s.credentials(roots)
 	if err != nil {
 		return err
@@ -97,11 +100,23 @@ func (s *sidecar) receive() {
 		if err == nil {
 			err = s.take(data, time.Now())
 		}
-		if err != nil {
-			s.fleet.ended(s, err)
+		if err == nil {
+			continue
+		}
+		if s.configured.Load() == 0 && !s.fleet.closing.Load() && s.again(err) == nil {
 			return
 		}
+		s.fleet.ended(s, err)
+		return
 	}
+}
+
+// again connects anew when a control plane has ended a stream before all had come, after a while, as Envoy does.
+func (s *sidecar) again(reason error) error {
+	s.fleet.refuse(reason)
+	s.cancel()
+	time.Sleep(500*time.Millisecond + rand.N(500*time.Millisecond))
+	return s.connect(s.roots)
 }
 
 // take acknowledges a response and asks for what it names.

@@ -1,0 +1,200 @@
+"""`python -m benchmarks.istiod`: the mesh peer on our own mesh, and ours beside it in the same run.
+
+A real Kubernetes API on loopback holds the mesh of `benchmarks.mesh` as Kubernetes and Istio objects; istiod
+serves it, in plaintext, to the same sidecars, which say of themselves what Istio's would. *Narrow* is istiod
+at its best: a Sidecar resource for each service. In its default scope every sidecar holds every service, as
+in our permissive mode. Ours reads the same meshes from files and speaks mTLS.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import changes, meshes
+from benchmarks.clients import sidecars
+from benchmarks.figures import ALONE, DEFAULT, NARROW
+from benchmarks.measuring import Served
+from benchmarks.mesh_tables import costs, starts, tables, values
+from benchmarks.peers.istiod import objects
+from benchmarks.peers.istiod.api import connection, create_all
+from benchmarks.peers.istiod.plane import istiod
+from benchmarks.peers.istiod.source import InKubernetes, mesh, scopes
+from benchmarks.processes import memory
+from benchmarks.programs import BenchmarkError, Checkout, build
+from benchmarks.quiet import settled
+from benchmarks.results import RESULTS, Values, machine, write
+from benchmarks.sizes import Bench, Case, Connecting, Plan, Repeated, Sized, connect, few, measure, stage
+from mesh.workload import Workload
+from tools.real_parts.building import PartError, download, has_go, is_built
+from tools.real_parts.building import build as build_part
+from tools.real_parts.cluster import Cluster, cluster
+from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
+
+DEFINITIONS = "manifests/charts/base/files/crd-all.gen.yaml"
+"""Where istiod's module has its custom resources."""
+
+Say = Callable[[str], None]
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.istiod", description=__doc__)
+    parser.add_argument("--services", type=int, default=1000, help="services of the mesh [1000]")
+    parser.add_argument("--scope", choices=("narrow", "default"), help="one of the two scopes [both]")
+    parser.add_argument("--repeat", type=int, default=12, help="moves of an endpoint; others a third [12]")
+    parser.add_argument("--peer", action="store_true", help="without ours")
+    parser.add_argument("--server", type=Path, help="another checkout, whose program is measured beside it")
+    parser.add_argument("--quick", action="store_true", help="50 services, few repetitions, to try")
+    parser.add_argument("--output", type=Path, default=RESULTS / "istiod.json")
+    told = parser.parse_args(argv)
+    if told.quick:
+        told.services, told.repeat = 50, 3
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One of istiod's scopes, its case, and what the same is called in the figures."""
+
+    name: str
+    case: Case
+
+    @property
+    def narrow(self) -> bool:
+        """Say whether each service has a Sidecar."""
+        return self.name == NARROW
+
+
+def scopes_of(services: int, only: str | None) -> Iterator[Scope]:
+    """Yield the scopes: the narrow one as ours by policy, the default one as our permissive mode."""
+    every = 2 * services
+    if only != "default":
+        yield Scope(NARROW, Case(services, (0, ALONE, every), whole=True))
+    if only != "narrow":
+        yield Scope(DEFAULT, Case(services, (0, services, every), permissive=True))
+
+
+def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Say) -> Sized:
+    """Start istiod on what the cluster holds, and measure everything of it."""
+    case = scope.case
+    with istiod(held, folder / f"{scope.name}-log") as (plane, start), connection(held) as api:
+        say(f"{scope.name}, {case.services} services: ready after {start.cpu:.2f} s of CPU")
+        rested = settled(plane.cpu).cpu
+        nodes = {str(each.proxy_name): objects.node(each) for each in _workloads(case.services)}
+        tls = folder / scope.name
+        tls.mkdir()
+        with sidecars(build("loadgen/meshclients"), plane.ads, tls, case.names, nodes) as clients:
+            source = InKubernetes(api, case.services, scope.narrow)
+            served = Served(case.services, source, plane, clients, everyone=not scope.narrow)
+            stages = []
+            for count in case.stages:
+                connecting = connect(served, count) if count else None
+                if connecting is not None:
+                    say(_said(connecting))
+                stages.append(stage(served, connecting, _wanted(case, count, plan.repeat), plan, say))
+        return Sized(
+            case.services, case.permissive, start, rested, tuple(stages), memory(plane.pid), churn=None
+        )
+
+
+def _said(connecting: Connecting) -> str:
+    took = connecting.configured_ms.max / 1000
+    return f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s"
+
+
+def _wanted(case: Case, connected: int, repeat: int) -> list[Repeated]:
+    if not connected:
+        return [(None, few(repeat))]
+    if connected != case.stages[-1]:
+        return [(changes.ENDPOINT, repeat)]
+    others = (changes.TARGET, changes.WEIGHT, None)
+    moves, times = (few(repeat), 2) if case.permissive else (repeat, few(repeat))
+    return [(changes.ENDPOINT, moves), *((each, times) for each in others)]
+
+
+def _workloads(services: int) -> Iterator[Workload]:
+    for number in range(services):
+        for replica in range(2):
+            yield meshes.workload(number, replica)
+
+
+def _filled(held: Cluster, services: int, say: Say) -> None:
+    """Write definitions, settings and the mesh."""
+    definitions = Path(download(ISTIOD)["Dir"]) / DEFINITIONS
+    with connection(held) as api:
+        api.define(definitions.read_text("utf-8"))
+        api.until_served(objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
+    create_all(held, objects.namespaces())
+    create_all(held, [objects.settings()])
+    say(f"{create_all(held, mesh(services))} objects written")
+
+
+def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
+    """Write the Sidecars, or take them away."""
+    if narrow:
+        create_all(held, scopes(services))
+        return
+    with connection(held) as api:
+        for each in objects.namespaces():
+            api.delete_all(objects.SIDECAR, each.name)
+
+
+def measure_peer(told: argparse.Namespace, folder: Path, say: Say) -> list[tuple[str, Sized]]:
+    """Measure istiod in the scopes that are asked for, each with a fresh process on the same objects."""
+    plan = Plan(told.repeat, 0)
+    found = []
+    with cluster(folder / "cluster") as held:
+        _filled(held, told.services, say)
+        for scope in scopes_of(told.services, told.scope):
+            _narrowed(held, told.services, narrow=scope.narrow)
+            found.append((scope.name, measure_scope(held, scope, plan, folder, say)))
+    return found
+
+
+def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[Sized]:
+    """Measure ours on the same meshes."""
+    plan = Plan(told.repeat, 0, None, Checkout.at(told.server) if told.server else Checkout())
+    wanted = [scope.case for scope in scopes_of(told.services, told.scope)]
+    bench = Bench(folder, (name for case in wanted for name in case.names))
+    return [measure(bench, case, plan, say) for case in wanted]
+
+
+def main() -> None:
+    """Build what is missing, measure, print, write."""
+    told = arguments()
+    console = Console(width=220)
+    missing = [part.name for part in (ETCD, API_SERVER, ISTIOD) if not is_built(part)]
+    if not has_go():
+        console.print(
+            f"skipped: this benchmark needs Go (https://go.dev), for {', '.join(missing) or 'sidecars'}"
+        )
+        return
+    where = machine()
+    try:
+        for part in (ETCD, API_SERVER, ISTIOD):
+            build_part(part, console.log)
+    except PartError as error:
+        raise BenchmarkError(str(error)) from error
+    with tempfile.TemporaryDirectory(prefix="istiod-") as name:
+        folder = Path(name)
+        peers = measure_peer(told, folder, console.log)
+        (folder / "ours").mkdir()
+        ours = [] if told.peer else measure_ours(told, folder / "ours", console.log)
+    found = Values()
+    for who, size in peers:
+        found |= values([size], who=who)
+        console.print(f"[bold]{who}[/bold]")
+        console.print(starts([size]), costs([size]))
+    for each in tables(ours, None, None, found):
+        console.print(each)
+    details = {"peers": {who: asdict(size) for who, size in peers}, "ours": [asdict(each) for each in ours]}
+    write(told.output, where, found | values(ours), **details)
+    console.print(f"written to {told.output}")
+
+
+if __name__ == "__main__":
+    main()

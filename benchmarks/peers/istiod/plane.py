@@ -1,0 +1,77 @@
+"""istiod as a process on loopback, in plaintext, with the defaults of its installation."""
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peers.istiod.objects import SYSTEM
+from benchmarks.plane import Series, Start
+from benchmarks.processes import cpu_seconds
+from demo.ports import free_port
+from tools.real_parts.building import build
+from tools.real_parts.cluster import Cluster, running, until_ready
+from tools.real_parts.keys import LOOPBACK
+from tools.real_parts.parts import ISTIOD
+
+_ENVIRONMENT = {
+    "POD_NAME": "istiod",
+    "POD_NAMESPACE": SYSTEM,
+    "SERVICE_ACCOUNT": "istiod",
+    "REVISION": "default",
+    "CLUSTER_ID": "Kubernetes",
+    "PILOT_CERT_PROVIDER": "istiod",
+}
+"""What its chart sets, where it is not the default anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Istiod:
+    """A running istiod; it is asked for nothing but xDS."""
+
+    process: subprocess.Popen[bytes]
+    ads: str
+
+    @property
+    def pid(self) -> int:
+        """Return its process's identifier."""
+        return self.process.pid
+
+    def cpu(self) -> float:
+        """Return the CPU that it has used so far."""
+        return cpu_seconds(self.pid)
+
+    def metrics(self) -> Series:
+        """Return nothing: none of its metrics counts what ours do."""
+        return {}
+
+    def lateness(self) -> float:
+        """Return 0: it has no event loop."""
+        return 0.0
+
+    def sampling(self, profile: Path | None, name: str) -> contextlib.AbstractContextManager[None]:
+        """Do nothing: it is profiled by other means."""
+        del profile, name
+        return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def istiod(cluster: Cluster, log: Path) -> Iterator[tuple[Istiod, Start]]:
+    """Start istiod on a cluster, wait until it is ready, and end it with the block."""
+    ads, http, monitoring = (free_port(LOOPBACK) for _ in range(3))
+    words = [
+        *("discovery", "--kubeconfig", str(cluster.kubeconfig)),
+        *("--grpcAddr", f"{LOOPBACK}:{ads}", "--httpAddr", f"{LOOPBACK}:{http}"),
+        *("--httpsAddr", "", "--secureGRPCAddr", "", "--monitoringAddr", f"{LOOPBACK}:{monitoring}"),
+        *("--ctrlz_port", "0", "--shutdownDuration", "1s"),
+    ]
+    log.mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(log), **_ENVIRONMENT}
+    began = time.monotonic()
+    with running(build(ISTIOD), words, log, environment) as process:
+        until_ready(process, f"http://{LOOPBACK}:{http}/ready", log / f"{ISTIOD.name}.log")
+        made = Istiod(process, f"{LOOPBACK}:{ads}")
+        yield made, Start(time.monotonic() - began, made.cpu())

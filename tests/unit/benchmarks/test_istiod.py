@@ -1,0 +1,109 @@
+"""The peer's mesh is ours: the same services, callers, scopes and sidecars, as Istio is told of them."""
+
+from google.protobuf import json_format
+
+from benchmarks import meshes
+from benchmarks.changes import MOVED
+from benchmarks.istiod import scopes_of
+from benchmarks.peers.istiod import objects
+from benchmarks.peers.istiod.source import InKubernetes, mesh
+from mesh.policy import TrafficTarget
+from protos.envoy.config.core.v3 import base_pb2
+
+SERVICES = 100
+
+
+class Written:
+    """Takes what is written to an API."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, objects.Object]] = []
+
+    def create(self, one: objects.Object) -> None:
+        """Note it."""
+        self.requests.append(("create", one))
+
+    def merge(self, one: objects.Object) -> None:
+        """Note it."""
+        self.requests.append(("merge", one))
+
+    def delete(self, one: objects.Object) -> None:
+        """Note it."""
+        self.requests.append(("delete", one))
+
+
+def test_each_service_has_what_istio_goes_by() -> None:
+    """Two Pods behind one EndpointSlice, and who may call; a tenth is split."""
+    found = list(mesh(SERVICES))
+    count = {
+        kind: sum(each.kind.name == kind for each in found) for kind in {each.kind.name for each in found}
+    }
+    assert count == {
+        "Service": SERVICES,
+        "ServiceAccount": SERVICES,
+        "Pod": 2 * SERVICES,
+        "EndpointSlice": SERVICES,
+        "AuthorizationPolicy": SERVICES,
+        "VirtualService": SERVICES // meshes.SPLIT_EVERY,
+    }
+
+
+def test_a_policy_admits_whom_our_targets_admit() -> None:
+    """By the identities of their ServiceAccounts."""
+    found = objects.policy(MOVED, meshes.callers(MOVED, SERVICES))
+    (rule,) = found.body["spec"]["rules"]
+    targets = [each.value for each in meshes.mesh(SERVICES).objects.values()]
+    ours = {
+        f"cluster.local/ns/{source.namespace}/sa/{source.service_account}"
+        for each in targets
+        if isinstance(each, TrafficTarget) and each.destination.service_account == f"service-{MOVED}"
+        for source in each.sources
+    }
+    assert set(rule["from"][0]["source"]["principals"]) == ours
+    assert len(ours) == 5
+
+
+def test_the_narrow_scope_has_whom_a_service_calls_and_is_split_to() -> None:
+    """No more, or it would not be the peer at its best; no less, or routes would miss a backend."""
+    number = 3
+    found = objects.sidecar(number, SERVICES)
+    called = meshes.called(number, SERVICES)
+    further = [meshes.backend(each, SERVICES) for each in called if each % meshes.SPLIT_EVERY == 0]
+    assert further
+    hosts = found.body["spec"]["egress"][0]["hosts"]
+    expected = {*called, *further}
+    assert {each.split("/")[1] for each in hosts} == {objects.host(each) for each in expected}
+    assert all(each.split("/")[0] == each.split(".")[1] for each in hosts)
+
+
+def test_a_sidecar_says_what_istios_says() -> None:
+    """Its address, Pod and namespace in its id, its labels and account in the metadata."""
+    workload = meshes.workload(5, 1)
+    node = base_pb2.Node.FromString(objects.node(workload))
+    assert node.id == f"sidecar~{workload.address}~service-5-1.team-5~team-5.svc.cluster.local"
+    said = json_format.MessageToDict(node.metadata)
+    assert said["SERVICE_ACCOUNT"] == "service-5"
+    assert said["LABELS"] == {
+        "app": "service-5",
+        "tier": "mesh",
+        "security.istio.io/tlsMode": "istio",
+    }
+
+
+def test_the_move_of_an_endpoint_is_one_write() -> None:
+    """The EndpointSlice, whose other endpoint stays."""
+    written = Written()
+    InKubernetes(written, SERVICES, narrow=True).move(MOVED, 1, 4)
+    ((how, found),) = written.requests
+    assert (how, found.kind) == ("merge", objects.SLICE)
+    addresses = [each["addresses"] for each in found.body["endpoints"]]
+    assert addresses == [
+        [str(meshes.workload(MOVED, 0).address)],
+        [str(meshes.workload(MOVED, 1, moved=5).address)],
+    ]
+
+
+def test_the_default_scope_is_held_to_permissive_mode() -> None:
+    """In both every sidecar holds every service; the narrow one is held to ours by policy."""
+    found = {each.name: (each.case.permissive, each.case.stages) for each in scopes_of(250, None)}
+    assert found == {"istiod-narrow": (False, (0, 12, 500)), "istiod-default": (True, (0, 250, 500))}

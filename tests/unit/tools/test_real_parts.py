@@ -1,0 +1,86 @@
+"""The builder of real parts asks Go for what it says, keeps what is there, and makes keys that work."""
+
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.real_parts import building
+from tools.real_parts.building import PartError, build, is_built, program
+from tools.real_parts.keys import Keys
+from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD, PARTS
+
+OWN = """module k8s.io/kubernetes
+
+require (
+	github.com/google/cadvisor v0.56.2
+	k8s.io/api v0.0.0
+)
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/client-go => ./staging/src/k8s.io/client-go
+)
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep the parts in a folder of the test."""
+    monkeypatch.setenv("REAL_PARTS", str(tmp_path))
+    return tmp_path
+
+
+def test_staging_modules_are_taken_by_their_releases() -> None:
+    """Kubernetes replaces them by folders that no other module has."""
+    found = API_SERVER.module_file(OWN)
+    assert "\tk8s.io/kubernetes v1.36.3\n" in found
+    assert "\tk8s.io/api => k8s.io/api v0.36.3\n" in found
+    assert "\tk8s.io/client-go => k8s.io/client-go v0.36.3\n" in found
+    assert "cadvisor" not in found
+
+
+def test_a_part_is_held_to_the_versions_it_requires() -> None:
+    """What Istio names by a commit that is not served stands beside it by its release."""
+    found = ISTIOD.module_file()
+    assert "\tistio.io/api v1.31.1\n" in found
+    assert "replace" not in found
+
+
+def test_every_part_is_pinned() -> None:
+    """By a version, never by a branch or `latest`."""
+    for part in PARTS.values():
+        assert part.version[0].isdigit()
+        assert all(version[0].isdigit() for version in part.requires.values())
+
+
+def test_what_is_there_in_its_version_is_not_built(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another version's program, or one without a stamp, is."""
+    monkeypatch.setattr(building, "has_go", lambda: False)
+    for folder in ("bin", "stamp"):
+        (cache / folder).mkdir()
+    program(ETCD).write_text("etcd")
+    assert not is_built(ETCD)
+    (cache / "stamp" / "etcd").write_text("3.6.0\n")
+    with pytest.raises(PartError, match="etcd is built with Go"):
+        build(ETCD)
+    (cache / "stamp" / "etcd").write_text(f"{ETCD.version}\n")
+    assert build(ETCD) == cache / "bin" / "etcd"
+
+
+def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
+    """A server's certificate is valid for loopback; what is written is its owner's alone."""
+    keys = Keys(tmp_path / "keys")
+    keys.issue("server", "kube-apiserver", "", "10.96.0.1")
+    found = tmp_path / "keys"
+    verified = subprocess.run(
+        ["openssl", "verify", "-CAfile", found / "ca.crt", "-verify_ip", "10.96.0.1", found / "server.crt"],
+        capture_output=True,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stderr
+    ssl.create_default_context(cafile=str(found / "ca.crt")).load_cert_chain(
+        found / "server.crt", found / "server.key"
+    )
+    assert {path.stat().st_mode & 0o777 for path in found.iterdir()} == {0o600}

@@ -1,0 +1,85 @@
+"""Building parts into a cache: `bin/` has the programs, `stamp/` their versions, `src/` their go.mod."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tools.real_parts.parts import Part
+
+
+class PartError(RuntimeError):
+    """A part could not be built or run; what the program said stands above, or in the message."""
+
+
+def cache() -> Path:
+    """Return the folder that holds what was built."""
+    if told := os.environ.get("REAL_PARTS"):
+        return Path(told)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "meshwright-parts"
+
+
+def program(part: Part) -> Path:
+    """Return where a part's program is, or will be."""
+    return cache() / "bin" / part.name
+
+
+def is_built(part: Part) -> bool:
+    """Say whether the part is there, in its version."""
+    stamp = cache() / "stamp" / part.name
+    return program(part).exists() and stamp.exists() and stamp.read_text("ascii").strip() == part.version
+
+
+def has_go() -> bool:
+    """Say whether Go is in the path."""
+    return shutil.which("go") is not None
+
+
+def build(part: Part, say: Callable[[str], None] = print) -> Path:
+    """Build a part unless it is there in this version; return its program, or raise PartError."""
+    if is_built(part):
+        return program(part)
+    if not has_go():
+        raise PartError(
+            f"{part.name} is built with Go (https://go.dev), 1.26 or newer, which is not in the path"
+        )
+    began = time.monotonic()
+    say(f"building {part.name} {part.version}")
+    source = cache() / "src" / part.name
+    source.mkdir(parents=True, exist_ok=True)
+    own = Path(download(part)["GoMod"]).read_text("utf-8") if part.staging else ""
+    (source / "go.sum").unlink(missing_ok=True)
+    (source / "go.mod").write_text(part.module_file(own), "utf-8")
+    for folder in ("bin", "stamp"):
+        (cache() / folder).mkdir(exist_ok=True)
+    fresh = program(part).with_suffix(".new")
+    settings = " ".join(f"-X {name}={value}" for name, value in (part.variables or {}).items())
+    _go(
+        source, "build", "-trimpath", "-ldflags", f"-s -w {settings}".rstrip(), "-o", str(fresh), part.package
+    )
+    fresh.replace(program(part))
+    (cache() / "stamp" / part.name).write_text(part.version + "\n", "ascii")
+    say(f"built {part.name} in {time.monotonic() - began:.0f} s")
+    return program(part)
+
+
+def download(part: Part) -> dict[str, Any]:
+    """Have a part's module in Go's own cache; return what Go says of it: `Dir`, `GoMod` and more."""
+    source = cache() / "src"
+    source.mkdir(parents=True, exist_ok=True)
+    return dict(json.loads(_go(source, "mod", "download", "-json", f"{part.module}@v{part.version}")))
+
+
+def _go(folder: Path, *words: str) -> str:
+    environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
+    try:
+        return subprocess.run(
+            ["go", *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+    except subprocess.CalledProcessError as error:
+        raise PartError(f"`go {words[0]}` failed in {folder}") from error
