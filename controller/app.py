@@ -160,11 +160,12 @@ class _Server:
         await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
 
     async def _first(self) -> None:
-        """Read the mesh for the first time, and publish what it comes to."""
+        """Read the mesh for the first time, and follow it: then whoever comes can be answered."""
         with built_to_stay():
             with explained():
                 await self._parts.sources.first()
             self._waiting.remove(_FIRST_READ)
+            self._parts.delivery.loop.linting.postpone()
             await self._parts.delivery.loop.wave()
         self._waiting.remove(_FIRST_WAVE)
 

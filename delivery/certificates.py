@@ -2,10 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Final
 
 from certs import rotation
@@ -20,10 +19,13 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource
 from mesh.problems import Problem, Problems, Severity
+from xds.protocol.layers import Layers
 
 RENEWAL_SECONDS: Final = 30.0
 """How often certificates are looked at; a wall clock that jumps is noticed within that."""
 
+
+_ALWAYS: Final = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 Needs = Mapping[ServiceIdentity, tuple[str, ...] | None]
 """Identities whose need is another one: the DNS names of their certificates, None for none any more."""
@@ -65,7 +67,7 @@ class ServiceCertificates:
         self._needed: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._problems: dict[ServiceIdentity, Problem] = {}
         self._good: tuple[datetime, datetime] | None = None
-        self.certificates: Mapping[ServiceIdentity, ServiceCertificate] = MappingProxyType({})
+        self.certificates: Layers[ServiceIdentity, ServiceCertificate] = Layers()
 
     def needs_work(self, now: datetime) -> bool:
         """Say whether a certificate is due, or could not be issued when it was needed."""
@@ -99,7 +101,8 @@ class ServiceCertificates:
             else:
                 self._needed[identity] = dns_names
         work = self._needed.keys() & (changes.keys() | self._problems.keys())
-        if not self._all_good(now):
+        looks_at_all = not self._all_good(now)
+        if looks_at_all:
             work = set(self._needed)
         before, issued = self.certificates, manager.issued
         found = {identity: self._ensured(manager, identity, now) for identity in sorted(work)}
@@ -108,12 +111,9 @@ class ServiceCertificates:
         changed.update(
             (identity, None) for identity in changes if identity in before and identity not in work
         )
-        if changed:
-            kept = {identity: held for identity, held in before.items() if identity not in changed}
-            new = {identity: held for identity, held in changed.items() if held is not None}
-            self.certificates = MappingProxyType(kept | new)
-        if work or changes:
-            self._good = _good_between(self.certificates.values())
+        self.certificates = before.changed(changed)
+        # What has gone goes on counting until all are looked at, a little sooner than they had to be.
+        self._good = _good_between(found.values(), _ALWAYS if looks_at_all else self._good or _ALWAYS)
         self._issued(manager.issued - issued)
         problems = tuple(self._problems[identity] for identity in sorted(self._problems))
         return Update(changed, manager.trust_bundle(), problems)
@@ -145,11 +145,13 @@ class ServiceCertificates:
         return self._manager
 
 
-def _good_between(held: Collection[ServiceCertificate]) -> tuple[datetime, datetime]:
-    """Return between which moments none of these certificates is due: always where there are none."""
-    begin = max((each.not_before for each in held), default=datetime.min.replace(tzinfo=UTC))
-    end = min(map(rotation.renew_at, held), default=datetime.max.replace(tzinfo=UTC))
-    return begin, end
+def _good_between(
+    held: Iterable[ServiceCertificate | None], good: tuple[datetime, datetime]
+) -> tuple[datetime, datetime]:
+    """Return between which of these moments none of these certificates is due."""
+    begin, end = good
+    there = [each for each in held if each is not None]
+    return max((begin, *(each.not_before for each in there))), min((end, *map(rotation.renew_at, there)))
 
 
 def _problem(identity: ServiceIdentity, error: CertificateError) -> Problem:

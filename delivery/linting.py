@@ -20,6 +20,10 @@ class Linting:
         self._later = False
         self._due = asyncio.Event()
 
+    def postpone(self) -> None:
+        """Have `run` look, which is to come, from the first wave on: nobody waits for it to be served."""
+        self._later = True
+
     async def after_wave(self) -> None:
         """Look now, or have `run` do it."""
         if self._later:

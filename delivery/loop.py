@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -25,7 +25,7 @@ from delivery.snapshots.published import Published, Step
 from delivery.time_slices import Slices
 from delivery.verifying import Verification
 from delivery.wave import Wave
-from mesh.identity import ProxyName
+from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import ProxyUuid
 from mesh.picture import Picture
 from mesh.problems import Problems
@@ -188,7 +188,7 @@ class Loop:
                 await self._verification.after_wave(model, self._publishing)
             return False
         if needs := await slices.result(model.certificate_needs(groups)):
-            self._problems.say("certificates", None, await self._certify(model, needs, slices))
+            self._problems.say("certificates", None, await self._certify(model, needs, slices, unsaid=needs))
         step = await self._computed(model, groups, slices)
         self._publishing.attend(step)
         self._say(model, step)
@@ -199,14 +199,21 @@ class Loop:
         self.doing = "computing"
         return await slices.result(model.serving.steps(self._publishing.published, groups))
 
-    async def _certify(self, model: Model, needs: Needs, slices: Slices) -> Problems:
-        """Have the certificates that are needed now made, in a thread: it signs and writes."""
+    async def _certify(
+        self, model: Model, needs: Needs, slices: Slices, unsaid: Collection[ServiceIdentity] = ()
+    ) -> Problems:
+        """Have the certificates that are needed now made, in a thread: it signs and writes.
+
+        Those of identities that are not `unsaid` are causes of a wave, which serves them.
+        """
         self.doing = "certificates"
         validity, now = model.view.config.service_certificate_validity, self._clock()
         if model.certified and not self._certificates.has_work(needs, validity, now):
             return ()
         update = await asyncio.to_thread(self._certificates.update, needs, validity, now)
-        await slices.result(model.certify(update, self._certificates.certificates))
+        await slices.result(model.certify(update, self._certificates.certificates, unsaid))
+        if unsaid and any(identity not in unsaid for identity in update.changed):
+            self._gathering.changed()
         return update.problems
 
     def _say_inputs(self) -> None:

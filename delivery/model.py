@@ -1,7 +1,7 @@
 """Following the sources: a view that is kept current, and what is wanted of it, kept current as well."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -143,12 +143,19 @@ class Model:
         return bool(self._trust_bundle)
 
     def certify(
-        self, update: Update, in_force: Mapping[ServiceIdentity, ServiceCertificate]
+        self,
+        update: Update,
+        in_force: Mapping[ServiceIdentity, ServiceCertificate],
+        unsaid: Container[ServiceIdentity] = (),
     ) -> Iterator[bool | None]:
-        """Take over certificates: those that changed, the first time all that are in force."""
+        """Take over certificates: those that changed, the first time all that are in force.
+
+        They are causes of the next wave, but for those `unsaid`.
+        """
         changed = update.changed if self._trust_bundle else {**in_force, **update.changed}
         if changed or update.trust_bundle != self._trust_bundle:
-            self.causes.note(certificate_causes(self.serving.rendering.certificates.held(), changed))
+            said = {identity: each for identity, each in changed.items() if identity not in unsaid}
+            self.causes.note(certificate_causes(self.serving.rendering.certificates.held(), said))
             if update.trust_bundle != self._trust_bundle:
                 domain = self.view.settings.trust_domain
                 self.causes.note((trust_bundle_cause(domain, first_ever=not self._trust_bundle),))

@@ -43,8 +43,8 @@ class Variants:
         moved = {node: record.variant for node, record in records if record.variant is not None}
         return replace(
             published,
-            snapshots=MappingProxyType({**published.snapshots, **self._snapshots}),
-            members=MappingProxyType({**published.members, **moved}),
+            snapshots=published.snapshots.changed(self._snapshots),
+            members=published.members.changed(moved),
         )
 
     def exclusions(self) -> Exclusions:

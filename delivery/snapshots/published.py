@@ -5,14 +5,10 @@ A group whose computation fails leaves its proxies with what they had; the other
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TypeVar
 
 from xds.cache import GroupKey, NodeKey
+from xds.protocol.layers import Layers
 from xds.protocol.snapshot import Snapshot
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +25,9 @@ class Failure:
 class Published:
     """What is served: snapshots by group, the group of each proxy, and the groups that failed."""
 
-    snapshots: Mapping[GroupKey, Snapshot] = field(default_factory=lambda: MappingProxyType({}))
-    members: Mapping[NodeKey, GroupKey] = field(default_factory=lambda: MappingProxyType({}))
-    failed: Mapping[GroupKey, Failure] = field(default_factory=lambda: MappingProxyType({}))
+    snapshots: Layers[GroupKey, Snapshot] = field(default_factory=Layers)
+    members: Layers[NodeKey, GroupKey] = field(default_factory=Layers)
+    failed: Layers[GroupKey, Failure] = field(default_factory=Layers)
 
     def snapshot(self, node: NodeKey) -> Snapshot | None:
         """Return a proxy's snapshot, or None while it has none."""
@@ -60,11 +56,11 @@ class Step:
         return bool(self.snapshots or self.members)
 
     def after(self, before: Published) -> Published:
-        """Return what is served after this step."""
+        """Return what is served after this step; it costs what that changes."""
         return Published(
-            _replaced(before.snapshots, self.snapshots),
-            _replaced(before.members, self.members),
-            _replaced(before.failed, self.failed),
+            before.snapshots.changed(self.snapshots),
+            before.members.changed(self.members),
+            before.failed.changed(self.failed),
         )
 
 
@@ -122,15 +118,3 @@ class Result:
 
 def _kept(node: NodeKey) -> GroupKey:
     return GroupKey(f"kept:{node}")
-
-
-def _replaced(before: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:
-    if not changes:
-        return before
-    after = dict(before)
-    for key, value in changes.items():
-        if value is None:
-            after.pop(key, None)
-        else:
-            after[key] = value
-    return MappingProxyType(after)

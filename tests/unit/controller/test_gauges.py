@@ -17,6 +17,7 @@ from mesh.service import Service, ServiceKey
 from providers.contract import Counts, Freshness
 from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey
+from xds.protocol.layers import Layers
 from xds.protocol.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 
@@ -57,7 +58,8 @@ def test_gauges_are_what_the_parts_say(now: datetime) -> None:
     """All of it in one value."""
     group = GroupKey("g")
     published = Published(
-        {group: Snapshot.of([_resource(CLUSTER, "a", "1")])}, {NodeKey("n1"): group, NodeKey("n2"): group}
+        Layers({group: Snapshot.of([_resource(CLUSTER, "a", "1")])}),
+        Layers({NodeKey("n1"): group, NodeKey("n2"): group}),
     )
     problem = Problem(code="c", severity=Severity.WARNING, origin=InFile("f"), expected="")
     said = AllProblems()

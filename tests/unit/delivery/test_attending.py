@@ -66,9 +66,9 @@ async def test_a_stream_has_its_group_made_and_no_other(plane: New) -> None:
     assert made.cache.snapshot(node("s1")) is not None
     assert [str(each) for each in made.certificates.certificates] == ["default/s1"]
     assert made.told == []
-    await made.change((a.service("new"),))
-    causes = [str(cause) for wave in made.told for cause in wave.causes]
-    assert not any("Certificate" in each for each in causes)
+    await made.change((a.target("more", "s2", "s1", a.http("all")),))
+    (wave,) = made.told
+    assert [str(each.kind) for each in wave.causes] == ["TrafficTarget"]
 
 
 async def test_who_comes_to_a_group_that_is_there_waits_for_nothing(plane: New) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from delivery.batches import parts
 from delivery.snapshots.published import Failure, Published, Step
 from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.layers import Layers
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
 from xds.protocol.snapshot import Snapshot
 
@@ -27,14 +28,15 @@ def _published(dice: random.Random, era: str) -> Published:
     """Return groups with some proxies each, of which some are in none."""
     members = {node: dice.choice(GROUPS) for node in NODES if dice.random() < 0.8}
     there = sorted(set(members.values()))
-    return Published({group: _snapshot(f"{era} {group}") for group in there}, members)
+    return Published(Layers({group: _snapshot(f"{era} {group}") for group in there}), Layers(members))
 
 
 def _step(dice: random.Random, before: Published) -> Step:
     """Return the step to other groups, of which some are as they were."""
     after = _published(dice, "after")
     if dice.random() < 0.5:  # nobody moves
-        after = Published({group: _snapshot(f"after {group}") for group in before.snapshots}, before.members)
+        changed = {group: _snapshot(f"after {group}") for group in before.snapshots}
+        after = Published(Layers(changed), before.members)
     kept = {group for group in after.snapshots if group in before.snapshots and dice.random() < 0.3}
     snapshots = {
         group: after.snapshots.get(group) for group in sorted({*before.snapshots, *after.snapshots} - kept)
@@ -108,5 +110,5 @@ def test_all_parts_together_are_the_step(seed: int) -> None:
 def test_groups_that_nobody_leaves_go_so_many_at_a_time(size: int) -> None:
     """A change of everything is published in parts of that size."""
     step = Step({group: _snapshot("after") for group in GROUPS})
-    found = list(parts(step, Published({group: _snapshot("before") for group in GROUPS}), size))
+    found = list(parts(step, Published(Layers({group: _snapshot("before") for group in GROUPS})), size))
     assert [len(part.snapshots) for part in found] == {1: [1] * 8, 3: [3, 3, 2]}[size]
