@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,8 @@ from benchmarks.quiet import until_quiet
 GATHERING: Final = 0.3
 """A change has reached everybody when nothing came for so long, where it is not known whom it concerns."""
 LIMIT: Final = 60.0
+SERIES: Final = 40.0
+"""Seconds after which a change is not repeated any more, if it has been twice."""
 
 
 class Plane(Protocol):
@@ -110,10 +112,13 @@ def distribution(values: Iterable[float]) -> Distribution:
 
 
 def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
-    """Make a change again and again, one after the other, and return what it costs."""
+    """Make a change again and again, one after the other, and return what it costs.
+
+    A dear one is made less often than `repeat` says, see SERIES.
+    """
     concerned = None if change.concerned is None else served.concerned(change.concerned(served.services))
     before = served.plane.metrics()
-    samples = [_sample(served, change, first + count, concerned) for count in range(repeat)]
+    samples = [_sample(served, change, first + count, concerned) for count in unless_dear(repeat)]
     after = served.plane.metrics()
     others = [each.report.proxies - concerned for each in samples] if concerned is not None else []
     missed = [concerned - each.report.proxies for each in samples] if concerned is not None else []
@@ -121,7 +126,7 @@ def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
         change.name,
         served.services,
         served.sidecars.connected,
-        repeat,
+        len(samples),
         milliseconds(statistics.median(each.cpu for each in samples)),
         milliseconds(statistics.fmean(each.cpu for each in samples)),
         milliseconds(statistics.median(each.quiet for each in samples)),
@@ -133,11 +138,20 @@ def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
         sum(map(len, missed)),
         statistics.median(each.report.resources for each in samples),
         statistics.median(each.report.size for each in samples),
-        moved(before, after, "meshwright_values_total", "computed") / repeat,
-        moved(before, after, "meshwright_resources_encoded_total") / repeat,
+        moved(before, after, "meshwright_values_total", "computed") / len(samples),
+        moved(before, after, "meshwright_resources_encoded_total") / len(samples),
         milliseconds(max(each.late for each in samples)),
         sum(each.report.lost for each in samples),
     )
+
+
+def unless_dear(repeat: int) -> Iterator[int]:
+    """Count repetitions, and end early after SERIES seconds, but not before two."""
+    began = time.monotonic()
+    for count in range(repeat):
+        if count >= 2 and time.monotonic() - began > SERIES:
+            return
+        yield count
 
 
 def _sample(served: Served, change: Change, count: int, concerned: frozenset[int] | None) -> _Sample:

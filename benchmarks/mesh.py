@@ -37,6 +37,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--connected", type=int, default=200, help="sidecars of more than 1000 services [200]"
     )
+    parser.add_argument("--nobody", action="store_true", help="nobody connects to permissive meshes")
     parser.add_argument("--repeat", type=int, default=18, help="moves of an endpoint; others a third [18]")
     parser.add_argument("--moves", type=int, default=200, help="moves of the latency's mesh, 0: none [200]")
     parser.add_argument("--churn", type=float, default=10.0, help="seconds of churn, 0: none [10]")
@@ -54,17 +55,20 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return told
 
 
-def cases(services: Sequence[int], permissive: Sequence[int], connected: int) -> Iterator[Case]:
+def cases(
+    services: Sequence[int], permissive: Sequence[int], connected: int, *, nobody: bool = False
+) -> Iterator[Case]:
     """Yield the meshes: by policy, the largest whose sidecars are all connected as a whole; then permissive.
 
-    Of permissive ones only the largest has anybody connected: two meshes whose every sidecar holds everything
-    would show no more than one.
+    Of permissive ones the largest alone has anybody connected (none with `nobody`): a second whose every
+    sidecar holds everything would show no more.
     """
+    crowded = 0 if nobody else max(permissive, default=0)
     whole = max((size for size in services if size <= FULL), default=0)
     for size in services:
         yield Case(size, (0, ALONE, 2 * size if size <= FULL else connected), whole=size == whole)
     for size in permissive:
-        yield Case(size, (0, size, 2 * size) if size == max(permissive) else (0,), permissive=True)
+        yield Case(size, (0, size, 2 * size) if size == crowded else (0,), permissive=True)
 
 
 def main() -> None:
@@ -73,7 +77,7 @@ def main() -> None:
     console = Console(width=220)
     checkout = Checkout.at(told.server) if told.server else Checkout()
     plan = Plan(told.repeat, told.churn, told.profile, checkout)
-    wanted = list(cases(told.services, told.permissive, told.connected))
+    wanted = list(cases(told.services, told.permissive, told.connected, nobody=told.nobody))
     small = Case(min([LATENCY, *told.services]), (2 * min([LATENCY, *told.services]),))
     where = machine()
     if told.profile:

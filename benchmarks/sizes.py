@@ -13,7 +13,7 @@ from benchmarks.changes import InFolder
 from benchmarks.clients import sidecars
 from benchmarks.credentials import issue_each
 from benchmarks.manifests import MeshFolder
-from benchmarks.measuring import Cost, Served, cost, distribution
+from benchmarks.measuring import Cost, Served, cost, distribution, unless_dear
 from benchmarks.moving import Churn, Latency, churn, latency
 from benchmarks.plane import HERE, ControlPlane, Start, control_plane
 from benchmarks.processes import Memory, memory
@@ -209,7 +209,7 @@ def few(repeat: int) -> int:
 def coming_and_going(served: Served, repeat: int) -> list[Cost]:
     """Let a service appear and disappear, in turns."""
     came, went = [], []
-    for _ in range(repeat):
+    for _ in unless_dear(repeat):
         came.append(cost(served, changes.APPEARS, 1))
         went.append(cost(served, changes.DISAPPEARS, 1))
     return [middle(came), middle(went)]
