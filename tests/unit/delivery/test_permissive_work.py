@@ -1,0 +1,142 @@
+"""What everybody may call is derived, made and held once: counted, and compared with the plain way."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from benchmarks.meshes import CONFIG, NAMESPACES, callers, mesh, service_objects, sourced, split, workload
+from catalog.relations.identities import service_identities
+from catalog.store.edits import Edits
+from catalog.store.view import MeshSettings, View
+from delivery.snapshots.published import Published, Step
+from delivery.snapshots.serving import Serving
+from delivery.snapshots.translation import translation
+from mesh.config import MeshConfig
+from mesh.kinds import WORKLOAD
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from sidecars.envoy.driver import EnvoyDriver
+from tests.meshes import values as a
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl
+
+CLOSED = tuple(Namespace(f"team-{number}") for number in range(NAMESPACES // 2))
+MODES = ("policy", "permissive", "mixed")
+MOVED, SPLIT = 5, 10
+"""The service whose endpoint moves, and that whose shares change; the latter is closed in mixed meshes."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a change cost: values computed, pieces made, and groups of which which types changed."""
+
+    computed: int
+    encoded: int
+    groups: int
+    types: frozenset[TypeUrl]
+
+
+class Server:
+    """Serves some groups of a mesh: those of two services, of a third, and of all that call the two."""
+
+    def __init__(self, services: int, mode: str) -> None:
+        self.services = services
+        objects = dict(mesh(services, replicas=1).objects)
+        if mode != "policy":
+            objects[CONFIG] = sourced(CONFIG, MeshConfig(permissive=True))
+        if mode == "mixed":
+            for each in CLOSED:
+                key = ObjectKey.of_namespace(each)
+                objects[key] = sourced(key, a.namespace(each, permissive=False))
+        self.view = View.build(objects, MeshSettings())
+        self.serving = Serving(self.view, translation(EnvoyDriver()))
+        self._certify()
+        self.published = Published()
+        numbers = {MOVED, SPLIT, 3, *callers(MOVED, services), *callers(SPLIT, services)}
+        self.served = {f"service-{number}" for number in numbers}
+
+    def _certify(self) -> None:
+        found = {each: a.certificate(each, "1") for each in service_identities(self.view)}
+        self.serving.rendering.certify(found, b"ROOT")
+
+    def work(self, edits: Edits | None = None) -> Work:
+        """Follow edits; return what they cost."""
+        graph, rendering = self.view.graph, self.serving.rendering
+        self.view.apply(edits or Edits())
+        computed, encoded = graph.computed, rendering.encoded
+        touched = [each for each in self.serving.touched() if each.primary.name in self.served]
+        step = _last(self.serving.steps(self.published, sorted(touched, key=repr)))
+        assert not any(step.failed.values())
+        before, self.published = self.published, step.after(self.published)
+        types = {
+            type_url
+            for name, now in step.snapshots.items()
+            if now is not None
+            for type_url in now.changed_since(before.snapshots.get(name))
+        }
+        return Work(
+            graph.computed - computed, rendering.encoded - encoded, len(step.snapshots), frozenset(types)
+        )
+
+    def all_work(self) -> dict[str, Work]:
+        """Return what each kind of change costs."""
+        last = self.services
+        found = {"start": self.work()}
+        key, weighed = split(SPLIT, last, 7)
+        moved = workload(MOVED, 0, moved=1)
+        place = ObjectKey.of(WORKLOAD, moved.key)
+        found["endpoint"] = self.work(Edits({place: sourced(place, moved)}))
+        found["weight"] = self.work(Edits({key: sourced(key, weighed)}))
+        new = service_objects(last + 5, last + 100)  # nobody calls it, and it is in an open namespace
+        found["service"] = self.work(Edits({key: sourced(key, value) for key, value in new[:2]}))
+        return found
+
+
+def _last(steps: Iterator[Step | None]) -> Step:
+    (step,) = [each for each in steps if each is not None]
+    return step
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_change_costs_what_it_touches_not_what_the_mesh_is_large(mode: str) -> None:
+    """The same values, pieces and groups in a mesh of four times as many services."""
+    small, large = Server(50, mode).all_work(), Server(200, mode).all_work()
+    for change in ("endpoint", "weight", "service"):
+        assert large[change] == small[change], change
+
+
+@pytest.mark.parametrize("services", [50, 200])
+def test_what_everybody_may_call_is_made_once(services: int) -> None:
+    """At first one listener, and per service a route, a cluster, an assignment; then what changed."""
+    found = Server(services, "permissive").all_work()
+    served = found["start"].groups
+    own = 5 * served  # per group its listener, its application, its rules, and both secrets; roots are one
+    assert found["start"].encoded == 3 * services + 1 + own - (served - 1)
+    assert found["endpoint"] == Work(found["endpoint"].computed, 1, served, frozenset({ENDPOINT}))
+    assert found["weight"] == Work(found["weight"].computed, 1, served, frozenset({ROUTE}))
+    new = frozenset({LISTENER, ROUTE, CLUSTER, ENDPOINT})
+    assert found["service"] == Work(found["service"].computed, 4, served, new)
+
+
+@pytest.mark.parametrize("mode", ["permissive", "mixed"])
+def test_groups_hold_the_same_set(mode: str) -> None:
+    """Of what is open to all there is one set of resources, whoever has others beside it."""
+    server = Server(50, mode)
+    server.all_work()
+    snapshots = list(server.published.snapshots.values())
+    shared = {id(each.parts[0]) for each in snapshots}
+    assert len(snapshots) > 5
+    assert len(shared) == 1
+    assert all(len(each.parts) == 2 for each in snapshots)
+    assert len(snapshots[0].parts[0].resources(CLUSTER)) >= 25
+
+
+def test_in_policy_mode_callers_share_what_they_reach() -> None:
+    """One cluster for all five callers of a service, though each has a certificate of its own."""
+    server = Server(50, "policy")
+    server.work()
+    name = ResourceName("team-5/service-5|8080")
+    snapshots = server.published.snapshots.values()
+    held = [found for each in snapshots if (found := each.resources(CLUSTER).get(name)) is not None]
+    assert len(held) == len(callers(MOVED, 50))
+    assert len({id(each) for each in held}) == 1
