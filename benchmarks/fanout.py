@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.credentials import issue
-from benchmarks.programs import PEERS, Checkout, Load, build, loading, serving
+from benchmarks.programs import PEERS, Checkout, Load, build, end_with_sigterm, loading, serving
 from benchmarks.results import RESULTS, Values, machine, name, write
 
 PROTOCOLS: Final = ("delta", "sotw")
@@ -210,6 +210,7 @@ def subjects(checkout: Checkout, *, alone: bool) -> Iterator[Subject]:
 
 def main() -> None:
     """Measure, print, write."""
+    end_with_sigterm()
     options = arguments()
     console = Console(width=160)
     generator = build("loadgen")

@@ -24,7 +24,7 @@ from benchmarks.peers.istiod.api import connection, create_all
 from benchmarks.peers.istiod.plane import istiod
 from benchmarks.peers.istiod.source import InKubernetes, mesh, scopes
 from benchmarks.processes import memory
-from benchmarks.programs import BenchmarkError, Checkout, build
+from benchmarks.programs import BenchmarkError, Checkout, build, end_with_sigterm
 from benchmarks.quiet import settled
 from benchmarks.results import RESULTS, Values, machine, write
 from benchmarks.sizes import Bench, Case, Connecting, Plan, Repeated, Sized, connect, few, measure, stage
@@ -165,6 +165,7 @@ def measure_ours(told: argparse.Namespace, folder: Path, say: Say) -> list[Sized
 
 def main() -> None:
     """Build what is missing, measure, print, write."""
+    end_with_sigterm()
     told = arguments()
     console = Console(width=220)
     missing = [part.name for part in (ETCD, API_SERVER, ISTIOD) if not is_built(part)]

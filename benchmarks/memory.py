@@ -16,6 +16,7 @@ from rich.table import Table
 
 from benchmarks.plane import ControlPlane
 from benchmarks.processes import Memory, memory
+from benchmarks.programs import end_with_sigterm
 from benchmarks.results import RESULTS, Values, machine, write
 from benchmarks.sizes import Bench, Case, Plan, connect
 
@@ -139,6 +140,7 @@ def histogram(title: str, found: Slopes) -> Table:
 
 def main() -> None:
     """Measure, print, write."""
+    end_with_sigterm()
     told = arguments()
     console = Console(width=140)
     where = machine()

@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.figures import ALONE, FULL
 from benchmarks.floor import Floor, floor
 from benchmarks.mesh_tables import tables, values
-from benchmarks.programs import BenchmarkError, Checkout
+from benchmarks.programs import BenchmarkError, Checkout, end_with_sigterm
 from benchmarks.results import RESULTS, machine, write
 from benchmarks.sizes import Bench, Case, Plan, measure, measure_latency
 
@@ -73,6 +73,7 @@ def cases(
 
 def main() -> None:
     """Measure, print, write."""
+    end_with_sigterm()
     told = arguments()
     console = Console(width=220)
     checkout = Checkout.at(told.server) if told.server else Checkout()

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -103,6 +104,11 @@ def serving(
         yield server
     finally:
         end(process, 10)
+
+
+def end_with_sigterm() -> None:
+    """Let SIGTERM end this program as an exit does, so that it ends what it started."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def end(process: subprocess.Popen[bytes], patience: float) -> None:

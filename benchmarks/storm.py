@@ -18,7 +18,16 @@ from rich.table import Table
 
 from benchmarks.credentials import issue
 from benchmarks.fanout import PROTOCOLS, SYNTHETIC
-from benchmarks.programs import Checkout, Load, LoadGenerator, Server, build, loading, serving
+from benchmarks.programs import (
+    Checkout,
+    Load,
+    LoadGenerator,
+    Server,
+    build,
+    end_with_sigterm,
+    loading,
+    serving,
+)
 from benchmarks.results import RESULTS, Values, machine, name, write
 from demo.ports import free_port
 
@@ -171,6 +180,7 @@ def values(storms: Sequence[Storm]) -> Values:
 
 def main() -> None:
     """Measure, print, write."""
+    end_with_sigterm()
     options = arguments()
     console = Console(width=150)
     generator = build("loadgen")

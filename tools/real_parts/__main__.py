@@ -41,6 +41,7 @@ def main() -> None:
                 for name in told.parts:
                     print(build(PARTS[name]))
             case _:
+                signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
                 with cluster(told.folder) as made, contextlib.suppress(KeyboardInterrupt):
                     print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig.resolve()}")
                     signal.pause()

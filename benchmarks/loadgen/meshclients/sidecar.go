@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -73,13 +75,15 @@ func (s *sidecar) connect(roots *x509.CertPool) error {
 	stream, err := connection.NewStream(ctx, description, method)
 	if err != nil {
 		cancel()
+		connection.Close()
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	s.stream, s.cancel = stream, func() { cancel(); connection.Close() }
 	s.answered, s.asked = map[string]bool{}, map[string]map[string]bool{}
 	s.held, s.named = map[string]map[string]bool{}, map[string]map[string]reference{}
 	s.configured.Store(0)
-	if err := s.send(&wire.Request{TypeURL: wire.ClusterType, Node: s.node}); err != nil {
+	err = s.send(&wire.Request{TypeURL: wire.ClusterType, Node: s.node})
+	if err != nil && !errors.Is(err, io.EOF) { // whose reason comes with what is received
 		return err
 	}
 	s.stopped.Add(1)
@@ -114,9 +118,14 @@ func (s *sidecar) receive() {
 // again connects anew when a control plane has ended a stream before all had come, after a while, as Envoy does.
 func (s *sidecar) again(reason error) error {
 	s.fleet.refuse(reason)
-	s.cancel()
-	time.Sleep(500*time.Millisecond + rand.N(500*time.Millisecond))
-	return s.connect(s.roots)
+	for !s.fleet.closing.Load() {
+		s.cancel()
+		time.Sleep(500*time.Millisecond + rand.N(500*time.Millisecond))
+		if reason = s.connect(s.roots); reason == nil {
+			return nil
+		}
+	}
+	return reason
 }
 
 // take acknowledges a response and asks for what it names.
