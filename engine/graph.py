@@ -47,6 +47,7 @@ class Graph:
         self._path: dict[Derivation, None] = {}
         self._cycles: dict[Derivation, CycleError] = {}
         self._unread: dict[Node, None] = {}
+        self._raised: list[Exception] = []
         self._stages: list[Stage] = []
         self._families: dict[object, dict[object, Function]] = {}
 
@@ -76,6 +77,8 @@ class Graph:
         with self.lock:
             if self._path:
                 raise BusyError(f"inputs cannot change while {next(reversed(self._path))} is computed")
+            while self._raised:
+                _bare(self._raised.pop())
             for _ in itertools.count() if most is None else range(most):
                 if not self._unread:
                     break
@@ -146,6 +149,7 @@ class Graph:
                 elif not node.readers:
                     self._unread[node] = None
             if isinstance(node.outcome, Raised):
+                self._raised.append(node.outcome.error)
                 raise node.outcome.error.with_traceback(None)
             return node.outcome
 
@@ -217,14 +221,14 @@ class Graph:
         # Even if the function has caught the error: what it made of it hangs on where the cycle was entered.
         if (cycle := self._cycles.pop(node, None)) is not None:
             outcome = Raised(cycle)
+        if isinstance(outcome, Raised):
+            _bare(outcome.error)
         self._link(node, reads)
         if node.verified_at and node.outcome_is(outcome):
             self.stopped += 1  # the earlier of two equal values stays: what was made of it goes on sharing it
         else:
             node.outcome = outcome
             node.changed_at = self.revision
-            if isinstance(outcome, Raised):
-                _bare(outcome.error)
         node.verified_at = self.revision
 
     def _link(self, node: Derivation, reads: dict[Node, None]) -> None:
