@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks import measuring
 from benchmarks.measuring import distribution
 from benchmarks.mesh import arguments, cases
 from benchmarks.quiet import LIMIT, PAUSE, SLACK, WINDOW, until_quiet
@@ -84,3 +85,11 @@ def test_a_quick_run_keeps_what_was_chosen() -> None:
     """`--quick` is small in either mode, and does not bring back one that was left out."""
     told = arguments(["--quick", "--services", "--moves", "0"])
     assert (told.services, told.permissive, told.moves) == ([], [50], 0)
+
+
+def test_a_dear_change_is_made_twice_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once would be no median; all repetitions might take an hour."""
+    monkeypatch.setattr(measuring, "SERIES", -1.0)
+    assert list(measuring.unless_dear(9)) == [0, 1]
+    monkeypatch.undo()
+    assert list(measuring.unless_dear(9)) == list(range(9))

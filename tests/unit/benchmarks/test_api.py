@@ -1,0 +1,96 @@
+"""Objects are written to a Kubernetes API as it wants them: over TLS, statuses in requests of their own."""
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import meshes
+from benchmarks.peers.istiod import objects
+from benchmarks.peers.istiod.api import connection, create_all
+from benchmarks.programs import BenchmarkError
+from tools.real_parts.cluster import Cluster
+from tools.real_parts.keys import Keys
+
+Asked = tuple[str, str, str, Any]
+"""Method, path, content type and body."""
+
+
+@pytest.fixture
+def asked() -> list[Asked]:
+    """Return what was asked for, in the order of its coming."""
+    return []
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
+    """Serve an API that notes what it is asked for, and refuses whatever is called `refused`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked.append((self.command, self.path, self.headers["Content-Type"], json.loads(body or b"null")))
+            said = b'{"message": "no"}' if "refused" in self.path else b"{}"
+            self.send_response(403 if "refused" in self.path else 200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - the library calls them so
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    keys = Keys(tmp_path / "keys")
+    keys.issue("server", "kube-apiserver")
+    keys.issue("admin", "admin", "system:masters")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "keys" / "server.crt", tmp_path / "keys" / "server.key")
+        context.load_verify_locations(tmp_path / "keys" / "ca.crt")
+        context.verify_mode = ssl.CERT_REQUIRED
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, name="api")
+        thread.start()
+        yield Cluster(tmp_path, f"https://127.0.0.1:{server.server_port}")
+        server.shutdown()
+        thread.join()
+
+
+def test_a_status_is_written_after_its_object(cluster: Cluster, asked: list[Asked]) -> None:
+    """An API server ignores the status of what is created."""
+    pod = next(each for each in objects.service(3, 10, ()) if each.kind == objects.POD)
+    with connection(cluster) as api:
+        api.create(pod)
+    (created, status) = asked
+    assert created[:3] == ("POST", "/api/v1/namespaces/team-3/pods", "application/json")
+    assert created[3]["kind"] == "Pod"
+    assert created[3]["metadata"]["name"] == "service-3-0"
+    assert "status" not in created[3]
+    assert status[:3] == (
+        "PATCH",
+        "/api/v1/namespaces/team-3/pods/service-3-0/status",
+        "application/merge-patch+json",
+    )
+    assert status[3]["status"]["podIP"] == str(meshes.workload(3, 0).address)
+
+
+def test_many_writers_write_each_object_once(cluster: Cluster, asked: list[Asked]) -> None:
+    """And say how many they were."""
+    scopes = [objects.sidecar(number, 40) for number in range(40)]
+    assert create_all(cluster, scopes) == 40
+    names = [body["metadata"]["name"] for _, _, _, body in asked]
+    assert sorted(names) == sorted(each.name for each in scopes)
+
+
+def test_a_refusal_is_an_error(cluster: Cluster) -> None:
+    """With the API's own words: a mesh that is not all there would be measured as if it were."""
+    with connection(cluster) as api, pytest.raises(BenchmarkError, match=r"403 .*no"):
+        api.delete(objects.Object(objects.SERVICE, "team-0", "refused", {}))
