@@ -7,14 +7,13 @@ from aiohttp import web
 
 from admin.pages.jsonable import Document, jsonable
 from admin.pages.routes import Page
-from catalog.relations.groups import members, namespace_driver
+from catalog.relations.groups import driver_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from controller.settings import Settings
 from mesh.config import SidecarSettings
 from mesh.host_port import HostPort
 from mesh.identity import ProxyName
-from mesh.problems import Problems
 from sidecars import lint
 from sidecars.contract.contexts import DebugAnswer
 from sidecars.contract.driver import SidecarDriver
@@ -44,10 +43,6 @@ class MeshDrivers:
     def installed(self) -> lint.Installed:
         """Return what the search for problems must know."""
         return lint.Installed(self.drivers, self.environment, self.running)
-
-    def problems(self, view: View) -> Problems:
-        """Return what is wrong between a view's objects and the drivers."""
-        return lint.problems(view, self.installed)
 
     def empty(self, reference: Reference) -> Resource | None:
         """Return what stands for a rejected resource that was never good, as the driver of its type says."""
@@ -98,7 +93,7 @@ class MeshDrivers:
         workload = holder_of(view, proxy.uuid) if view is not None else None
         if view is None or workload is None:
             return ""
-        named = workload.driver or namespace_driver(view, workload.key.namespace)
+        named = driver_of(view, workload)
         try:
             its = self.installed.driver_of(view.config.sidecar, named).name
         except DriverError:

@@ -99,7 +99,9 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         certificates=ServiceCertificates(
             found.authority, pairs, lambda count: metrics.issued("service", count)
         ),
-        new_model=lambda: Model(translate, mesh_settings(settings), drivers.problems, WhoIsHere, preview),
+        new_model=lambda: Model(
+            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
+        ),
         new_quarantine=lambda acknowledged: Quarantine(
             drivers.empty, drivers.reason, verdicts.load(), time.monotonic(), acknowledged=acknowledged
         ),

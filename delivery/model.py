@@ -5,7 +5,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from typing import Final
 
-from catalog.lint.problems import Linter, Looked, nothing
+from catalog.lint.lint import Further, Nothing
+from catalog.lint.problems import Linter, Looked
 from catalog.relations.conflicts import claimants
 from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
@@ -68,12 +69,12 @@ class Model:
         self,
         translate: Translate,
         settings: MeshSettings,
-        lint: Callable[[View], Problems] = nothing,
+        further: Callable[[], Further] = Nothing,
         wanted: NewWanted = Everybody,
         preview: Translate | None = None,
     ) -> None:
         self.view = View(settings)
-        self.linter = Linter(self.view, lint)
+        self.linter = Linter(self.view, further)
         self.serving = Serving(self.view, translate, wanted, preview)
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self._merged = Merged()

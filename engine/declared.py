@@ -75,7 +75,9 @@ class Declarations(Generic[S]):
         """Declare a table of inputs."""
         return self.declare(name, lambda source: Table(source.graph, name))
 
-    def column(self, table: Callable[[S], Table[K, V]], part: Callable[[V], T]) -> Declared[S, Table[K, T]]:
+    def column(
+        self, table: Callable[[S], Table[K, V]], part: Callable[[V], T | None]
+    ) -> Declared[S, Table[K, T]]:
         """Declare one part of a table's values, read by itself; see engine.table.Column."""
         return self.declare("a column", lambda source: Column(source.graph, table(source), part))
 

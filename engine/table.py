@@ -102,11 +102,11 @@ class Table(Mapping[K, V], Generic[K, V]):
 class Column(Table[K, P], Generic[K, V, P]):
     """One part of each value of a table: who reads it here is not concerned by the others.
 
-    `part` is a pure function that must not raise: it runs in the middle of a change. It has the table's name,
-    for what is read of it was read of that.
+    `part` is a pure function that must not raise: it runs in the middle of a change. Where it returns None
+    nothing stands. The column has the table's name, for what is read of it was read of that.
     """
 
-    def __init__(self, graph: Graph, table: Table[K, V], part: Callable[[V], P]) -> None:
+    def __init__(self, graph: Graph, table: Table[K, V], part: Callable[[V], P | None]) -> None:
         super().__init__(graph, table.name)
         self._part = part
         table.followed(self)
@@ -114,4 +114,5 @@ class Column(Table[K, P], Generic[K, V, P]):
     def follow(self, key: K, old: V | Absent, new: V | Absent) -> None:
         """Take a change of one input."""
         del old
-        self._write(key, new if isinstance(new, Absent) else self._part(new))
+        part = None if isinstance(new, Absent) else self._part(new)
+        self._write(key, ABSENT if part is None else part)

@@ -6,14 +6,15 @@ from typing import Final
 
 from catalog.lint.told import say
 from catalog.policy.whole import proxy_policy
-from catalog.relations.groups import ProxyGroup, members, namespace_driver
+from catalog.relations.groups import ProxyGroup, groups_of, namespace_driver
 from catalog.store.objects import workload_object
 from catalog.store.view import View, config_order, configs
+from engine.derived import derived
 from mesh.config import SidecarSettings
 from mesh.kinds import WORKLOAD
 from mesh.objects import ObjectKey
 from mesh.problems import Problem, Problems, Severity, ordered
-from mesh.workload import DRIVER_ANNOTATION
+from mesh.workload import DRIVER_ANNOTATION, WorkloadKey
 from sidecars.codes import Code
 from sidecars.contract.driver import Capability, SidecarDriver
 from sidecars.contract.errors import DriverError, DuplicateDriverError, UnknownDriverError
@@ -26,7 +27,7 @@ _NO_MTLS: Final = "spec.sidecar.sidecarDrivers.sidecarDisabledMTLS"
 _FIELD: Final = f"metadata.annotations.{DRIVER_ANNOTATION}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Installed:
     """The drivers there are, the environment that chooses, and which drivers run; None: all of them."""
 
@@ -43,29 +44,34 @@ class Installed:
         """Return the driver of a group; raise UnknownDriverError or DuplicateDriverError."""
         return self.drivers[select(config, self.environment, self.ports, named).driver]
 
+    def of_mesh(self, view: View) -> Problems:
+        """Return what is wrong with the drivers that the mesh's settings name."""
+        return tuple(_of_config(view, self))
+
+    def fine(self, view: View) -> frozenset[str]:
+        """Return the names of the drivers that run and can do everything; the empty one where ours does."""
+        return frozenset(named for named in ("", *self.drivers) if self._is_fine(view, named))
+
+    def of_workload(self, view: View, key: WorkloadKey) -> Problems:
+        """Return what is wrong between a workload and its driver."""
+        return tuple(each for group in groups_of(view, key) for each in _of_group(view, self, group, key))
+
+    def _is_fine(self, view: View, named: str) -> bool:
+        try:
+            driver = self.driver_of(view.config.sidecar, named)
+        except DriverError:
+            return False
+        return self.runs(driver) and driver.capabilities >= _EVERYTHING
+
+    def runs(self, driver: SidecarDriver) -> bool:
+        """Say whether a driver was started."""
+        return self.running is None or driver.name in self.running
+
 
 def problems(view: View, installed: Installed) -> Problems:
-    """Return everything that is wrong, each problem once, in the order of objects.
-
-    Groups of a driver that runs, and can do everything, cost a look each.
-    """
-    found, fine = list(_of_config(view, installed)), dict[str, bool]()
-    for group in members(view):
-        if group.driver not in fine:
-            fine[group.driver] = _is_fine(view, installed, group.driver)
-        if not fine[group.driver]:
-            found.extend(_of_group(view, installed, group))
-    return ordered(found)
-
-
-def _is_fine(view: View, installed: Installed, named: str) -> bool:
-    """Say whether nothing can be wrong with groups that name this driver."""
-    try:
-        driver = installed.driver_of(view.config.sidecar, named)
-    except DriverError:
-        return False
-    runs = installed.running is None or driver.name in installed.running
-    return runs and driver.capabilities >= _EVERYTHING
+    """Return everything that is wrong, each problem once, in the order of objects."""
+    of_workloads = (each for key in view.workloads for each in installed.of_workload(view, key))
+    return ordered((*installed.of_mesh(view), *of_workloads))
 
 
 def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
@@ -88,52 +94,56 @@ def _of_config(view: View, installed: Installed) -> Iterator[Problem]:
         yield say(view, key, Code.DRIVER_TWICE, Severity.ERROR, "spec.sidecar.sidecarDrivers", name, wanted)
 
 
-def _of_group(view: View, installed: Installed, group: ProxyGroup) -> Iterator[Problem]:
+def _of_group(view: View, installed: Installed, group: ProxyGroup, key: WorkloadKey) -> Iterator[Problem]:
+    """Yield what is wrong between a group and its driver, as it is said of one of its workloads."""
     try:
         driver = installed.driver_of(view.config.sidecar, group.driver)
     except DuplicateDriverError:
         return  # MeshConfig's affair
     except UnknownDriverError as error:
         if group.driver:
-            for key, field in _naming(view, group):
-                yield say(view, key, Code.UNKNOWN_DRIVER, Severity.ERROR, field, group.driver, f"{error}")
+            named_by, field = _naming(view, key)
+            yield say(view, named_by, Code.UNKNOWN_DRIVER, Severity.ERROR, field, group.driver, f"{error}")
         return
-    if installed.running is not None and driver.name not in installed.running:
+    if not installed.runs(driver):
         wanted = "it was not needed when the control plane started; start that again"
-        for key, field in _naming(view, group):
-            yield say(view, key, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
-    for requirement in requirements(proxy_policy(view, group)):
+        named_by, field = _naming(view, key)
+        yield say(view, named_by, Code.NOT_STARTED, Severity.ERROR, field, driver.name, wanted)
+    if driver.capabilities >= _EVERYTHING:
+        return  # no policy is computed for it
+    for requirement in needed(view, group):
         if requirement.capability not in driver.capabilities:
-            yield from _incapable(view, group, driver.name, requirement)
+            yield _incapable(view, key, driver.name, requirement)
 
 
-def _incapable(view: View, group: ProxyGroup, driver: str, requirement: Requirement) -> Iterator[Problem]:
-    for workload in members(view)[group]:
-        key = workload_object(view, workload)
-        because = str(requirement.by)
-        if requirement.by == WORKLOAD:
-            because = (
-                "its own interception" if key.kind == WORKLOAD else "a Pod, which is taken for intercepted"
-            )
-        wanted = (
-            f"cannot do {requirement.capability}, which is needed for {because}: "
-            "choose another driver, or change that"
-        )
-        yield say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
+@derived
+def needed(view: View, group: ProxyGroup) -> tuple[Requirement, ...]:
+    """Return what a group's driver must be able to do, sorted: once for all of its workloads."""
+    return requirements(proxy_policy(view, group))
 
 
-def _naming(view: View, group: ProxyGroup) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the objects that name a group's driver, with the field: workloads, their namespace, MeshConfig.
+def _incapable(view: View, workload: WorkloadKey, driver: str, requirement: Requirement) -> Problem:
+    key = workload_object(view, workload)
+    because = str(requirement.by)
+    if requirement.by == WORKLOAD:
+        because = "its own interception" if key.kind == WORKLOAD else "a Pod, which is taken for intercepted"
+    wanted = (
+        f"cannot do {requirement.capability}, which is needed for {because}: "
+        "choose another driver, or change that"
+    )
+    return say(view, key, Code.INCAPABLE, Severity.ERROR, _FIELD, driver, wanted)
 
-    Where none does, the environment has: then it is said of the workloads.
+
+def _naming(view: View, workload: WorkloadKey) -> tuple[ObjectKey, str]:
+    """Return the object that names a workload's driver, with the field: itself, its namespace, MeshConfig.
+
+    Where none does, the environment has: then it is said of the workload.
     """
-    for workload in members(view)[group]:
-        config = min(configs(view), key=config_order, default=None)
-        if view.workloads[workload].driver:
-            yield workload_object(view, workload), _FIELD
-        elif namespace_driver(view, workload.namespace):
-            yield ObjectKey.of_namespace(workload.namespace), _FIELD
-        elif config is not None and view.config.sidecar.sidecar_class:
-            yield config, _CLASS
-        else:
-            yield workload_object(view, workload), _FIELD
+    config = min(configs(view), key=config_order, default=None)
+    if view.workloads[workload].driver:
+        return workload_object(view, workload), _FIELD
+    if namespace_driver(view, workload.namespace):
+        return ObjectKey.of_namespace(workload.namespace), _FIELD
+    if config is not None and view.config.sidecar.sidecar_class:
+        return config, _CLASS
+    return workload_object(view, workload), _FIELD

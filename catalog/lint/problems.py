@@ -1,14 +1,14 @@
 """What is wrong between objects: each function looks at one object and says what is not in force, and why."""
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from catalog.lint import effect, matches, opening, reach, scope, services, splits, targets
 from catalog.lint.codes import Code
-from catalog.lint.lint import Lint
+from catalog.lint.lint import Further, Lint, Nothing, fine
 from catalog.lint.told import say
 from catalog.relations.conflicts import conflicts
+from catalog.relations.groups import driver_of
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.smi import http_route_groups
@@ -16,21 +16,15 @@ from catalog.store.smi import splits as all_splits
 from catalog.store.smi import targets as all_targets
 from catalog.store.view import View, config_order, configs
 from engine.derived import Observed, ObservedAll, derived
-from engine.graph import Graph
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import FromSource
 from mesh.policy import PolicyKey
 from mesh.problems import Problem, Problems, Severity, ordered
 from mesh.service import ServiceKey
-from mesh.workload import WorkloadKey
+from mesh.workload import Workload, WorkloadKey
 
-_REST: Final = "rest"
-
-
-def nothing(_: View) -> Problems:
-    """Find no further problem."""
-    return ()
+_HERE: Final = "here"
 
 
 def problems(view: View) -> Problems:
@@ -45,15 +39,14 @@ Looked = tuple[Hashable, Problems]
 class Linter:
     """Looks for the problems of a view: first at everything, after a change at what it concerns.
 
-    `further` finds problems that the catalog knows nothing of. It is asked again when what it read of the
-    view has changed; whatever else it looks at must stay the same until `renew`.
+    `further` returns who finds problems that the catalog knows nothing of; another one after `renew`.
     """
 
-    def __init__(self, view: View, further: Callable[[View], Problems] = nothing) -> None:
-        lint = Lint(view)
-        self._view, self._further = view, further
-        self._rest: Observed[str, Problems] = Observed(of_rest, _Rest(view, further))
-        self._rest.add(_REST)
+    def __init__(self, view: View, further: Callable[[], Further] = Nothing) -> None:
+        self._further = further
+        self._lint = lint = Lint(view, further())
+        mesh: Observed[str, Problems] = Observed(of_mesh, lint)
+        mesh.add(_HERE)
         self._kinds: tuple[Observed[Any, Problems], ...] = (
             ObservedAll(of_target, lint, all_targets(view)),
             ObservedAll(of_group, lint, http_route_groups(view)),
@@ -62,17 +55,16 @@ class Linter:
             ObservedAll(of_workload, lint, view.workloads),
             ObservedAll(of_config, lint, configs(view)),
             ObservedAll(of_namespace, lint, view.namespaces),
+            mesh,
         )
 
     def renew(self) -> None:
-        """Ask `further` again."""
-        self._rest.discard(_REST)
-        self._rest = Observed(of_rest, _Rest(self._view, self._further))
-        self._rest.add(_REST)
+        """Ask whoever finds further problems now."""
+        self._lint.renew(self._further())
 
     def looks(self) -> Iterator[Looked]:
         """Come up to date, object by object: nothing is wrong with one that has gone."""
-        for kind, pins in enumerate((*self._kinds, self._rest)):
+        for kind, pins in enumerate(self._kinds):
             for key in pins.take_changed():
                 yield (kind, key), _outcome(pins, key) if key in pins else ()
 
@@ -89,22 +81,10 @@ def _outcome(pins: Observed[Any, Problems], key: object) -> Problems:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rest:
-    """A view, and who finds problems in it that the catalog knows nothing of."""
-
-    view: View
-    further: Callable[[View], Problems]
-
-    @property
-    def graph(self) -> Graph:
-        return self.view.graph
-
-
 @derived
-def of_rest(rest: _Rest, _: str) -> Problems:
-    """Return the problems that the catalog knows nothing of."""
-    return rest.further(rest.view)
+def of_mesh(lint: Lint, _: str) -> Problems:
+    """Return the problems of the mesh's settings that the catalog knows nothing of."""
+    return lint.further.of_mesh(lint.view)
 
 
 @derived
@@ -147,6 +127,7 @@ def of_workload(lint: Lint, key: WorkloadKey) -> Problems:
         *services.of_workload(lint.view, workload),
         *scope.problems(lint, named, workload.scope),
         *_claims(lint.view, key),
+        *_of_driver(lint, workload),
     )
 
 
@@ -165,6 +146,13 @@ def of_config(lint: Lint, key: ObjectKey) -> Problems:
         return ()
     wanted = f"{first} counts and this one does not; keep one of them"
     return (say(lint.view, key, Code.SEVERAL_CONFIGS, Severity.WARNING, "metadata.name", key.name, wanted),)
+
+
+def _of_driver(lint: Lint, workload: Workload) -> Problems:
+    """Return what is wrong between a workload and the driver that it or its namespace names."""
+    if workload.uuid is None or driver_of(lint.view, workload) in fine(lint).value():
+        return ()
+    return lint.further.of_workload(lint.view, workload.key)
 
 
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:

@@ -44,8 +44,8 @@ class ProxyGroup(HashedOnce):
     driver: str = ""
 
 
-def _driver(found: NamespaceObject) -> str:
-    return dict(found.annotations).get(DRIVER_ANNOTATION, "")
+def _driver(found: NamespaceObject) -> str | None:
+    return dict(found.annotations).get(DRIVER_ANNOTATION)
 
 
 _drivers: Final = IN_VIEW.column(namespaces, _driver)
@@ -63,8 +63,13 @@ def group_of(view: View, workload: Workload) -> ProxyGroup:
         workload=workload.key if explicit else None,
         address=workload.address if explicit else None,
         scope=workload.scope,
-        driver=workload.driver or namespace_driver(view, workload.key.namespace),
+        driver=driver_of(view, workload),
     )
+
+
+def driver_of(view: View, workload: Workload) -> str:
+    """Return the sidecar driver that a workload names, or else its namespace; empty where neither does."""
+    return workload.driver or namespace_driver(view, workload.key.namespace)
 
 
 def namespace_driver(view: View, namespace: Namespace) -> str:

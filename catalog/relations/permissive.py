@@ -17,6 +17,15 @@ from mesh.service import ServiceKey
 _said: Final = IN_VIEW.column(namespaces, lambda found: found.permissive)
 
 
+@derived
+def _all(view: View) -> bool:
+    return view.config.permissive
+
+
+_mesh_wide: Final = IN_VIEW.firewall(_all)
+"""Very many read it, and no other setting."""
+
+
 @dataclass(frozen=True, slots=True)
 class Permissive:
     """Whether namespaces are permissive where they do not say, and those that say otherwise, sorted."""
@@ -28,7 +37,7 @@ class Permissive:
 @derived
 def permissive_namespaces(view: View) -> Permissive:
     """Return which namespaces are permissive; who needs to know it of one asks `is_permissive`."""
-    mesh_wide = view.config.permissive
+    mesh_wide = _mesh_wide(view).value()
     said = _said(view).items()
     return Permissive(mesh_wide, tuple(name for name, open_ in said if open_ is (not mesh_wide)))
 
@@ -40,7 +49,7 @@ open_namespaces: Final = IN_VIEW.firewall(permissive_namespaces)
 def is_permissive(view: View, namespace: Namespace) -> bool:
     """Say whether a namespace's workloads accept every client of the mesh."""
     said = _said(view).get(namespace)
-    return view.config.permissive if said is None else said
+    return _mesh_wide(view).value() if said is None else said
 
 
 def asked_for(view: View, client: ServiceIdentity | None, key: ServiceKey) -> ServiceIdentity | None:

@@ -113,7 +113,7 @@ class Mixed(Replica):
         self.published = Published()
         self.quarantine = Quarantine(empty)
         self.cache = SnapshotCache()
-        self.linter = Linter(self.view, _further)
+        self.linter = Linter(self.view, lambda: INSTALLED)
         self.problems = AllProblems()
 
     def differences(self) -> tuple[str, ...]:

@@ -44,6 +44,17 @@ def test_a_column_follows_its_table() -> None:
     assert (dear(town, "baker"), shops(town)) == (False, ("smith",))
 
 
+def test_a_part_that_is_none_is_not_there() -> None:
+    """It comes and goes as its table's keys do, whatever these do."""
+    town = Town()
+    streets: Table[str, str] = Column(town.graph, town.shops, lambda shop: shop[0] or None)
+    assert dict(streets) == {"baker": "main street"}
+    town.graph.apply([town.shops.set("baker", ("", 2))])
+    assert dict(streets) == {}
+    town.graph.apply([town.shops.remove("baker")])
+    assert dict(streets) == {}
+
+
 @pytest.mark.parametrize(("price", "computed"), [(2, 0), (7, 1)])
 def test_another_part_of_the_value_concerns_nobody(price: int, computed: int) -> None:
     """Who reads the price is not even in doubt when a shop moves."""

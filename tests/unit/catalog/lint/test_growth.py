@@ -1,0 +1,160 @@
+"""What it costs to look for problems after a change: the same in a mesh four times as large, counted."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FrameType
+
+import pytest
+
+from benchmarks import meshes
+from catalog.lint.problems import Linter
+from catalog.store.edits import Edits
+from catalog.store.view import MeshSettings, View
+from mesh.config import TlsVersion
+from mesh.kinds import WORKLOAD
+from mesh.names import Namespace
+from mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
+from sidecars.document.driver import DocumentDriver
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.lint import Installed
+
+SMALL, LARGE = 50, 200
+PERMISSIVE = pytest.mark.parametrize("permissive", [False, True], ids=["policy", "permissive"])
+
+Change = Callable[[int, int, bool], Mapping[ObjectKey, MeshObject | None]]
+"""What is written: by the number of services, the change's number, and whether the mesh is permissive."""
+
+
+def _moves(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
+    del services, permissive
+    value = meshes.workload(17, 1, moved=count + 1)
+    return {ObjectKey.of(WORKLOAD, value.key): value}
+
+
+def _target(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
+    del services, permissive
+    return dict([meshes.target(16, 17, *(() if count % 2 else ("read",)))])
+
+
+def _weight(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
+    del permissive
+    return dict([meshes.split(20, services, count + 2)])
+
+
+def _service(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
+    """Let a service and its workloads come, and go the next time."""
+    del permissive
+    workloads = [meshes.workload(9990, replica) for replica in range(2)]
+    found = {
+        **dict(meshes.service_objects(9990, services)),
+        **{ObjectKey.of(WORKLOAD, each.key): each for each in workloads},
+    }
+    return found if count % 2 == 0 else dict.fromkeys(found)
+
+
+def _setting(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
+    del services
+    version = (TlsVersion.V1_3, TlsVersion.V1_2)[count % 2]
+    return {meshes.CONFIG: meshes.config(version, permissive=permissive)}
+
+
+def _annotation(services: int, count: int, permissive: bool) -> Mapping[ObjectKey, MeshObject | None]:
+    del services, permissive
+    name = Namespace("team-3")
+    return {ObjectKey.of_namespace(name): NamespaceObject(name, annotations=(("team", str(count)),))}
+
+
+CHANGES = {
+    "an endpoint moves": _moves,
+    "a target is narrowed": _target,
+    "a weight changes": _weight,
+    "a service comes and goes": _service,
+    "a setting changes": _setting,
+    "a namespace is annotated": _annotation,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done: functions run, values looked at, objects looked at, and calls of any function."""
+
+    computed: int
+    reused: int
+    looked: int
+    calls: int
+
+
+class Linted:
+    """A mesh whose problems are looked for."""
+
+    def __init__(self, services: int, permissive: bool) -> None:
+        self.services, self._permissive = services, permissive
+        self.view = View.build(meshes.mesh(services, permissive=permissive).objects, MeshSettings())
+        installed = Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+        self.linter = Linter(self.view, lambda: installed)
+        self.looked = len(list(self.linter.looks()))
+        self.view.apply(Edits())  # what was of use for that alone is forgotten
+
+    def work(self, change: Change, count: int) -> Work:
+        """Make a change, and look."""
+        edits = change(self.services, count, self._permissive)
+        told: dict[ObjectKey, Sourced | None] = {
+            key: None if value is None else meshes.sourced(key, value) for key, value in edits.items()
+        }
+        graph = self.view.graph
+        before = graph.computed, graph.reused
+        calls = Calls()
+        with calls:
+            self.view.apply(Edits(told))
+            looked = len(list(self.linter.looks()))
+        return Work(graph.computed - before[0], graph.reused - before[1], looked, calls.count)
+
+
+class Calls:
+    """Counts the calls of functions, of Python's own as well, while it is entered."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> None:
+        sys.setprofile(self._noted)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _noted(self, _: FrameType, event: str, __: object) -> None:
+        self.count += event in ("call", "c_call")
+
+
+@pytest.fixture(scope="module")
+def linted() -> Callable[[int, bool], Linted]:
+    """Return meshes by size and mode, each made once."""
+    made: dict[tuple[int, bool], Linted] = {}
+
+    def get(services: int, permissive: bool) -> Linted:
+        if (services, permissive) not in made:
+            made[services, permissive] = Linted(services, permissive)
+        return made[services, permissive]
+
+    return get
+
+
+@PERMISSIVE
+@pytest.mark.parametrize("name", CHANGES)
+def test_looking_for_problems_costs_what_changed(
+    linted: Callable[[int, bool], Linted], name: str, permissive: bool
+) -> None:
+    """Four times as many services: as many functions, values and objects, and hardly a call more."""
+    small, large = linted(SMALL, permissive), linted(LARGE, permissive)
+    for count in range(4):
+        few, many = (each.work(CHANGES[name], count) for each in (small, large))
+        assert (many.computed, many.looked) == (few.computed, few.looked)
+        assert many.reused <= few.reused
+        assert many.calls <= 1.05 * few.calls
+
+
+def test_it_is_everything_at_first(linted: Callable[[int, bool], Linted]) -> None:
+    """What is asserted above is not that nobody looks."""
+    assert linted(LARGE, False).looked > 3.5 * linted(SMALL, False).looked
+    assert linted(SMALL, False).work(_moves, 99).looked > 1
