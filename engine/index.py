@@ -27,6 +27,8 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._nodes = Family(name)
         self._entries = Source(Family(f"{name}, the set of entries"), None)
         self._watched: dict[E, None] | None = None
+        self._several: dict[E, None] | None = None  # None until somebody asks
+        self._crowds = Source(Family(f"{name}, the entries of several"), None)
 
     def watch(self) -> None:
         """Begin to note which entries change, all that are here first; see `take_changed`."""
@@ -37,6 +39,14 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         changed = tuple(self._watched or ())
         self._watched = {}
         return changed
+
+    def several(self) -> tuple[E, ...]:
+        """Return the entries that have more than one key; depends on which these are."""
+        self._graph.record(self._crowds)
+        with self._graph.lock:
+            if self._several is None:
+                self._several = {each: None for each, keys in self._members.items() if len(keys) > 1}
+            return tuple(self._several)
 
     def __getitem__(self, entry: E) -> tuple[K, ...]:
         self._read(entry)
@@ -74,16 +84,25 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
             self._graph.changed(self._entries)
         else:
             self._members[entry] = with_key(members, key)
+            self._crowded(entry)
         self._changed(entry)
 
     def _leave(self, entry: E, key: K) -> None:
         left = without_key(self._members[entry], key)
         if left:
             self._members[entry] = left
+            self._crowded(entry)
         else:
             del self._members[entry]
             self._graph.changed(self._entries)
         self._changed(entry)
+
+    def _crowded(self, entry: E) -> None:
+        if self._several is None or (len(self._members[entry]) > 1) is (entry in self._several):
+            return
+        if self._several.pop(entry, ABSENT) is ABSENT:
+            self._several[entry] = None
+        self._graph.changed(self._crowds)
 
     def _changed(self, entry: E) -> None:
         if (node := self._nodes.nodes.get(entry)) is not None:
@@ -128,7 +147,7 @@ class DerivedIndex(Entries[E, K], Generic[E, K, V]):
     ) -> None:
         super().__init__(graph, name)
         self._level = graph.add_stage(self)
-        self._entries.level = self._level
+        self._entries.level = self._crowds.level = self._level
         self._derivations = Function(name, entries_of, (), single=True)
         self._placed: dict[K, Collection[E]] = {}
         self._pending: dict[Derivation, None] = {}

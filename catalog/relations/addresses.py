@@ -2,7 +2,8 @@
 
 import functools
 import hashlib
-from collections.abc import Collection, Mapping
+import heapq
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from types import MappingProxyType
 from typing import Final
@@ -12,76 +13,103 @@ from engine.derived import derived
 from mesh.names import IpAddress
 from mesh.service import Service, ServiceKey
 
-VIRTUAL: Final = "virtual"
-"""The entry of services that need a virtual address."""
+
+def _own(view: View, key: ServiceKey) -> Collection[IpAddress]:
+    """Return the address that a service was given, or where it is at home; none where it needs none."""
+    service, network = view.services[key], view.settings.virtual_addresses
+    if service.cluster_ip is not None:
+        return (service.cluster_ip,)
+    return (home(key, network),) if _is_virtual(service) and _size(network) > 0 else ()
 
 
-def _addressing(_: ServiceKey, service: Service) -> tuple[str, ...]:
-    return (VIRTUAL,) if service.cluster_ip is None and not service.headless else ()
-
-
-def _cluster_ips(_: ServiceKey, service: Service) -> tuple[IpAddress, ...]:
-    return () if service.cluster_ip is None else (service.cluster_ip,)
-
-
-_by_addressing: Final = IN_VIEW.index("services by addressing", services, _addressing)
-_by_cluster_ip: Final = IN_VIEW.index("services by address", services, _cluster_ips)
+_by_own_address: Final = IN_VIEW.derived_index("services by own address", services, _own)
 
 
 @derived
 def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
-    """Return a service's virtual address, None where it needs none; raise ValueError where none is left."""
+    """Return a service's virtual address, None where it needs none; raise ValueError where none is left.
+
+    It is a hash of the name, its home, or the next free one: the same services have the same addresses in
+    every process. Where two hash to one address the first by key keeps it; so only such a pair can be moved
+    by a third's coming or going. Network and broadcast address and those that were given are left out.
+    """
     service = view.services.get(key)
-    if service is None or service.cluster_ip is not None or service.headless:
+    if service is None or not _is_virtual(service):
         return None
     return _moved(view).value().get(key) or home(key, view.settings.virtual_addresses)
 
 
 @derived
 def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
-    """Return the services that are not at home because another one is there; raise ValueError as `allocate`.
+    """Return the services that are not at home because another one is there.
 
-    There are few, so that a service that comes or goes concerns no other.
+    There are few, so that a service that comes or goes concerns no other. Raises ValueError where the network
+    is too small for all.
     """
     network = view.settings.virtual_addresses
-    allocated = allocate(_by_addressing(view).get(VIRTUAL, ()), network, sorted(_by_cluster_ip(view)))
-    return {key: address for key, address in allocated.items() if address != home(key, network)}
+    _check(view, network)
+    return MappingProxyType(dict(_placed(view, network)))
 
 
 _moved: Final = IN_VIEW.firewall(moved)
 
 
-def allocate(
-    services: Collection[ServiceKey], network: IPv4Network, taken: Collection[IpAddress] = ()
-) -> Mapping[ServiceKey, IpAddress]:
-    """Give each service an address of `network`: a hash of its name, then the next free one.
+def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAddress]]:
+    """Yield who has to move, and where to, first come first served by key; nobody else is looked at.
 
-    The same services get the same addresses in every process, in whatever order they are given. Where two
-    hash to one address, the first by key keeps it; so only such a pair can be moved by a third's coming or
-    going. Network and broadcast address and those `taken` are left out. Raises ValueError where the network
-    is too small for all.
+    Those can be moved who share their home, and those at whose home one of these was put.
     """
-    used = {int(IPv4Address(address)) for address in taken if ":" not in address}
-    first, size = int(network.network_address) + 1, network.num_addresses - 2
-    inside = sum(first <= address < first + size for address in used)
-    if len(services) > size - inside:
+    at, placed = _by_own_address(view), set[IpAddress]()
+    waiting = [key for address in at.several() for key in at[address] if _is_virtual(view.services[key])]
+    heapq.heapify(waiting)
+    while waiting:
+        key = heapq.heappop(waiting)
+        address = there = home(key, network)
+        while there in placed or any(_holds(view, each, key) for each in at.get(there, ())):
+            there = _next(there, network)
+        placed.add(there)
+        if there != address:
+            yield key, there
+            if len(alone := at.get(there, ())) == 1:
+                heapq.heappush(waiting, alone[0])
+
+
+def _holds(view: View, other: ServiceKey, key: ServiceKey) -> bool:
+    """Say whether one that has an address as its own, or its home there, keeps another one from it."""
+    return other < key or not _is_virtual(view.services[other])
+
+
+def _check(view: View, network: IPv4Network) -> None:
+    size, every = _size(network), view.services
+    if len(every) <= size:
+        return
+    first = int(network.network_address) + 1
+    given = {each.cluster_ip for each in every.values() if each.cluster_ip and ":" not in each.cluster_ip}
+    inside = sum(first <= int(IPv4Address(address)) < first + size for address in given)
+    if (count := sum(map(_is_virtual, every.values()))) > size - inside:
         raise ValueError(
-            f"{network} has {max(size - inside, 0)} free addresses for {len(services)} services; "
+            f"{network} has {max(size - inside, 0)} free addresses for {count} services; "
             "choose a larger range"
         )
-    allocated: dict[ServiceKey, IpAddress] = {}
-    for key in sorted(services):
-        offset = _hash(key) % size
-        while first + offset in used:
-            offset = (offset + 1) % size
-        used.add(first + offset)
-        allocated[key] = _address(first + offset)
-    return MappingProxyType(allocated)
 
 
 def home(key: ServiceKey, network: IPv4Network) -> IpAddress:
     """Return the address that a service has if nobody else is there; the network has room for one."""
-    return _address(int(network.network_address) + 1 + _hash(key) % (network.num_addresses - 2))
+    return _address(int(network.network_address) + 1 + _hash(key) % _size(network))
+
+
+def _next(address: IpAddress, network: IPv4Network) -> IpAddress:
+    """Return the address after one of a network's, the first after the last."""
+    first = int(network.network_address) + 1
+    return _address(first + (int(IPv4Address(address)) + 1 - first) % _size(network))
+
+
+def _size(network: IPv4Network) -> int:
+    return network.num_addresses - 2
+
+
+def _is_virtual(service: Service) -> bool:
+    return service.cluster_ip is None and not service.headless
 
 
 @functools.lru_cache(maxsize=65536)

@@ -86,7 +86,6 @@ KILLED_BY = {
     "pod templates by identity": 3,
     "pod templates by label": 15,
     "services": 0,
-    "services by addressing": 9,
     "services by called address": 71,
     "services by label": 42,
     "services by name": 44,
@@ -106,7 +105,7 @@ generator changes (killers.py). Slices are their own keys, so their values never
 not here are not read by anything derived.
 """
 
-NOT_READ = {"services by address", "sidecars by identity", "slices", "workloads by group"}
+NOT_READ = {"services by own address", "sidecars by identity", "slices", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
 

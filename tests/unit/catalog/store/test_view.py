@@ -1,14 +1,12 @@
 """What a view makes of objects and workloads."""
 
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 from typing import get_args
 
 import pytest
 
 import catalog.store.view
 from catalog.policy.whole import proxy_policy
-from catalog.relations.addresses import allocate
 from catalog.relations.backing import services_of
 from catalog.relations.endpoints import endpoints
 from catalog.relations.groups import groups
@@ -83,28 +81,6 @@ def test_a_slice_cannot_borrow_another_namespaces_workload() -> None:
 def test_the_default_is_closed() -> None:
     """Without a MeshConfig nobody may do anything."""
     assert a.view().config == MeshConfig(permissive=False, egress=False)
-
-
-def test_virtual_addresses_do_not_depend_on_order_or_neighbours() -> None:
-    """A service keeps its address when others come, whatever the order, unless two hash alike."""
-    network = IPv4Network("240.0.0.0/8")
-    keys = [a.service_key(f"s{number}") for number in range(200)]
-    shuffled = list(reversed(keys))
-    addresses = allocate(keys, network)
-    assert allocate(shuffled, network) == addresses
-    assert len(set(addresses.values())) == len(keys)
-    alone = {key: allocate([key], network)[key] for key in keys}
-    assert alone == addresses
-
-
-def test_virtual_addresses_probe_and_end() -> None:
-    """A small network is filled to the last address but those taken, and one more is an error."""
-    network = IPv4Network("240.0.0.0/29")
-    keys = [a.service_key(f"s{number}") for number in range(5)]
-    found = set(allocate(keys, network, [IpAddress("240.0.0.3")]).values())
-    assert found == {f"240.0.0.{number}" for number in (1, 2, 4, 5, 6)}
-    with pytest.raises(ValueError, match="5 free addresses for 6 services"):
-        allocate([*keys, a.service_key("one-more")], network, [IpAddress("240.0.0.3")])
 
 
 def test_hosts_are_what_dns_would_say() -> None:

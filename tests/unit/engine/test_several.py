@@ -1,0 +1,52 @@
+"""Entries of several keys: known as they come and go, and nobody who asks for them looks at the others."""
+
+import random
+from dataclasses import dataclass, field
+
+from engine.derived import Observed, derived
+from engine.graph import Graph
+from engine.index import Index
+from engine.table import Table
+
+
+@dataclass(eq=False)
+class Town:
+    """Shops by street."""
+
+    graph: Graph = field(default_factory=Graph)
+
+    def __post_init__(self) -> None:
+        self.shops: Table[str, str] = Table(self.graph, "shops")
+        self.by_street = Index(self.graph, "shops by street", self.shops, lambda _, street: (street,))
+
+
+@derived
+def busy(town: Town, _: str) -> tuple[str, ...]:
+    """Return the streets of more than one shop."""
+    return tuple(sorted(town.by_street.several()))
+
+
+def test_entries_of_several_keys_follow_them() -> None:
+    """A random town, asked after each change, as what the index itself says."""
+    chance = random.Random(1)  # noqa: S311 - dice
+    town = Town()
+    for _ in range(300):
+        name = chance.choice("abcdef")
+        gone = chance.random() < 0.3
+        edit = town.shops.remove(name) if gone else town.shops.set(name, chance.choice("xyz"))
+        town.graph.apply([edit])
+        found = {street for street, names in town.by_street.items() if len(names) > 1}
+        assert set(busy(town, "")) == found
+
+
+def test_one_more_or_less_of_several_concerns_nobody() -> None:
+    """Nor does a street of one shop."""
+    town = Town()
+    town.graph.apply([town.shops.set("a", "x"), town.shops.set("b", "x")])
+    seen: Observed[str, tuple[str, ...]] = Observed(busy, town)
+    seen.add("")
+    assert (seen.value(""), seen.take_changed()) == (("x",), ("",))
+    town.graph.apply([town.shops.set("c", "x"), town.shops.set("d", "y")])
+    assert seen.take_changed() == ()
+    town.graph.apply([town.shops.set("c", "y")])
+    assert (seen.take_changed(), seen.value("")) == (("",), ("x", "y"))
