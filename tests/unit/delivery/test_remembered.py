@@ -24,6 +24,7 @@ WIDELY_READ = {
     *("catalog.lint.reach.crowd()", "catalog.relations.addresses.moved()"),
     *("catalog.policy.reachable._open", "catalog.policy.reachable.open_to_all"),
     *("namespaces", "catalog.relations.permissive.is_permissive", "services by label"),
+    *("catalog.lint.lint._fine()", "further problems"),
 }
 """What more read in a larger mesh: it holds for all of it, for a namespace, or for a label that all have."""
 
