@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -61,7 +61,7 @@ class Resource:
 
     `body` is the serialised `google.protobuf.Any`; `version` is a hash of it, so that equal content has
     an equal version in every process. `references` are the (type, name) pairs that must exist for this
-    resource to work. An `on_demand` resource is sent to who asks for its name, and is not part of a
+    resource to work, sorted. An `on_demand` resource is sent to who asks for its name, and is not part of a
     wildcard (Envoy's on-demand discovery of clusters). `ttl_seconds` is how long an incremental client may
     keep it without hearing of it; the server sends word in time. The body of a `secret` one is never shown
     nor kept. `recipe` is for whoever made it, to make it otherwise; `renewal`: see `xds.protocol.renewal`.
@@ -72,7 +72,7 @@ class Resource:
     name: ResourceName
     version: Version
     body: bytes = field(repr=False, compare=False)
-    references: frozenset[Reference] = field(default=frozenset(), repr=False, compare=False)
+    references: tuple[Reference, ...] = field(default=(), repr=False, compare=False)
     on_demand: bool = field(default=False, compare=False)
     ttl_seconds: float | None = field(default=None, compare=False)
     secret: bool = field(default=False, compare=False)
@@ -82,7 +82,7 @@ class Resource:
 
 def encode(
     message: Message,
-    refers_to: frozenset[Reference] | None = None,
+    refers_to: Collection[Reference] | None = None,
     *,
     on_demand: bool = False,
     ttl_seconds: float | None = None,
@@ -99,7 +99,7 @@ def encode(
     if not name:
         raise ValueError(f"a {message.DESCRIPTOR.full_name} without a name")
     if refers_to is None:
-        refers_to = frozenset() if type_url in (ENDPOINT, SECRET) else references(message)
+        refers_to = () if type_url in (ENDPOINT, SECRET) else references(message)
     body = Any(type_url=type_url, value=message.SerializeToString(deterministic=True)).SerializeToString(
         deterministic=True
     )
@@ -107,4 +107,5 @@ def encode(
     secret = type_url == SECRET
     # The very string that requests for it hold (xds.protocol.wire): it is in memory once.
     name = ResourceName(sys.intern(name))
-    return Resource(type_url, name, version, body, refers_to, on_demand, ttl_seconds, secret, renewal=renewal)
+    needed = tuple(sorted(refers_to))  # a set of one takes what four such do
+    return Resource(type_url, name, version, body, needed, on_demand, ttl_seconds, secret, renewal=renewal)

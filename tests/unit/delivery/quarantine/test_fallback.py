@@ -30,7 +30,7 @@ SOMETHING = (CLUSTER, ENDPOINT, ROUTE)
 
 
 def _resource(type_url: TypeUrl, name: str, version: str = "1", *references: Reference) -> Resource:
-    return Resource(type_url, ResourceName(name), Version(version), b"", frozenset(references))
+    return Resource(type_url, ResourceName(name), Version(version), b"", tuple(sorted(references)))
 
 
 def _key(resource: Resource) -> Reference:

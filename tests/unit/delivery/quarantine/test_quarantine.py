@@ -32,7 +32,7 @@ GROUP = GroupKey("shop")
 
 
 def _resource(type_url: TypeUrl, name: str, version: str, *references: Reference) -> Resource:
-    return Resource(type_url, ResourceName(name), Version(version), b"", frozenset(references))
+    return Resource(type_url, ResourceName(name), Version(version), b"", tuple(sorted(references)))
 
 
 def _empty(key: Reference) -> Resource | None:

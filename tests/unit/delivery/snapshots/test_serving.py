@@ -19,7 +19,7 @@ Resources = Callable[[GroupInput], Iterable[Resource]]
 
 
 def _resource(name: str, version: str = "1", needs: str = "") -> Resource:
-    references = frozenset({(CLUSTER, ResourceName(needs))}) if needs else frozenset()
+    references = ((CLUSTER, ResourceName(needs)),) if needs else ()
     type_url = LISTENER if needs else CLUSTER
     return Resource(type_url, ResourceName(name), Version(version), b"", references)
 

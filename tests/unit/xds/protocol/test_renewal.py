@@ -25,7 +25,7 @@ def interim(listener: Resource, routes: frozenset[ResourceName]) -> Resource:
 
 def snapshot(listener: str = "l1", /, **routes: str) -> Snapshot:
     """Make two listeners, the second without routes, and the routes of the first with these versions."""
-    references = frozenset((ROUTE, ResourceName(each)) for each in routes)
+    references = tuple((ROUTE, ResourceName(each)) for each in sorted(routes))
     made = [
         Resource(ROUTE, ResourceName(name), Version(version), b"", renewal=Renewal(narrows, interim))
         for name, version in routes.items()

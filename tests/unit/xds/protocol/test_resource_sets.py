@@ -35,7 +35,7 @@ def _resource(type_url: TypeUrl, name: str, content: int, *needs: Reference) -> 
         ResourceName(name),
         Version(str(content)),
         b"",
-        frozenset(needs),
+        tuple(sorted(needs)),
         on_demand=content == 3,
         ttl_seconds=5.0 if content == 4 else None,
     )

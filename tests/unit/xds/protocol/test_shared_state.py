@@ -36,9 +36,8 @@ BOTH = pytest.mark.parametrize("kind", [AdsStream, DeltaStream])
 
 def _resource(type_url: TypeUrl, number: int, content: int = 0) -> Resource:
     name = ResourceName(f"service-{number:04}")
-    needs = frozenset(
-        {(ENDPOINT, name)} if type_url == CLUSTER else {(ROUTE, name)} if type_url == LISTENER else ()
-    )
+    needed = {CLUSTER: ENDPOINT, LISTENER: ROUTE}.get(type_url)
+    needs = () if needed is None else ((needed, name),)
     ttl = 5.0 if content == 4 and type_url == LISTENER else None
     return Resource(
         type_url, name, Version(f"{number}-{content}"), b"", needs, content == 3 and type_url == CLUSTER, ttl
