@@ -38,7 +38,7 @@ def narrowed(before: Snapshot, after: Snapshot) -> frozenset[ResourceName]:
 def referring(snapshot: Snapshot, routes: frozenset[ResourceName], held: Iterable[ResourceName]) -> Renewing:
     """Return which of the listeners that a client holds refer to some of these route configurations."""
     listeners = snapshot.resources(LISTENER)
-    found = {name: routes & _routes_of(listeners[name]) for name in held if name in listeners}
+    found = {name: _referred(listeners[name], routes) for name in held if name in listeners}
     return {name: reasons for name, reasons in found.items() if reasons}
 
 
@@ -72,5 +72,5 @@ def together(one: Renewing, other: Renewing) -> Renewing:
     return {name: one.get(name, nothing) | other.get(name, nothing) for name in (*one, *other)}
 
 
-def _routes_of(listener: Resource) -> frozenset[ResourceName]:
-    return frozenset(name for type_url, name in listener.references if type_url == ROUTE)
+def _referred(listener: Resource, routes: frozenset[ResourceName]) -> frozenset[ResourceName]:
+    return frozenset(name for name in routes if (ROUTE, name) in listener.references)

@@ -6,8 +6,9 @@ from operator import ne
 from types import MappingProxyType
 from typing import Final, Self
 
-from xds.protocol.layers import Layers
+from xds.protocol.layers import FLAT
 from xds.protocol.name_sets import Names
+from xds.protocol.needs import Counts, References, needs_after, needs_of
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
 from xds.protocol.resources import NO_RESOURCES, Resources, SnapshotError
 
@@ -15,8 +16,6 @@ Step = Mapping[TypeUrl, Names]
 """By type, the names whose resource is another one, or was not there, or is there no longer."""
 
 NO_STEP: Final[Step] = MappingProxyType({})
-
-_Changes = Mapping[TypeUrl, Mapping[ResourceName, Resource | None]]
 
 
 class ResourceSet:
@@ -26,17 +25,19 @@ class ResourceSet:
     resources refer to that is not in it.
     """
 
-    __slots__ = ("__weakref__", "_needs", "_step", "tables")
+    __slots__ = ("__weakref__", "_counts", "_needs", "_step", "tables")
 
     def __init__(
         self,
         tables: Mapping[TypeUrl, Resources],
         step: tuple["weakref.ref[ResourceSet]", Step] | None = None,
-        needs: "_Needs | None" = None,
+        needs: References | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self.tables = tables
         self._step = step
         self._needs = needs
+        self._counts = counts
 
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> Self:
@@ -69,8 +70,12 @@ class ResourceSet:
             for type_url, named in changes.items()
         }
         step = {type_url: names for type_url, names in other.items() if names}
-        needs = None if self._needs is None else self._needs.changed(self.tables, tables, changes)
-        return ResourceSet(tables, (weakref.ref(self), step), needs)
+        made = weakref.ref(self), step
+        if self._needs is None or self._counts is None:
+            return ResourceSet(tables, made)
+        return ResourceSet(
+            tables, made, *needs_after(self._needs, self._counts, self.tables, tables, changes)
+        )
 
     def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type; none if there are none."""
@@ -89,57 +94,15 @@ class ResourceSet:
             self._step = (weakref.ref(old), found)
         return self._step[1]
 
-    def needs(self) -> frozenset[Reference]:
+    def needs(self) -> References:
         """Return what its resources refer to that is not in it."""
         if self._needs is None:
-            self._needs = _Needs.of(self.tables)
-        return self._needs.open
+            self._needs, counts = needs_of(self.tables)
+            if sum(map(len, self.tables.values())) > FLAT:  # fewer are counted again when they change
+                self._counts = counts
+        return self._needs
 
     def referring(self, reference: Reference) -> tuple[Resource, ...]:
         """Return the resources that refer to one; it goes through all there are."""
         every = (each for table in self.tables.values() for each in table.values())
         return tuple(each for each in every if reference in each.references)
-
-
-class _Needs:
-    """How many resources of a set refer to each reference, and which of these it does not answer itself."""
-
-    __slots__ = ("_counts", "open")
-
-    def __init__(self, counts: Layers[Reference, int], open_: frozenset[Reference]) -> None:
-        self._counts = counts
-        self.open = open_
-
-    @classmethod
-    def of(cls, tables: Mapping[TypeUrl, Resources]) -> Self:
-        counts: dict[Reference, int] = {}
-        for table in tables.values():
-            for each in table.values():
-                for reference in each.references:
-                    counts[reference] = counts.get(reference, 0) + 1
-        missing = frozenset(each for each in counts if not _answered(each, tables))
-        return cls(Layers(dict(sorted(counts.items()))), missing)
-
-    def changed(
-        self,
-        before: Mapping[TypeUrl, Resources],
-        after: Mapping[TypeUrl, Resources],
-        changes: _Changes,
-    ) -> "_Needs":
-        """Return the needs after changes: what is looked at is what changed, and what that refers to."""
-        counts: dict[Reference, int] = {}
-        for type_url, named in changes.items():
-            for name, now in named.items():
-                old = before.get(type_url, NO_RESOURCES).get(name)
-                for resource, by in ((old, -1), (now, 1)):
-                    for reference in resource.references if resource is not None else ():
-                        counts[reference] = counts.get(reference, self._counts.get(reference, 0)) + by
-        known = self._counts.changed({each: number or None for each, number in counts.items()})
-        looked = {*counts, *((type_url, name) for type_url, named in changes.items() for name in named)}
-        still = {each for each in looked if each in known and not _answered(each, after)}
-        return _Needs(known, self.open if still == looked & self.open else self.open - looked | still)
-
-
-def _answered(reference: Reference, tables: Mapping[TypeUrl, Resources]) -> bool:
-    type_url, name = reference
-    return name in tables.get(type_url, NO_RESOURCES)
