@@ -8,7 +8,7 @@ from xds.protocol.snapshot import Snapshot
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import NO_CHANGE, Change
 from xds.protocol.type_state import TOLD_AT_ONCE, Channel
-from xds.protocol.wire import DeltaRequest, Response
+from xds.protocol.wire import DeltaRequest, Request, Response
 
 
 class DeltaStream(Stream):
@@ -72,6 +72,12 @@ class DeltaStream(Stream):
         if self._snapshot is not None:
             self._find_gone(channel, self._snapshot)
             self._renew_unknown(channel, self._snapshot)
+
+    def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
+        del channel
+        return isinstance(request, Request) or bool(
+            request.subscribe or request.unsubscribe or request.initial_versions
+        )
 
     def _begin(self, channel: Channel) -> None:
         if self._snapshot is None:

@@ -1,7 +1,7 @@
 """The resources of one type that stand together, with what is derived from them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from xds.errors import XdsError
 from xds.protocol.layers import FLAT, NOTHING, Layers
@@ -33,7 +33,7 @@ class Resources(Layers[ResourceName, Resource]):
     `special` are those that are on demand or have a time to live: hardly ever any.
     """
 
-    __slots__ = ("_digest", "_ordered", "_version", "_versions", "special")
+    __slots__ = ("_digest", "_ordered", "_version", "_versions", "special", "steps")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Resources(Layers[ResourceName, Resource]):
         self._versions = versions
         self._ordered: tuple[Resource, ...] | None = None
         self._version: Version | None = None
+        self.steps: dict[tuple[int, int, bool], Any] | None = None  # see xds.protocol.common_step
 
     @property
     def digest(self) -> int:

@@ -38,7 +38,7 @@ class Snapshot:
     common is derived in its part, once for all of them.
     """
 
-    __slots__ = ("__weakref__", "_missing", "_step", "_tables", "parts")
+    __slots__ = ("__weakref__", "_missing", "_shortest_ttl", "_step", "_tables", "parts")
 
     def __init__(self, parts: tuple[ResourceSet, ...], before: "Snapshot | None" = None) -> None:
         """Put parts together; raise SnapshotError where two have different resources of one type and name."""
@@ -46,6 +46,7 @@ class Snapshot:
         self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
         self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
         self._step: tuple[weakref.ref[Snapshot] | None, Step] | None = None
+        self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
 
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> Self:
@@ -136,8 +137,10 @@ class Snapshot:
     @property
     def shortest_ttl(self) -> float | None:
         """The least time to live of any resource, in seconds; None if none has one."""
-        lives = (each.ttl_seconds for t in self._tables for each in self.living(t))
-        return min((each for each in lives if each is not None), default=None)
+        if self._shortest_ttl is None:
+            lives = (each.ttl_seconds for t in self._tables for each in self.living(t))
+            self._shortest_ttl = (min((each for each in lives if each is not None), default=None),)
+        return self._shortest_ttl[0]
 
     def missing(self) -> tuple[tuple[Resource, TypeUrl, ResourceName], ...]:
         """Return the references that no resource answers, as (from, type, name); empty when consistent.

@@ -12,7 +12,7 @@ from xds.protocol.stream import Stream
 from xds.protocol.subscription import FULL_STATE, NO_CHANGE
 from xds.protocol.type_state import Channel
 from xds.protocol.versions import version_of
-from xds.protocol.wire import Request, Response
+from xds.protocol.wire import DeltaRequest, Request, Response
 
 _AS_IT_IS: Final[Mapping[ResourceName, Resource]] = MappingProxyType({})
 
@@ -42,6 +42,9 @@ class AdsStream(Stream):
         # W1, W13, W17: a first request is answered, with nothing only where nothing means something.
         channel.owed = channel.owed or (first and channel.type_url in FULL_STATE)
         return self._flush()
+
+    def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
+        return isinstance(request, DeltaRequest) or not channel.subscription.is_last(request.names)
 
     def _begin(self, channel: Channel) -> None:
         channel.all_must = True

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from xds.protocol import renewal
+from xds.protocol import common_step, renewal
+from xds.protocol.common_step import CommonStep
 from xds.protocol.name_sets import joined
 from xds.protocol.resource import (
     CLUSTER,
@@ -27,10 +28,12 @@ from xds.protocol.snapshot import Snapshot
 from xds.protocol.subscription import Subscription
 from xds.protocol.type_state import Channel
 from xds.protocol.versions import NO_VERSIONS
-from xds.protocol.wire import Nonce, Response
+from xds.protocol.wire import DeltaRequest, Nonce, Request, Response
 
 _MAKE: Final = (CLUSTER, ENDPOINT, SECRET)
 _SWITCH: Final = (LISTENER, ROUTE)
+_WAITING: Final = frozenset((CLUSTER, LISTENER, ROUTE))
+"""The types that wait for each other."""
 
 
 class Stream(abc.ABC):
@@ -95,9 +98,48 @@ class Stream(abc.ABC):
             return None
         return channel.awaiting(nonce)
 
+    def acknowledged(self, request: Request | DeltaRequest) -> Response | None:
+        """Take a request that accepts what is awaited, asks for nothing, and leads to nothing.
+
+        Return the response that it accepts; None for any other request, which is not taken.
+        """
+        channel = self._channels.get(request.type_url)
+        if channel is None or request.rejection is not None or self._asks(channel, request):
+            return None
+        return None if self._is_pending() else channel.acknowledged(request.nonce)
+
     def on_snapshot(self, snapshot: Snapshot) -> list[Response]:
         """Take what the client should have from now on; return what can be said at once (O8)."""
         old, self._snapshot = self._snapshot, snapshot
+        if old is None:
+            return self._take(old, snapshot)
+        # Of a type that nothing waits for, a change comes to the same for all who hold and want the same.
+        step = snapshot.changed_since(old)
+        type_url = next(iter(step), None)
+        if len(step) != 1 or type_url in _WAITING or type_url is None or self._is_pending():
+            return self._take(old, snapshot)
+        if (channel := self._channels.get(type_url)) is None:
+            return []
+        if (shared := common_step.find(channel, snapshot)) is not None:
+            return self._repeat(channel, shared)
+        state = common_step.state(channel)
+        responses = self._take(old, snapshot)
+        if state is not None and not self._is_pending():
+            common_step.remember(channel, state, snapshot, responses)
+        return responses
+
+    def _repeat(self, channel: Channel, shared: CommonStep) -> list[Response]:
+        """Take a step as another stream has taken it, with the very response if it has the same nonce."""
+        shared.take(channel)
+        if shared.response is None:
+            return []
+        self._responses += 1
+        response = shared.numbered(Nonce(sys.intern(str(self._responses))))
+        channel.sent(response, supersedes=self._SUPERSEDES)
+        return [response]
+
+    def _take(self, old: Snapshot | None, snapshot: Snapshot) -> list[Response]:
+        """Take a snapshot in the place of another one."""
         # Names are marked, and nothing is made of them: what is said is taken from the newest snapshot in its
         # turn, so that any number of snapshots between two sends come to one response of a type.
         if old is None:
@@ -119,6 +161,10 @@ class Stream(abc.ABC):
         waiting = self._present((CLUSTER, LISTENER, ROUTE))
         self._released = frozenset(each.nonce for channel in waiting for each in channel.unanswered)
         return self._flush()
+
+    @abc.abstractmethod
+    def _asks(self, channel: Channel, request: Request | DeltaRequest) -> bool:
+        """Say whether a request asks for more or less than was asked for."""
 
     @abc.abstractmethod
     def _begin(self, channel: Channel) -> None:

@@ -48,6 +48,13 @@ class Subscription:
         """Say whether the client wants that resource; one on demand must have been named (N7)."""
         return (self.wildcard and not on_demand) or name in self.names
 
+    def is_last(self, names: tuple[ResourceName, ...]) -> bool:
+        """Say whether a state-of-the-world request had these names, in this order, last.
+
+        An ACK has: by far the most frequent request, and it may list thousands. They are not kept to compare.
+        """
+        return hash(names) == self._last
+
     def replace(
         self, names: tuple[ResourceName, ...], there: Layers[ResourceName, Any] = NO_LAYERS
     ) -> Change:
@@ -56,11 +63,9 @@ class Subscription:
         No names at all mean everything only for LDS and CDS, and only until a name was sent (W12);
         for any other type, and afterwards, they mean nothing (W13).
         """
-        # An ACK: by far the most frequent request, and it may list thousands. They are not kept to compare.
-        last = hash(names)
-        if last == self._last:
+        if self.is_last(names):
             return NO_CHANGE
-        self._last = last
+        self._last = hash(names)
         new = set(names)
         self._named = self._named or bool(new)
         wildcard = WILDCARD in new or (not self._named and self.type_url in FULL_STATE)

@@ -92,6 +92,20 @@ class Channel:
         """Return the response that a request with that nonce would answer, None if it answers none."""
         return _with(nonce, self.unanswered) or _with(nonce, self.overtaken)
 
+    def acknowledged(self, nonce: Nonce) -> Response | None:
+        """Take an ACK of what is awaited, if nothing follows from it; return the response, or None."""
+        if self.blame is not None:
+            return None
+        if (response := _with(nonce, self.unanswered)) is None:
+            if (response := _with(nonce, self.overtaken)) is not None:
+                self.overtaken = _without(self.overtaken, response)
+            return response
+        if response.removed:
+            return None
+        self.unanswered = _without(self.unanswered, response)
+        self.overtaken, self.acked_version = (), response.version
+        return response
+
     def answered(self, nonce: Nonce, rejection: Rejection | None) -> None:
         """Take an ACK or NACK; one of a response that is not remembered says nothing (W5, W6, D12).
 

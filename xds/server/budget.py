@@ -95,6 +95,11 @@ class Share:
         self._left = burst
         self._at = 0.0
 
+    @property
+    def is_spent(self) -> bool:
+        """Say whether nothing was left when something was last taken; asks no clock."""
+        return self._rate is not None and self._left <= 0
+
     def spend(self, seconds: float, now: float) -> None:
         """Take what was just spent, also where it is more than there is."""
         if self._rate is not None:
@@ -103,7 +108,7 @@ class Share:
 
     def wait(self, now: float) -> float:
         """Return for how many seconds nothing more may be spent; 0 if there is something left."""
-        if self._rate is None or self._left > 0:
+        if self._rate is None or not self.is_spent:
             return 0.0
         self._refill(self._rate, now)
         return max(0.0, -self._left / self._rate)

@@ -130,16 +130,12 @@ class Call:
 
     def spent(self, began: float) -> None:
         """Charge the account for the event loop's time since `began`, a moment of `time.thread_time`."""
-        self.charge_time(time.thread_time() - began)
-
-    def charge_time(self, seconds: float) -> None:
-        """Charge the account for time of the event loop."""
-        self.bill.account.share.spend(seconds, self._loop.time())
+        self.bill.account.share.spend(time.thread_time() - began, self._loop.time())
 
     @property
     def must_rest(self) -> bool:
-        """Say whether the account has no time of the event loop left."""
-        return self.bill.account.share.wait(self._loop.time()) > 0
+        """Say whether the account had no time of the event loop left when it was last charged."""
+        return self.bill.account.share.is_spent
 
     async def rest(self) -> None:
         """Wait until the account has time of the event loop, if it has none.

@@ -115,13 +115,26 @@ class Conversation:
             else:
                 if self._call.must_rest:
                     await self._call.rest()
-                began = time.thread_time()
-                self._answer(self._decoder.read(self._variant, message), began)
+                if not self._acknowledge(message):
+                    began = time.thread_time()
+                    self._answer(self._decoder.read(self._variant, message), began)
             del message  # it may be megabytes, and the next may be far off
             while len(self._outbox) >= self._limits.unsent_responses:
                 self._room = asyncio.Event()
                 await self._room.wait()
         return Ending.CLIENT, ""
+
+    def _acknowledge(self, message: bytes) -> bool:
+        """Take the most frequent request in short: an ACK that others have sent as well, and no more.
+
+        Nobody is charged for it: there are no more of them than responses. Says whether it was one.
+        """
+        request = self._decoder.known(self._variant, message)
+        if request is None or (response := self._stream.acknowledged(request)) is None:
+            return False
+        self._outgoing.is_free()  # what was answered is written: let go of it
+        self._observer.answered(self.node_key, response, None)
+        return True
 
     async def _answer_long(self, message: bytes) -> None:
         """Take a long request, one of the client's at a time; it costs as long as it is in hand."""
@@ -280,9 +293,11 @@ class Conversation:
 
     def _write_one(self, response: Response) -> int:
         """Begin to write a response; return its size."""
-        began = time.thread_time()
-        message = self._encoder.encode(self._variant, response, self._call.bill.account)
-        self._call.spent(began)
+        message = self._encoder.known(self._variant, response)
+        if message is None:
+            began = time.thread_time()
+            message = self._encoder.make(self._variant, response, self._call.bill.account)
+            self._call.spent(began)
         if len(message) > LARGE:
             self._observer.large(self.node_key, self._node, response, len(message))
         self._outgoing.begin(message)

@@ -33,6 +33,11 @@ class Decoder:
         }
         self._size = dict.fromkeys(Variant, 0)
 
+    def known(self, variant: Variant, data: bytes) -> AnyRequest | None:
+        """Return the request if another stream has sent the same bytes lately."""
+        found = self._known[variant].get(data)
+        return None if found is None else found[0]
+
     def read(self, variant: Variant, data: bytes) -> AnyRequest:
         """Return the request, the same object for the same bytes; raise WireError if it is none."""
         known = self._known[variant]

@@ -19,6 +19,12 @@ SHARED: Final = 64
 """From so many resources on a response's tuple is likely the snapshot's own, which its streams share."""
 
 
+LAST: Final = 64 * 1024
+"""Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
+
+_NOTHING: Final = (None, b"")
+
+
 class _Body(NamedTuple):
     """An encoded response but for its nonce, with what it was made from, and for whom first."""
 
@@ -39,25 +45,42 @@ class Encoder:
         self._owned: Counter[Hashable] = Counter()
         self._tuples: dict[int, tuple[tuple[Resource, ...], tuple[int, ...]]] = {}
         self._size = 0
+        self._last: tuple[Response | None, bytes] = _NOTHING
         self.made = 0
 
     def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Return the response's bytes; only the nonce, at their end, is made anew each time."""
-        resources = response.resources
+        found = self.known(variant, response)
+        return self.make(variant, response, owner) if found is None else found
+
+    def known(self, variant: Variant, response: Response) -> bytes | None:
+        """Return the response's bytes if they were made for somebody already, which costs next to nothing."""
+        if response is self._last[0]:  # of a step that many take they have the very response
+            return self._last[1]
+        found = self._bodies.get(self._key(variant, response))
+        return None if found is None else self._numbered(found, response)
+
+    def make(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
+        """Make the response's bytes, and remember them for whoever takes the same step."""
+        body = _Body(self._body(variant, response), response.resources, owner)
+        return self._numbered(self._remember(self._key(variant, response), body), response)
+
+    def _numbered(self, body: _Body, response: Response) -> bytes:
+        message = with_nonce(body.encoded, response.nonce)
+        self._last = (response, message) if len(message) <= LAST else _NOTHING
+        return message
+
+    def _key(self, variant: Variant, response: Response) -> _Key:
         # By identity, which is quick: whoever needs the same resource holds the same object. The entry
         # holds them too, so that no identity is given to another while it stands.
-        key = (
+        return (
             variant,
             response.type_url,
             response.version,
-            self._identities(resources),
+            self._identities(response.resources),
             response.removed,
             response.heartbeat,
         )
-        found = self._bodies.get(key)
-        if found is None:
-            found = self._remember(key, _Body(self._body(variant, response), resources, owner))
-        return with_nonce(found.encoded, response.nonce)
 
     def _identities(self, resources: tuple[Resource, ...]) -> tuple[int, ...]:
         """Return who the resources are; of a tuple that many share this is worked out once."""
