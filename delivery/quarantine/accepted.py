@@ -1,10 +1,12 @@
 """What proxies have acknowledged: the resources that are known to be good."""
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import ne
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Response
 
@@ -14,8 +16,75 @@ SPARE: Final = 16
 _Newest = tuple[Resource, ...]
 """Versions of one resource, the newest first."""
 
-Acknowledged = dict[TypeUrl, dict[ResourceName, _Newest]]
-"""What somebody has acknowledged of each resource, by type and name."""
+FEW: Final = 64
+"""Responses of more resources are noted as a whole where they are all that is served."""
+
+
+class Noted:
+    """What somebody has acknowledged of one type's resources, by name.
+
+    Who has acknowledged all that is served has that very table, which many others have as well: what is
+    noted by name is what differs from it.
+    """
+
+    __slots__ = ("_named", "_whole")
+
+    def __init__(self) -> None:
+        self._whole: Resources = NO_RESOURCES
+        self._named: dict[ResourceName, _Newest] = {}
+
+    def __len__(self) -> int:
+        """Return how many resources are noted, those of the table among them."""
+        rest = sum(name not in self._named for name in self._whole)
+        return rest + sum(map(len, self._named.values()))
+
+    def get(self, name: ResourceName) -> _Newest:
+        """Return the versions of a resource, the newest first."""
+        found = self._named.get(name)
+        if found is None:
+            whole = self._whole.get(name)
+            return () if whole is None else (whole,)
+        return found
+
+    def put(self, name: ResourceName, newest: _Newest) -> None:
+        """Note the versions of a resource; none where nothing is to be known of it."""
+        self._named[name] = newest
+
+    def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
+        """Take acknowledged resources; of each up to `count` versions are kept."""
+        whole = FEW < len(resources) == len(served)
+        if whole and all(served.get(each.name) is each for each in resources):
+            self._take_all(served, count)
+        else:
+            for each in resources:
+                self._take(each, count)
+        if len(self._named) + len(self._whole) > 2 * len(served) + SPARE:
+            kept = {name: found for name in served if (found := self.get(name))}
+            self._whole, self._named = NO_RESOURCES, kept
+
+    def _take(self, resource: Resource, count: int) -> None:
+        known = self.get(resource.name)
+        if known and known[0] is resource:
+            return  # as most of its group has it by now
+        if not known or known[0].version != resource.version:
+            self._named[resource.name] = _newest(resource, known, count)
+
+    def _take_all(self, served: Resources, count: int) -> None:
+        before = {name: self.get(name) for name in (*self._named, *served.differing(self._whole, ne))}
+        self._whole, self._named = served, {}
+        for name, known in before.items():
+            now = served.get(name)
+            found = known if now is None else _newest(now, known, count)
+            if found and found != self.get(name):
+                self._named[name] = found
+
+
+def _newest(resource: Resource, known: _Newest, count: int) -> _Newest:
+    return (resource, *(each for each in known if each.version != resource.version))[:count]
+
+
+Acknowledged = dict[TypeUrl, Noted]
+"""What somebody has acknowledged, by type."""
 
 
 class Accepted:
@@ -41,16 +110,7 @@ class Accepted:
         if group is not None:
             noted.append((self._by_group.setdefault(group, {}), 2))
         for held, count in noted:
-            named = held.setdefault(response.type_url, {})
-            for resource in response.resources:
-                known = named.get(resource.name, ())
-                if known and known[0] is resource:
-                    continue  # as most of its group has it by now
-                if not known or known[0].version != resource.version:
-                    others = (each for each in known if each.version != resource.version)
-                    named[resource.name] = (resource, *others)[:count]
-            if len(named) > 2 * len(in_force) + SPARE:
-                held[response.type_url] = {name: each for name, each in named.items() if name in in_force}
+            _of_type(held, response.type_url).take(response.resources, in_force, count)
 
     def replaced(self, group: GroupKey, before: Snapshot, after: Snapshot | None) -> None:
         """Take it that a group is served another snapshot: of what it had, the versions before the newest."""
@@ -59,29 +119,29 @@ class Accepted:
         known = self._by_group.setdefault(group, {})
         for type_url, names in after.changed_since(before).items():
             old = before.resources(type_url)
-            named = known.setdefault(type_url, {})
+            noted = _of_type(known, type_url)
             for name in names & old.keys():
-                named.setdefault(name, (old[name],))
+                if not noted.get(name):
+                    noted.put(name, (old[name],))
 
     def rejected(self, node: NodeKey, resource: Resource) -> None:
         """Take back that a proxy has accepted a version: it does not any more."""
         if self.accepts(node, resource):
-            del self._of(node)[resource.type_url][resource.name]
+            self._of(node)[resource.type_url].put(resource.name, ())
 
     def accepts(self, node: NodeKey, resource: Resource) -> bool:
         """Say whether this very version is what the proxy has acknowledged last."""
-        held = self._of(node).get(resource.type_url, {}).get(resource.name, ())
+        held = _found(self._of(node), (resource.type_url, resource.name))
         return any(each.version == resource.version for each in held)
 
     def by(self, node: NodeKey, key: Reference) -> Resource | None:
         """Return what the proxy itself has acknowledged last."""
-        return next(iter(self._of(node).get(key[0], {}).get(key[1], ())), None)
+        return next(iter(_found(self._of(node), key)), None)
 
     def good(self, node: NodeKey, group: GroupKey, key: Reference) -> Iterator[Resource]:
         """Yield the versions to be taken for good, the best first: the proxy's own, then its group's."""
-        type_url, name = key
         for held in (self._of(node), self._by_group.get(group, {})):
-            yield from held.get(type_url, {}).get(name, ())
+            yield from _found(held, key)
 
     def forget(self, nodes: Iterable[NodeKey], groups: Iterable[GroupKey]) -> None:
         """Forget proxies and groups that are gone."""
@@ -89,3 +149,15 @@ class Accepted:
             self._of(node).clear()
         for group in groups:
             self._by_group.pop(group, None)
+
+
+def _of_type(held: Acknowledged, type_url: TypeUrl) -> Noted:
+    found = held.get(type_url)
+    if found is None:
+        found = held[type_url] = Noted()
+    return found
+
+
+def _found(held: Acknowledged, key: Reference) -> _Newest:
+    noted = held.get(key[0])
+    return () if noted is None else noted.get(key[1])

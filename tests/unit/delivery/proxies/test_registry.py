@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from delivery.proxies.status import ProxyState, ProxyStatus
+from delivery.quarantine.accepted import Noted
 from mesh.identity import ProxyName
 from mesh.picture import Picture
 from xds.cache import NodeKey
@@ -68,7 +69,7 @@ def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     clock.now += REMEMBERED * 2
     registry.follow(Picture({ONE.uuid: ONE}))
     assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
-    registry.of(NODE).acknowledged[CLUSTER] = {}
+    registry.of(NODE).acknowledged[CLUSTER] = Noted()
     registry.follow(Picture())
     assert registry.statuses() == ()
     assert registry.find(NODE) is None

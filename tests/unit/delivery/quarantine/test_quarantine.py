@@ -76,7 +76,7 @@ class Plane:
     def size(self) -> int:
         """Return how many resources are remembered, each as often as it is."""
         noted = (*self.acknowledged.values(), *self.quarantine._accepted._by_group.values())
-        count = sum(len(found) for held in noted for named in held.values() for found in named.values())
+        count = sum(len(found) for held in noted for found in held.values())
         return count + sum(len(record.good) for record in self.quarantine._records.by_node.values())
 
     def _empty(self, key: Reference) -> Resource | None:

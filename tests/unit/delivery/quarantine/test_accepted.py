@@ -1,0 +1,86 @@
+"""What is noted of acknowledged resources: as a whole where that is what is served, to the same effect."""
+
+import random
+
+import pytest
+
+from delivery.quarantine import accepted
+from delivery.quarantine.accepted import Accepted, Acknowledged
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.snapshot import Snapshot
+from xds.protocol.wire import Nonce, Response
+
+GROUP = GroupKey("group")
+NODES = tuple(map(NodeKey, ("one", "two", "three")))
+
+
+class Plane:
+    """Knows what proxies acknowledge of clusters, and serves all of them the same."""
+
+    def __init__(self) -> None:
+        self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
+        self.accepted = Accepted(self.of.__getitem__)
+
+    def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
+        """Have a proxy acknowledge some resources of what is served."""
+        found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
+        self.accepted.note(node, GROUP, Response(CLUSTER, Version("v"), Nonce("1"), found), served)
+
+    def good(self, node: NodeKey, name: str) -> list[str]:
+        """Return the versions of a cluster that count as good for a proxy."""
+        return [each.version for each in self.accepted.good(node, GROUP, (CLUSTER, ResourceName(name)))]
+
+
+def _cluster(name: str, version: str) -> Resource:
+    return Resource(CLUSTER, ResourceName(name), Version(version), b"")
+
+
+def _names(count: int) -> list[str]:
+    return [f"cluster-{number:03}" for number in range(count)]
+
+
+def test_all_that_is_served_is_held_once_for_all() -> None:
+    """Three proxies and their group hold one table; a change adds what changed to each, and no more."""
+    plane, names = Plane(), _names(200)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    for node in NODES:
+        plane.note(node, served, *names)
+    tables = {id(held[CLUSTER]._whole) for held in (*plane.of.values(), plane.accepted._by_group[GROUP])}
+    assert tables == {id(served.resources(CLUSTER))}
+    later = served.changed([_cluster("cluster-007", "2")])
+    plane.note(NODES[0], later, "cluster-007")
+    assert [len(held[CLUSTER]._named) for held in plane.of.values()] == [1, 0, 0]
+    assert plane.good(NODES[0], "cluster-007") == ["2", "2", "1"]
+    assert plane.good(NODES[1], "cluster-007") == ["1", "2", "1"]
+    assert plane.good(NODES[1], "cluster-008") == ["1", "1"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_as_a_whole_or_by_name_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After any history the same versions count as good, and the same are accepted."""
+    found = []
+    for few in (3, 10**6):
+        monkeypatch.setattr(accepted, "FEW", few)
+        found.append(_history(random.Random(seed)))  # noqa: S311 - dice
+    assert found[0] == found[1]
+
+
+def _history(dice: random.Random) -> list[object]:
+    plane, names = Plane(), _names(12)
+    served = Snapshot.of(_cluster(each, "0") for each in names[:9])
+    seen: list[object] = []
+    for step in range(25):
+        before = served
+        put = [_cluster(each, f"{step}") for each in dice.sample(names, 2)]
+        gone = [(CLUSTER, ResourceName(each)) for each in dice.sample(names, 1)]
+        served = served.changed(put, gone)
+        if dice.random() < 0.5:
+            plane.accepted.replaced(GROUP, before, served)
+        there = list(served.resources(CLUSTER))
+        node = dice.choice(NODES)
+        plane.note(node, served, *(there if dice.random() < 0.4 else dice.sample(there, 2)))
+        if dice.random() < 0.2:
+            plane.accepted.rejected(node, served.resources(CLUSTER)[there[0]])
+        seen.append([plane.good(each, name) for each in NODES for name in names])
+    return seen
