@@ -17,6 +17,7 @@ from rich.table import Table
 from benchmarks.plane import ControlPlane
 from benchmarks.processes import Memory, memory
 from benchmarks.programs import end_with_sigterm
+from benchmarks.quiet import settled
 from benchmarks.results import RESULTS, Values, machine, write
 from benchmarks.sizes import Bench, Case, Plan, connect
 
@@ -69,6 +70,7 @@ def measure(bench: Bench, case: Case, folder: Path) -> Sized:
 
 
 def _held(plane: ControlPlane, written: Path) -> Held:
+    settled(plane.cpu)  # it looks for problems, and trims its heaps, when nothing else is to be done
     found = memory(plane.pid)  # before the count, which takes some itself
     counted = plane.census(written)
     owners = {owner: (each["bytes"], each["objects"]) for owner, each in counted.items()}
