@@ -21,9 +21,13 @@ DELTA = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedR
 
 @dataclass
 class Sidecar:
-    """What one sidecar asked for and got; `responses` are all of them, acknowledged, in their order."""
+    """What one sidecar asked for and got; `responses` are all of them, acknowledged, in their order.
+
+    `initial` is what it holds from before, versions by type and name, and says so.
+    """
 
     name: str
+    initial: dict[TypeUrl, dict[str, str]] = field(default_factory=dict)
     responses: list[discovery_pb2.DeltaDiscoveryResponse] = field(default_factory=list)
     endpoints: dict[str, set[str]] = field(default_factory=dict)
     """Addresses by the name of the assignment that holds them."""
@@ -44,12 +48,20 @@ class Sidecar:
                 request_serializer=lambda message: message.SerializeToString(),
                 response_deserializer=discovery_pb2.DeltaDiscoveryResponse.FromString,
             )()
-            await self._say(CLUSTER, node=base_pb2.Node(id=self.name))
-            await self._say(LISTENER)
+            for type_url in (CLUSTER, LISTENER, *(self.initial.keys() - {CLUSTER, LISTENER})):
+                await self._begin(type_url)
             while (response := await self._call.read()) is not grpc.aio.EOF:
                 await self._say(response.type_url, response_nonce=response.nonce)
                 await self._take(response)
                 self.responses.append(response)
+
+    def held(self) -> dict[TypeUrl, dict[str, str]]:
+        """Return the version of every resource that it has got."""
+        found: dict[TypeUrl, dict[str, str]] = {}
+        for response in self.responses:
+            versions = found.setdefault(TypeUrl(response.type_url), {})
+            versions.update((each.name, each.version) for each in response.resources)
+        return found
 
     def kinds(self, since: int = 0) -> list[tuple[str, int]]:
         """Return the type and number of resources of each response from that one on."""
@@ -57,6 +69,16 @@ class Sidecar:
             (each.type_url.rpartition(".")[2], len(each.resources) + len(each.removed_resources))
             for each in self.responses[since:]
         ]
+
+    async def _begin(self, type_url: TypeUrl) -> None:
+        versions = self.initial.get(type_url, {})
+        fields: dict[str, Any] = {"initial_resource_versions": versions}
+        if type_url == CLUSTER:
+            fields["node"] = base_pb2.Node(id=self.name)
+        elif type_url != LISTENER:
+            fields["resource_names_subscribe"] = sorted(versions)
+            self._asked[type_url] = set(versions)
+        await self._say(type_url, **fields)
 
     async def _say(self, type_url: str, **fields: Any) -> None:
         await self._call.write(discovery_pb2.DeltaDiscoveryRequest(type_url=type_url, **fields))

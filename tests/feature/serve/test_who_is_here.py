@@ -1,0 +1,125 @@
+"""Made for who is here, over real streams: nothing before the first, its group with it, nothing after."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.feature.serve.delta_sidecar import Sidecar
+from tests.meshes import texts
+from tests.program import PROXIES, Program, Server
+from tests.typed import Typed
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER
+
+SECONDS = 30.0
+MADE = ("meshwright_resources_encoded_total", "meshwright_groups", "meshwright_service_certificates")
+
+
+def _name(uuid: str) -> str:
+    return f"{uuid}.store.shop"
+
+
+@pytest.fixture
+def mesh(tmp_path: Path, typed: Typed) -> Iterator[Program]:
+    """Return the program with three proxies of three groups, each of which may call the others."""
+    program = Program(tmp_path / "state", tmp_path, typed)
+    workloads = (
+        texts.workload(
+            f"w-{each}", f"10.0.0.{number}", app="store", account=each, uuid=each, spec="service: store"
+        )
+        for number, each in enumerate(PROXIES, 1)
+    )
+    service = texts.service("store", texts.port(80, 18080))
+    (program.mesh / "mesh.yaml").write_text(texts.joined(service, texts.PERMISSIVE, *workloads))
+    for each in PROXIES:
+        program.issue(each)
+        for end in ("pem", "key"):
+            shutil.copy(program.files / each / f"proxy.{end}", program.files / each / f"{_name(each)}.{end}")
+    yield program
+    program.end()
+
+
+def _made(server: Server) -> list[float]:
+    return [server.metric(each) for each in MADE]
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def _connected(program: Program, server: Server, sidecar: Sidecar) -> AsyncIterator[Sidecar]:
+    """Have a sidecar connected while the block runs."""
+    files: Path = program.files / sidecar.name.split(".")[0]
+    task = asyncio.create_task(sidecar.run(str(server.bound["ads"]), files))
+    yield sidecar
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _served(sidecar: Sidecar) -> bool:
+    return {CLUSTER, LISTENER, ENDPOINT} <= {each.type_url for each in sidecar.responses}
+
+
+async def test_a_group_is_made_for_its_first_stream_and_dropped_after_its_last(mesh: Program) -> None:
+    """Nobody connected: nothing is encoded or certified; then one group; then none, a while later."""
+    server = mesh.serve("--set", "lingering_seconds=0.5")
+    assert server.get("/healthz/ready")[0] == 200
+    assert _made(server) == [0.0, 0.0, 0.0]
+    assert not (mesh.state / "services").exists()
+    async with _connected(mesh, server, Sidecar(_name("one"))) as sidecar:
+        await _until(lambda: _served(sidecar))
+        await _until(lambda: _made(server)[1:] == [1.0, 1.0])
+        encoded = _made(server)[0]
+        assert encoded > 0
+    await _until(lambda: _made(server)[1:] == [0.0, 0.0])
+    assert _made(server)[0] == encoded
+
+
+async def test_everybody_who_comes_at_once_is_served(mesh: Program) -> None:
+    """Each its own group, and what groups have in common is made once."""
+    server = mesh.serve()
+    async with contextlib.AsyncExitStack() as stack:
+        sidecars = [
+            await stack.enter_async_context(_connected(mesh, server, Sidecar(_name(each))))
+            for each in PROXIES
+        ]
+        await _until(lambda: all(map(_served, sidecars)))
+        await _until(lambda: _made(server)[1:] == [3.0, 3.0])
+
+
+async def test_who_comes_back_with_all_it_had_is_sent_nothing_again(mesh: Program) -> None:
+    """After a restart nothing is made before it says what it holds; but for endpoints (rule O4)."""
+    server = mesh.serve()
+    async with _connected(mesh, server, Sidecar(_name("one"))) as first:
+        await _until(lambda: _served(first) and len(first.kinds()) >= 5)
+    server.stop()
+    server = mesh.serve()
+    async with _connected(mesh, server, Sidecar(_name("one"), first.held())) as again:
+        await _until(lambda: _made(server)[1] == 1.0)
+        (mesh.mesh / "new.yaml").write_text(texts.service("new", texts.port(81, 18081)))
+        await _until(lambda: any(again.held().get(CLUSTER, ())))
+        sent = again.held()
+    twice = {kind: sent.get(kind, {}).items() & held.items() for kind, held in first.held().items()}
+    assert {kind for kind, versions in twice.items() if versions} <= {ENDPOINT}
+
+
+async def test_pages_show_what_an_absent_proxy_would_be_sent(mesh: Program) -> None:
+    """And nothing is kept or certified for it; a directory that is the same would change nobody."""
+    server, at = mesh.serve(), ("--state", str(mesh.state))
+    status, shown, complaint = mesh.run("proxy", "show", *at, "one", "--json")
+    assert status == 0, complaint
+    assert json.loads(shown)["state"] == "expected"
+    status, shown, complaint = mesh.run("diff", *at, str(mesh.mesh))
+    assert (status, shown) == (0, "0 proxies would change, 3 would not\n"), complaint
+    assert _made(server)[1:] == [0.0, 0.0]
+    async with _connected(mesh, server, Sidecar(_name("one"))) as sidecar:
+        await _until(lambda: _served(sidecar))
+        status, shown, complaint = mesh.run("diff", *at, str(mesh.mesh))
+        assert (status, shown) == (0, "0 proxies would change, 3 would not\n"), complaint
