@@ -123,11 +123,13 @@ class Loop:
         What is made for them is published in parts: nobody waits for all that is made for others, and a wave
         that is due goes between two parts. No wave is its cause: it is as if it had always been there.
         """
-        while self.model is not None:
+        while True:
             async with self._turn:
-                if self.model is None or not await self._guarded(self._attend(self.model, Slices())):
+                if (model := self.model) is None:
+                    break
+                if not await self._guarded(self._attend(model, Slices())) and self.model is model:
                     return
-        await self.wave()
+        self._gathering.changed()  # something failed: a wave begins anew, with all who are here
 
     async def _guarded(self, work: Coroutine[object, object, bool]) -> bool:
         try:

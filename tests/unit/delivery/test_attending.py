@@ -223,6 +223,8 @@ async def test_a_part_that_fails_leaves_the_others_and_the_next_wave_begins_anew
     assert [each.code for each in made.loop.state.problems] == ["wave-failed"]
     monkeypatch.undo()
     await made.come("s2")
+    await made.gathering.due()
+    await made.loop.wave()
     assert made.kept == [node("s0"), node("s1"), node("s2")]
     assert made.cache.snapshot(node("s0")) == kept
 

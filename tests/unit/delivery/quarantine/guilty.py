@@ -193,6 +193,13 @@ class Picky:
         self.held.clear()
         self._serve(self.quarantine.opened(NODE))
 
+    def leave(self, *, known: bool = True) -> None:
+        """Be gone for so long that nothing is kept; `known` says whether the workload is there."""
+        self.held.clear()
+        step = Step({GROUP: None}, {NODE: None}, absent=frozenset({NODE} if known else ()))
+        self.published = step.after(self.published)
+        self._serve(self.quarantine.after(step))
+
     def out(self) -> frozenset[UnitId]:
         """Return the units of policy that are not served, for certain."""
         return frozenset(unit_id(each.unit) for each in self.quarantine.findings.units_out() if each.certain)

@@ -12,6 +12,7 @@ from catalog.policy.proxy import AccessRule, EveryoneInTheMesh, OnlyRules, Outbo
 from mesh.policy import HTTPMatch
 from mesh.service import Protocol
 from tests.unit.delivery.quarantine.guilty import (
+    NODE,
     Picky,
     admitted,
     covers,
@@ -101,6 +102,30 @@ def test_the_guilty_units_are_left_out_and_no_others(data: st.DataObject) -> Non
     assert _settled(again, now) == 0, "a restart asks nothing of the proxy that it has refused"
     assert again.out() == bad
     assert {*again.held} == {*proxy.held}
+
+
+@given(st.data())
+def test_who_leaves_and_comes_back_is_not_asked_again(data: st.DataObject) -> None:
+    """What is kept of it are verdicts, as over a restart; of one whose workload goes nothing is."""
+    now = data.draw(policies())
+    guilty = _guilty(data, now)
+    proxy = Picky(guilty)
+    proxy.publish(now)
+    _settled(proxy, now)
+    bad, verdicts, held = proxy.out(), proxy.quarantine.findings.verdicts(), {*proxy.held}
+    proxy.leave()
+    assert (proxy.out(), proxy.quarantine.findings.verdicts()) == (frozenset(), verdicts)
+    assert (proxy.quarantine.due(), proxy.quarantine.findings.rejected()) == (None, ())
+    proxy.publish(now)
+    assert _settled(proxy, now) == 0
+    assert (proxy.out(), {*proxy.held}) == (bad, held)
+    proxy.leave()
+    proxy.quarantine.forget([NODE])
+    assert proxy.quarantine.findings.verdicts() == ()
+    proxy.publish(now)
+    _settled(proxy, now)
+    proxy.leave(known=False)
+    assert proxy.quarantine.findings.verdicts() == ()
 
 
 def _of(guilty: frozenset[Unit], now: ProxyPolicy) -> frozenset[tuple[int, str, str]]:
