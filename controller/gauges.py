@@ -1,8 +1,9 @@
 """The numbers of this moment, from what the server's parts say."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from operator import is_not
 
 from admin.metrics.gauges import Gauges
 from delivery.loop import MeshState
@@ -10,43 +11,80 @@ from delivery.time_slices import Slices
 from providers.contract import Counts, Source
 from sidecars.type_words import short_type
 from xds.cache import GroupKey
+from xds.protocol.layers import Layers
 from xds.protocol.resource import ResourceName, TypeUrl, Version
+from xds.protocol.resource_set import ResourceSet
 from xds.protocol.snapshot import Snapshot
 
 
 class ResourceCounts:
-    """Counts distinct resources by type: one that many groups share is one. Looks at what changed alone."""
+    """Counts distinct resources by type: one that many groups share is one.
+
+    Looks at the groups that are other than the last time, at the parts that their snapshots do not share with
+    any, and of a part that took another's place at what differs.
+    """
 
     def __init__(self) -> None:
-        self._snapshots: Mapping[GroupKey, Snapshot] = {}
+        self._snapshots: Layers[GroupKey, Snapshot] = Layers()
+        self._parts: dict[ResourceSet, int] = {}
         self._uses: dict[tuple[TypeUrl, ResourceName, Version], int] = {}
         self._counts: Counter[str] = Counter()
 
-    def of(self, snapshots: Mapping[GroupKey, Snapshot]) -> dict[str, int]:
+    def of(self, snapshots: Layers[GroupKey, Snapshot]) -> dict[str, int]:
         """Return the counts in these snapshots, by the short names of types."""
         *_, counts = self.steps(snapshots)
         return counts or {}
 
-    def steps(self, snapshots: Mapping[GroupKey, Snapshot]) -> Iterator[dict[str, int] | None]:
-        """Yield None after each group that is counted, and in the end the counts; to be gone through."""
+    def steps(self, snapshots: Layers[GroupKey, Snapshot]) -> Iterator[dict[str, int] | None]:
+        """Yield None after each group and part that is counted, and in the end the counts.
+
+        To be gone through: else it is not known what was counted.
+        """
         before, self._snapshots = self._snapshots, snapshots
-        if snapshots is not before:
-            for group, snapshot in snapshots.items():
-                if (old := before.get(group)) is not snapshot:
-                    self._use(snapshot, 1)
-                    if old is not None:
-                        self._use(old, -1)
-                    yield None
-            for group in before.keys() - snapshots.keys():
-                self._use(before[group], -1)
-                yield None
+        moves: Counter[ResourceSet] = Counter()
+        instead: dict[ResourceSet, ResourceSet] = {}
+        for group in snapshots.differing(before, is_not) if snapshots is not before else ():
+            old, new = _parts(before.get(group)), _parts(snapshots.get(group))
+            moves.update(new)
+            moves.subtract(old)
+            instead.update(zip(_less(new, old), _less(old, new), strict=False))
+            yield None
+        come, gone = self._move(moves)
+        for part in come:
+            if (other := instead.get(part)) in gone and other is not None:
+                del gone[other]
+                names = part.changed_since(other)
+                self._use(other, names, -1)
+                self._use(part, names, 1)
+            else:
+                self._use(part, part.tables, 1)
+            yield None
+        for part in gone:
+            self._use(part, part.tables, -1)
+            yield None
         yield {kind: count for kind, count in self._counts.items() if count}
 
-    def _use(self, snapshot: Snapshot, by: int) -> None:
-        for type_url in snapshot.types():
-            kind = short_type(type_url)
-            for resource in snapshot.resources(type_url).values():
-                key = (type_url, resource.name, resource.version)
+    def _move(self, moves: Mapping[ResourceSet, int]) -> tuple[list[ResourceSet], dict[ResourceSet, None]]:
+        """Count in how many snapshots parts stand; return those that stand in any now, and in none now."""
+        come, gone = list[ResourceSet](), dict[ResourceSet, None]()
+        for part, by in moves.items():
+            before = self._parts.get(part, 0)
+            if before + by:
+                self._parts[part] = before + by
+                if not before:
+                    come.append(part)
+            elif before:
+                del self._parts[part]
+                gone[part] = None
+        return come, gone
+
+    def _use(self, part: ResourceSet, names: Mapping[TypeUrl, Iterable[ResourceName]], by: int) -> None:
+        for type_url, named in names.items():
+            kind, there = short_type(type_url), part.resources(type_url)
+            for name in named:
+                if (resource := there.get(name)) is None:
+                    continue
+                key = (type_url, name, resource.version)
                 uses = self._uses.get(key, 0) + by
                 if uses:
                     self._uses[key] = uses
@@ -54,6 +92,16 @@ class ResourceCounts:
                     del self._uses[key]
                 if uses in (0, by):  # the last use went, or the first came
                     self._counts[kind] += by
+
+
+def _parts(snapshot: Snapshot | None) -> tuple[ResourceSet, ...]:
+    return () if snapshot is None else snapshot.parts
+
+
+def _less(parts: Iterable[ResourceSet], others: Iterable[ResourceSet]) -> list[ResourceSet]:
+    """Return parts that are not among others."""
+    there = set(others)
+    return [each for each in parts if each not in there]
 
 
 def withheld_counts(counts: Mapping[TypeUrl, int]) -> dict[str, int]:
@@ -67,7 +115,7 @@ class Gauging:
     def __init__(self) -> None:
         self._resources = ResourceCounts()
 
-    async def count(self, snapshots: Mapping[GroupKey, Snapshot]) -> None:
+    async def count(self, snapshots: Layers[GroupKey, Snapshot]) -> None:
         """Count resources, in slices: what `gauges` then finds to count is what has changed meanwhile."""
         await Slices().result(self._resources.steps(snapshots))
 
@@ -92,7 +140,7 @@ class Gauging:
             streams=dict(streams),
             proxies=proxies,
             resources=self._resources.of(state.published.snapshots),
-            groups=len(set(state.published.members.values())),
+            groups=len(state.published.snapshots),
             problems=state.said.counts(),
             source_age=_ages({name: each.last_full_read for name, each in fresh.items()}, now),
             source_event_age=_ages({name: each.last_event for name, each in fresh.items()}, now),

@@ -1,7 +1,8 @@
 """Which proxies are here, should be, or were: their records, never asked for a decision."""
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -26,6 +27,7 @@ class ProxyRegistry:
         self._proxies: dict[NodeKey, Proxy] = {}
         self._followed: Picture[ProxyUuid, ProxyName] = Picture()
         self._strays: dict[NodeKey, None] = {}  # those that should not be here
+        self._states: Counter[ProxyState | None] = Counter()
 
     def find(self, node: NodeKey) -> Proxy | None:
         """Return a proxy's record, None where there is none."""
@@ -37,6 +39,7 @@ class ProxyRegistry:
         if found is None:
             found = self._proxies[node] = Proxy(node, ProxyName.parse(node))
             self._strays[node] = None
+            self._states[found.state] += 1
         return found
 
     def acknowledged(self, node: NodeKey) -> Acknowledged:
@@ -46,21 +49,23 @@ class ProxyRegistry:
     def opened(self, node: NodeKey, address: str, variant: Variant) -> Proxy:
         """Note a stream; a proxy may have several."""
         proxy = self.of(node)
-        if not proxy.streams:
-            proxy.since = self._clock()
-        proxy.address = address
-        proxy.streams.setdefault(address, []).append(variant)
+        with self._counted(proxy):
+            if not proxy.streams:
+                proxy.since = self._clock()
+            proxy.address = address
+            proxy.streams.setdefault(address, []).append(variant)
         return proxy
 
     def closed(self, node: NodeKey, address: str) -> Variant:
         """Note the end of a stream, and return which it was; the proxy is gone when it was its last."""
         proxy = self._proxies[node]
         variants = proxy.streams[address]
-        ended = variants.pop()
-        if not variants:
-            del proxy.streams[address]
-        if not proxy.streams:
-            proxy.since = self._clock()
+        with self._counted(proxy):
+            ended = variants.pop()
+            if not variants:
+                del proxy.streams[address]
+            if not proxy.streams:
+                proxy.since = self._clock()
         return ended
 
     def follow(self, proxies: Picture[ProxyUuid, ProxyName]) -> tuple[NodeKey, ...]:
@@ -77,15 +82,17 @@ class ProxyRegistry:
         gone = tuple(NodeKey(str(name)) for uuid in changed if (name := before.get(uuid)) is not None)
         for node in gone:
             self._strays[node] = None
-            self.of(node).expected = None
+            with self._counted(self.of(node)) as proxy:
+                proxy.expected = None
         for name in changed.values():
             if name is not None:
-                proxy = self.of(NodeKey(str(name)))
-                proxy.expected = proxy.expected or now
+                with self._counted(self.of(NodeKey(str(name)))) as proxy:
+                    proxy.expected = proxy.expected or now
                 del self._strays[proxy.node]
         for proxy in [self._proxies[node] for node in self._strays]:
             if not proxy.streams and (proxy.since is None or now - proxy.since >= REMEMBERED):
                 del self._proxies[proxy.node], self._strays[proxy.node]
+                self._states[proxy.state] -= 1
         return gone
 
     def statuses(self) -> tuple[ProxyStatus, ...]:
@@ -95,5 +102,12 @@ class ProxyRegistry:
 
     def counts(self) -> dict[str, int]:
         """Return how many proxies are in each state."""
-        found = Counter(proxy.state for proxy in self._proxies.values())
-        return {state.value: found[state] for state in ProxyState}
+        return {state.value: self._states[state] for state in ProxyState}
+
+    @contextlib.contextmanager
+    def _counted(self, proxy: Proxy) -> Iterator[Proxy]:
+        """Count a proxy where it stands when the block ends."""
+        before = proxy.state
+        yield proxy
+        self._states[before] -= 1
+        self._states[proxy.state] += 1

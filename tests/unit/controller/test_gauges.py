@@ -1,7 +1,9 @@
 """The numbers of a moment."""
 
 import random
+import sys
 from datetime import datetime, timedelta
+from types import FrameType
 
 from admin.metrics.gauges import Gauges
 from controller.gauges import Gauging, ResourceCounts, withheld_counts
@@ -19,6 +21,7 @@ from tests.meshes.sources import MemorySource
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.layers import Layers
 from xds.protocol.resource import CLUSTER, LISTENER, ROUTE, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource_set import ResourceSet
 from xds.protocol.snapshot import Snapshot
 
 
@@ -34,8 +37,8 @@ def test_a_resource_that_groups_share_is_one() -> None:
     assert ResourceCounts().of(_named(snapshots)) == {"cluster": 2, "listener": 1}
 
 
-def _named(snapshots: list[Snapshot]) -> dict[GroupKey, Snapshot]:
-    return {GroupKey(f"g{number}"): snapshot for number, snapshot in enumerate(snapshots)}
+def _named(snapshots: list[Snapshot]) -> Layers[GroupKey, Snapshot]:
+    return Layers({GroupKey(f"g{number}"): snapshot for number, snapshot in enumerate(snapshots)})
 
 
 def test_counting_what_changed_comes_to_what_counting_everything_does() -> None:
@@ -52,6 +55,50 @@ def test_counting_what_changed_comes_to_what_counting_everything_does() -> None:
             for _ in range(chance.randint(0, 3))
         ]
         assert following.of(_named(made)) == ResourceCounts().of(_named(made))
+
+
+def test_parts_that_groups_share_are_counted_once() -> None:
+    """Random histories of three groups that have some of four parts, which change one after the other."""
+    chance = random.Random(6)  # noqa: S311 - histories, not keys
+    following = ResourceCounts()
+    parts = [ResourceSet.of([_resource(CLUSTER, f"own-{number}", "1")]) for number in range(4)]
+    for _ in range(300):
+        number = chance.randrange(4)
+        put = [
+            _resource(chance.choice((CLUSTER, ROUTE)), f"{number}-{chance.choice('ab')}", chance.choice("12"))
+        ]
+        parts[number] = parts[number].changed(
+            put, [(CLUSTER, ResourceName(f"{number}-a"))][: chance.randrange(2)]
+        )
+        made = [
+            Snapshot.joined(chance.sample(parts, chance.randint(1, 4))) for _ in range(chance.randint(0, 3))
+        ]
+        plain = [Snapshot.of(each for t in one.types() for each in one.ordered(t)) for one in made]
+        assert following.of(_named(made)) == ResourceCounts().of(_named(plain))
+
+
+def test_what_a_shared_part_changes_is_counted_and_no_more() -> None:
+    """However large it is; of the groups that have it each is looked at."""
+    costs = []
+    for size in (300, 1200):
+        part = ResourceSet.of(_resource(CLUSTER, f"c{number}", "1") for number in range(size))
+        own = [ResourceSet.of([_resource(LISTENER, f"l{number}", "1")]) for number in range(20)]
+        counts = ResourceCounts()
+        assert counts.of(_named([Snapshot.joined([part, each]) for each in own]))["cluster"] == size
+        after = part.changed([_resource(CLUSTER, "c1", "2")], [(CLUSTER, ResourceName("c2"))])
+        groups = _named([Snapshot.joined([after, each]) for each in own])
+        calls = 0
+
+        def noted(_: FrameType, event: str, __: object) -> None:
+            nonlocal calls
+            calls += event in ("call", "c_call")
+
+        sys.setprofile(noted)
+        found = counts.of(groups)
+        sys.setprofile(None)
+        assert found == {"cluster": size - 1, "listener": 20}
+        costs.append(calls)
+    assert costs[1] <= 1.05 * costs[0]
 
 
 def test_gauges_are_what_the_parts_say(now: datetime) -> None:

@@ -1,11 +1,15 @@
 """Which proxies are connected, expected, disconnected."""
 
+import random
 from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.accepted import Noted
 from mesh.identity import ProxyName
+from mesh.names import ProxyUuid
 from mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER
@@ -27,6 +31,31 @@ class _Clock:
 def _registry() -> tuple[ProxyRegistry, _Clock]:
     clock = _Clock()
     return ProxyRegistry(clock), clock
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_proxies_are_counted_as_they_come_and_go(seed: int) -> None:
+    """Streams open and end, workloads come and go, time passes: it is what counting all of them comes to."""
+    chance = random.Random(seed)  # noqa: S311 - dice
+    registry, clock = _registry()
+    names = [ProxyName.parse(f"{each}.s.n") for each in "abcdef"]
+    expected: Picture[ProxyUuid, ProxyName] = Picture()
+    opened: list[NodeKey] = []
+    for _ in range(200):
+        name = chance.choice(names)
+        match chance.randrange(5):
+            case 0 | 1:
+                opened.append(NodeKey(str(name)))
+                registry.opened(opened[-1], "a:1", Variant.DELTA)
+            case 2 if opened:
+                registry.closed(opened.pop(chance.randrange(len(opened))), "a:1")
+            case 3:
+                expected = expected.changed({name.uuid: None if name.uuid in expected else name})
+                registry.follow(expected)
+            case _:
+                clock.now += REMEMBERED / 3
+        states = [each.state for each in registry.statuses()]
+        assert registry.counts() == {each.value: states.count(each) for each in ProxyState}
 
 
 def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
