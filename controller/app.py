@@ -188,7 +188,7 @@ class _Server:
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measure()
-        yield "memory", tending(self._held)
+        yield "memory", tending(self._held, lambda: self._streams() > 0)
         yield "free memory", trimming()
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
         yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
@@ -213,7 +213,10 @@ class _Server:
     def _held(self) -> int:
         view = self._parts.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
-        return estimated(values, sum(self._parts.delivery.observer.streams.values()))
+        return estimated(values, self._streams())
+
+    def _streams(self) -> int:
+        return sum(self._parts.delivery.observer.streams.values())
 
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()

@@ -1,5 +1,6 @@
 """`meshwright serve`: the control plane, from the words of the command line."""
 
+import gc
 import os
 from pathlib import Path
 from typing import Annotated
@@ -45,8 +46,12 @@ def serve(
     """
     # Before gRPC is imported: its core has a raw line for whatever a stranger does in a handshake.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    # What is imported stays: the collector need never look through it.
+    gc.disable()
     from cli.serving import run
 
+    gc.freeze()
+    gc.enable()
     flags: dict[str, object] = {
         "mesh": mesh,
         "state": state,

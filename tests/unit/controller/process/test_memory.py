@@ -168,9 +168,9 @@ def test_a_frozen_cycle_that_came_loose_is_found_when_all_is_looked_through(
         del held
         frozen = gc.get_freeze_count()
         enough = memory.Look(frozen, 0)
-        assert memory.thorough(enough, 0) is enough
+        assert memory.thorough(enough, 0, connected=False) is enough
         assert kept() is not None
-        look = memory.thorough(memory.Look(frozen // 3, 5), 7)
+        look = memory.thorough(memory.Look(frozen // 3, 5), 7, connected=False)
         assert kept() is None
         assert 0 < look.alive < frozen
         assert look.held == 7
@@ -183,5 +183,16 @@ def test_what_the_server_has_come_to_remember_is_no_reason_to_look(monkeypatch: 
         gc.collect()
         frozen = gc.get_freeze_count()
         last = memory.Look(frozen // 3, memory.estimated(100, 1))
-        assert memory.thorough(last, last.held + frozen) is last
-        assert memory.thorough(last, 0) is not last
+        assert memory.thorough(last, last.held + frozen, connected=False) is last
+        assert memory.thorough(last, 0, connected=False) is not last
+
+
+def test_nobody_who_is_connected_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits until nobody is, or until it is so much that memory matters more."""
+    monkeypatch.setattr(memory, "LEAST", 0)
+    with memory.tended():
+        gc.collect()
+        frozen = gc.get_freeze_count()
+        twice, often = memory.Look(frozen // 3, 0), memory.Look(frozen // 5, 0)
+        assert memory.thorough(twice, 0, connected=True) is twice
+        assert memory.thorough(often, 0, connected=True) is not often
