@@ -37,6 +37,10 @@ class Merged:
         What goes comes before what takes its place under another key.
         """
         edits: dict[ObjectKey, Sourced | None] = {}
+        if len(_holding(self.of, before.of)) < 2:
+            # One source holds everything, at most one object of a claim: what is other there is other here.
+            steps = [(key, each) for step in _steps(self.of, before.of) for key, each in step.items()]
+            return dict(sorted(steps, key=lambda step: step[1] is not None))
         for claim in _changed(self.of, before.of):
             was, now = before.in_force(claim), self.in_force(claim)
             if was is now or was == now:
@@ -62,18 +66,27 @@ def merge(said: Sequence[Said], before: Merged | None = None) -> Merged:
     if [(name, id(objects)) for name, objects in of] == [(name, id(objects)) for name, objects in before.of]:
         return before
     disputes = before.disputes
-    if len(of) > 1:
+    if len(_holding(of, before.of)) > 1:
         found = {claim: tuple(_disputed(claim, of)) for claim in _changed(of, before.of)}
         disputes = {claim: each for claim, each in {**disputes, **found}.items() if each}
     return Merged(of, disputes)
 
 
-def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
-    """Return what has changed in one of the sources, by the keys under which they know it."""
+def _holding(of: Iterable[Said], before: Iterable[Said]) -> set[str]:
+    """Return the sources that hold anything, or did."""
+    return {name for name, objects in (*of, *before) if objects}
+
+
+def _steps(of: Iterable[Said], before: Iterable[Said]) -> Iterator[Mapping[ObjectKey, Sourced | None]]:
+    """Yield what has changed in each of the sources."""
     new, old = dict(of), dict(before)
     nothing: Picture[ObjectKey, Sourced] = Picture()
-    steps = (new.get(name, nothing).since(old.get(name, nothing)) for name in {**new, **old})
-    return {key.claim: None for step in steps for key in step}
+    return (new.get(name, nothing).since(old.get(name, nothing)) for name in {**new, **old})
+
+
+def _changed(of: Iterable[Said], before: Iterable[Said]) -> dict[ObjectKey, None]:
+    """Return what has changed in one of the sources, by the keys under which they know it."""
+    return {key.claim: None for step in _steps(of, before) for key in step}
 
 
 def _disputed(claim: ObjectKey, of: Sequence[Said]) -> Iterator[Problem]:

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice, ObjectKey, Sourced
 from mesh.origins import InFile
@@ -9,6 +12,8 @@ from mesh.picture import Picture
 from mesh.problems import Problem, Severity
 from providers.merge import Merged, merge
 from tests.meshes import values as a
+
+Objects = dict[ObjectKey, Sourced]
 
 W = a.workload("w", "10.0.0.1")
 SLICE = EndpointSlice("s", Namespace("default"), "s-1", ("10.0.0.1",), (("", 80),))
@@ -59,3 +64,36 @@ def test_a_source_that_is_no_more_takes_its_objects_with_it() -> None:
     """What it alone had is gone."""
     both = merge([("one", _said(W)), ("two", _said(SLICE))])
     assert merge(both.of[:1], both).since(both) == {a.object_key(SLICE): None}
+
+
+POD = a.pod("w", "10.0.0.9")
+THINGS: tuple[Sourced, ...] = (
+    *_said(W, SLICE, TARGET, at="one").values(),
+    *_said(replace(W, address=IpAddress("10.0.0.2")), a.workload("v", "10.0.0.3"), at="two").values(),
+    POD,
+)
+HELD = st.lists(st.sampled_from(THINGS), unique_by=lambda each: each.key.claim).map(
+    lambda found: {each.key: each for each in found}
+)
+
+
+@given(st.lists(st.tuples(HELD, HELD), min_size=1, max_size=5))
+def test_what_is_other_is_found_whoever_holds_it(history: list[tuple[Objects, Objects]]) -> None:
+    """One source or two, before or after: the difference leads from all there was to all there is now."""
+    pictures: list[Picture[ObjectKey, Sourced]] = [Picture(), Picture()]
+    merged, known = merge([("one", pictures[0]), ("two", pictures[1])]), dict[ObjectKey, Sourced]()
+    for both in history:
+        gone = [dict.fromkeys(picture) for picture in pictures]
+        pictures = [
+            picture.changed({**went, **now}) for picture, went, now in zip(pictures, gone, both, strict=True)
+        ]
+        before, merged = merged, merge([("one", pictures[0]), ("two", pictures[1])], merged)
+        for key, each in merged.since(before).items():
+            if each is None:
+                del known[key]
+            else:
+                assert not [other for other in known if other != key and other.claim == key.claim]
+                known[key] = each
+        expected = {claim: now[key] for now in reversed(both) for key in now for claim in (key.claim,)}
+        assert {key.claim: each for key, each in known.items()} == expected
+        assert merged.disputes == merge([("one", pictures[0]), ("two", pictures[1])]).disputes
