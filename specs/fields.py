@@ -119,9 +119,11 @@ class Fields:
         value = self.raw(name)
         if value is None and required:
             self._missing(name, "must be a mapping")
-        elif value is not None and not isinstance(value, Mapping):
+        # dict first: an abstract class asks around, for every mapping of every manifest.
+        elif value is not None and not isinstance(value, (dict, Mapping)):
             self.wrong(name, "must be a mapping", Code.WRONG_TYPE)
-        return Fields(value if isinstance(value, Mapping) else {}, self.at(name), self.notes)
+            value = None
+        return Fields(value or {}, self.at(name), self.notes)
 
     def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
         """Return the list at the key as pairs of path and value."""
@@ -130,7 +132,7 @@ class Fields:
             if required:
                 self._missing(name, "must be a list")
             return ()
-        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        if not isinstance(value, (list, Sequence)) or isinstance(value, str | bytes):
             self.wrong(name, "must be a list", Code.WRONG_TYPE)
             return ()
         return tuple((f"{self.at(name)}[{index}]", item) for index, item in enumerate(value))
@@ -139,7 +141,7 @@ class Fields:
         """Return the list of mappings at the key; what is no mapping is noted and left out."""
         found = []
         for path, item in self.items(name, required=required):
-            if isinstance(item, Mapping):
+            if isinstance(item, (dict, Mapping)):
                 found.append(Fields(item, path, self.notes))
             else:
                 self.notes.refuse(Code.WRONG_TYPE, path, "must be a mapping", item)

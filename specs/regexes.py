@@ -37,7 +37,9 @@ def regex_fault(pattern: str) -> str:
         encoded = pattern.encode()
     except UnicodeEncodeError:
         return "must be a regular expression of whole characters, not of halves of surrogate pairs"
-    for encoding, reading in _READINGS:
+    # Without a character or an escape beyond ASCII both read the same, and bytes need no longer a program.
+    plain = pattern.isascii() and "\\" not in pattern
+    for encoding, reading in _READINGS[:1] if plain else _READINGS:
         fault = _fault(encoded, encoding)
         if fault:
             return f"must be a regular expression (RE2{reading}): {fault}"

@@ -4,6 +4,9 @@ What is right and wrong here was asked of Envoys 1.36 to 1.40 (`--mode validate`
 """
 
 import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sidecars.envoy.bootstrap import REGEX_PROGRAM_SIZE
 from specs.regexes import MAX_PROGRAM_SIZE, regex_fault
@@ -99,3 +102,19 @@ def test_what_some_envoy_refuses_is_refused(pattern: str, why: str) -> None:
 def test_proxies_take_programs_of_the_size_that_is_accepted() -> None:
     """The bootstrap's bound is above the readers'."""
     assert MAX_PROGRAM_SIZE < REGEX_PROGRAM_SIZE
+
+
+@given(st.text(st.sampled_from("ab.*+?()[]{}|^$-:=!<>#&~,19ikPQEU "), max_size=12))
+def test_what_is_plain_is_read_the_same_by_characters_and_by_bytes(pattern: str) -> None:
+    """So it is enough to have it read once; and byte by byte it comes to no longer a program."""
+    sizes = []
+    for encoding in (re2.Options.Encoding.UTF8, re2.Options.Encoding.LATIN1):
+        options = re2.Options()
+        options.log_errors, options.encoding = False, encoding
+        try:
+            sizes.append(re2.compile(pattern.encode(), options).programsize)
+        except re2.error:
+            sizes.append(0)
+    by_characters, by_bytes = sizes
+    assert (by_characters > 0) is (by_bytes > 0)
+    assert by_bytes <= by_characters
