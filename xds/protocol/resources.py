@@ -1,6 +1,8 @@
 """The resources of one type that stand together, with what is derived from them."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final, Self
 
 from xds.errors import XdsError
@@ -8,6 +10,8 @@ from xds.protocol.layers import FLAT, NOTHING, Layers
 from xds.protocol.name_sets import NO_NAMES, Names
 from xds.protocol.resource import Resource, ResourceName, Version
 from xds.protocol.versions import SUM, Versions, digest_of, version_of
+
+_name: Final = attrgetter("name")
 
 
 class SnapshotError(XdsError, ValueError):
@@ -84,10 +88,27 @@ class Resources(Layers[ResourceName, Resource]):
 
     @property
     def ordered(self) -> tuple[Resource, ...]:
-        """The resources in the order of their names, always the same tuple."""
-        if self._ordered is None:
-            self._ordered = tuple(self.values())
+        """The resources in the order of their names.
+
+        Always the same tuple, but of several sets together: as many of these as groups would be as many
+        copies of what they share.
+        """
+        if self._ordered is not None:
+            return self._ordered
+        if isinstance(self.over, Resources):
+            return self._merged()
+        self._ordered = self._merged() if self.over else tuple(self.base.values())
         return self._ordered
+
+    def _merged(self) -> tuple[Resource, ...]:
+        """Return the resources in order: few names are looked for in a list of many."""
+        base = self.base
+        found = list(base.ordered if isinstance(base, Resources) else base.values())
+        for name, resource in self.over.items():
+            at = bisect_left(found, name, key=_name)
+            there = at < len(found) and found[at].name == name
+            found[at : at + there] = () if resource is None else (resource,)
+        return tuple(found)
 
     def changed(self, changes: Mapping[ResourceName, Resource | None]) -> Self:
         """Return these with some resources that are other ones (None: gone); what is known is taken along."""

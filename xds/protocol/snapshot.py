@@ -1,7 +1,7 @@
 """Snapshots: everything one group of nodes should have, at one moment."""
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Self
 
@@ -38,12 +38,14 @@ class Snapshot:
     common is derived in its part, once for all of them.
     """
 
-    __slots__ = ("__weakref__", "_missing", "_shortest_ttl", "_step", "_tables", "parts")
+    __slots__ = ("__weakref__", "_before", "_missing", "_shortest_ttl", "_step", "_tables", "parts")
 
     def __init__(self, parts: tuple[ResourceSet, ...], before: "Snapshot | None" = None) -> None:
         """Put parts together; raise SnapshotError where two have different resources of one type and name."""
         self.parts = parts
         self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
+        # What it was made from, to look for what is missing in what differs alone.
+        self._before = weakref.ref(before) if before is not None and before.is_consistent else None
         self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
         self._step: tuple[weakref.ref[Snapshot] | None, Step] | None = None
         self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
@@ -150,15 +152,36 @@ class Snapshot:
         answer itself is known to the part.
         """
         if self._missing is None:
+            before = None if self._before is None else self._before()
+            suspects = self._lost_since(before) if before is not None else self._needs()
             found = {
                 (source.type_url, source.name, reference): (source, *reference)
-                for part in self.parts
-                for reference in part.needs()
+                for reference in suspects
                 if reference[1] not in self.resources(reference[0])
+                for part in self.parts
                 for source in part.referring(reference)
             }
-            self._missing = tuple(found[key] for key in sorted(found))
+            self._missing, self._before = tuple(found[key] for key in sorted(found)), None
         return self._missing
+
+    @property
+    def is_consistent(self) -> bool:
+        """Say whether it is known that nothing is missing."""
+        return self._missing == ()
+
+    def _needs(self) -> Iterator[Reference]:
+        """Yield what parts need of each other."""
+        return (reference for part in self.parts for reference in part.needs())
+
+    def _lost_since(self, before: "Snapshot") -> Iterator[Reference]:
+        """Yield what may be missing other than in a consistent snapshot: what is gone, and what is new."""
+        needs = [part.needs() for part in self.parts]
+        known = [part.needs() for part in before.parts]
+        for type_url, names in self.changed_since(before).items():
+            yield from ((type_url, name) for name in names if any((type_url, name) in each for each in needs))
+        for each in needs:
+            if not any(each is other for other in known):
+                yield from each.difference(*known)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Snapshot) and (self is other or not self.changed_since(other))

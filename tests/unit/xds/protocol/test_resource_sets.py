@@ -11,6 +11,7 @@ from xds.protocol.layers import FLAT, Layers
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
+    LISTENER,
     SECRET,
     Reference,
     Resource,
@@ -194,6 +195,52 @@ def test_the_same_resource_may_stand_in_several_parts(count: int) -> None:
     assert Snapshot.joined((again, everyone)).missing() == ()
     with pytest.raises(SnapshotError, match="'service-0000'"):
         Snapshot.joined((everyone, ResourceSet.of([_cluster(0, 1)])))
+
+
+@given(_CHANGES, st.sets(st.integers(0, 20)), st.integers(0, 20))
+def test_what_is_missing_after_a_change_is_found_in_what_differs(
+    changes: list[tuple[list[Resource], list[Resource]]], own: set[int], count: int
+) -> None:
+    """As it is found from nothing, whatever the parts were before."""
+    shared = _everyone(count)
+    mine = ResourceSet.of([_resource(SECRET, "own-a", 0), *map(_endpoints, own - set(range(count)))])
+    before = Snapshot.joined((shared, mine))
+    for put, removed in changes:
+        assert before.missing() == Snapshot.of(_every(before)).missing()
+        gone = [(each.type_url, each.name) for each in removed]
+        part = shared.changed([each for each in put if each.name not in mine.resources(each.type_url)], gone)
+        other = mine.changed((), gone)
+        after = Snapshot.joined((part, other), before)
+        assert after.missing() == Snapshot.of(_every(after)).missing()
+        if after.is_consistent:
+            before, shared, mine = after, part, other
+
+
+def _every(snapshot: Snapshot) -> list[Resource]:
+    return [each for type_url in snapshot.types() for each in snapshot.ordered(type_url)]
+
+
+def test_what_a_listener_needs_is_not_gone_through_for_each_change() -> None:
+    """Groups with listeners of their own, which refer to all there is: only what is new is looked for."""
+    counted = {}
+    for count in (100, 1000):
+        everyone = _everyone(count)
+        needs = [(ENDPOINT, ResourceName(f"service-{n:04}")) for n in range(count)]
+        own = ResourceSet.of([_resource(SECRET, "own-a", 0), _resource(LISTENER, "out", 0, *needs)])
+        before = Snapshot.joined((everyone, own))
+        assert before.missing() == ()
+        changed = everyone.changed([_endpoints(7, 1), _cluster(2000), _endpoints(2000)])
+        with counted_looks() as looks:
+            after = Snapshot.joined((changed, own), before)
+            assert after.missing() == ()
+        counted[count] = looks.count
+        gone = changed.changed(removed=[(ENDPOINT, ResourceName("service-0007"))])
+        assert [each[0].name for each in Snapshot.joined((gone, own), after).missing()] == [
+            "service-0007",
+            "out",
+        ]
+
+    assert counted[1000] == counted[100]
 
 
 def test_what_a_part_needs_may_stand_in_another() -> None:
