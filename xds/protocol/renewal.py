@@ -7,6 +7,7 @@ interim form, and, when the client has acknowledged that, as it is. In the end e
 the same, whatever it had before, and wider rules end nobody.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -73,4 +74,7 @@ def together(one: Renewing, other: Renewing) -> Renewing:
 
 
 def _referred(listener: Resource, routes: frozenset[ResourceName]) -> frozenset[ResourceName]:
-    return frozenset(name for name in routes if (ROUTE, name) in listener.references)
+    """Return those of some route configurations that a listener refers to, which may be thousands."""
+    references = listener.references
+    places = {name: bisect_left(references, (ROUTE, name)) for name in routes}
+    return frozenset(name for name, at in places.items() if references[at : at + 1] == ((ROUTE, name),))
