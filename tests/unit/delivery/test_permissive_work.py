@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,6 +10,8 @@ from benchmarks.meshes import CONFIG, NAMESPACES, callers, mesh, service_objects
 from catalog.relations.identities import service_identities
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
+from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
@@ -18,8 +21,11 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
-from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl
+from xds.cache import NodeKey
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl, Version
+from xds.protocol.wire import Nonce, Rejection, Response
 
+NOW = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))
 CLOSED = tuple(Namespace(f"team-{number}") for number in range(NAMESPACES // 2))
 MODES = ("policy", "permissive", "mixed")
 MOVED, SPLIT = 5, 10
@@ -140,3 +146,38 @@ def test_in_policy_mode_callers_share_what_they_reach() -> None:
     held = [found for each in snapshots if (found := each.resources(CLUSTER).get(name)) is not None]
     assert len(held) == len(callers(MOVED, 50))
     assert len({id(each) for each in held}) == 1
+
+
+def test_who_rejects_something_of_all_has_it_otherwise_alone() -> None:
+    """Its variant has an empty one, and shares all else; nobody else's snapshot is another one."""
+    server = Server(50, "permissive")
+    server.work()
+    quarantine = Quarantine(EnvoyDriver().empty)
+    quarantine.after(Step(server.published.snapshots, server.published.members))
+    node, name = NodeKey("uuid-service-3-0.service-3.team-3"), ResourceName("team-7/service-7|8080")
+    own = server.published.snapshot(node)
+    assert own is not None
+    bad = own.resources(CLUSTER)[name]
+    response = Response(CLUSTER, Version("v"), Nonce("1"), (bad,))
+    step = quarantine.answered(node, response, Rejection(13, f"bad {name}"), NOW)
+    assert step is not None
+    (variant,) = step.snapshots.values()
+    assert variant is not None
+    assert {kind: set(names) for kind, names in variant.changed_since(own).items()} == {CLUSTER: {name}}
+    assert variant.resources(ENDPOINT) is own.resources(ENDPOINT)
+    others = [
+        snapshot for key, snapshot in quarantine.served().snapshots.items() if key not in step.snapshots
+    ]
+    assert {id(each) for each in others} == {id(each) for each in server.published.snapshots.values()}
+
+
+def test_what_everybody_has_is_traced_to_its_objects() -> None:
+    """From any group: a cluster of all to the service and the workloads behind it."""
+    server = Server(50, "permissive")
+    server.work()
+    group = server.serving.group(NodeKey("uuid-service-3-0.service-3.team-3"))
+    assert group is not None
+    behind = server.serving.objects_behind(group, CLUSTER, ResourceName("team-7/service-7|8080"))
+    named = {str(each.key) for each in behind}
+    assert {"Service team-7/service-7", "Workload team-7/service-7-0", f"MeshConfig {CONFIG.path}"} <= named
+    assert not any("service-8" in each for each in named)
