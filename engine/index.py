@@ -5,7 +5,7 @@ from typing import Generic, TypeVar, cast
 
 from engine.graph import Graph
 from engine.node import ABSENT, Absent, Derivation, Family, Function, Source
-from engine.sorted_keys import with_key, without_key
+from engine.sorted_keys import SortedKeys, with_key, without_key
 from engine.table import Table
 
 E = TypeVar("E", bound=Hashable)
@@ -23,7 +23,7 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._graph = graph
         self.name = name
         self._level = 0
-        self._members: dict[E, tuple[K, ...]] = {}
+        self._members: dict[E, tuple[K, ...] | SortedKeys[K]] = {}
         self._nodes = Family(name)
         self._entries = Source(Family(f"{name}, the set of entries"), None)
         self._watched: dict[E, None] | None = None
@@ -50,7 +50,11 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
 
     def __getitem__(self, entry: E) -> tuple[K, ...]:
         self._read(entry)
-        return self._members[entry]
+        found = self._members[entry]
+        if isinstance(found, SortedKeys):
+            with self._graph.lock:
+                return found.all()
+        return found
 
     def __iter__(self) -> Iterator[E]:
         self._graph.record(self._entries)

@@ -5,7 +5,7 @@ from typing import Generic, Protocol, TypeVar
 
 from engine.graph import Edit, Graph
 from engine.node import ABSENT, Absent, Family, Source, same
-from engine.sorted_keys import with_key, without_key
+from engine.sorted_keys import SortedKeys
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,7 +36,7 @@ class Table(Mapping[K, V], Generic[K, V]):
         self._values: dict[K, V] = {}
         self._cells = Family(name)
         self._keys = Source(Family(f"{name}, the set of keys"), None)
-        self._sorted: tuple[K, ...] | None = None
+        self._sorted: SortedKeys[K] | None = None  # kept in order once somebody has asked for it
         self._followers: list[Follower[K, V]] = []
 
     def set(self, key: K, value: V) -> Edit:
@@ -63,11 +63,10 @@ class Table(Mapping[K, V], Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         self._graph.record(self._keys)
-        found = self._sorted
-        if found is None:
-            with self._graph.lock:
-                found = self._sorted = tuple(sorted(self._values))  # type: ignore[type-var]  # keys sort
-        return iter(found)
+        with self._graph.lock:
+            if self._sorted is None:
+                self._sorted = SortedKeys(self._values)
+            return iter(self._sorted.all())
 
     def __len__(self) -> int:
         self._graph.record(self._keys)
@@ -94,8 +93,8 @@ class Table(Mapping[K, V], Generic[K, V]):
         if (cell := self._cells.nodes.get(key)) is not None:
             self._graph.changed(cell)
         if old is ABSENT or new is ABSENT:
-            if self._sorted is not None:  # asked for once, it is kept in order
-                self._sorted = (without_key if new is ABSENT else with_key)(self._sorted, key)
+            if self._sorted is not None:
+                (self._sorted.discard if new is ABSENT else self._sorted.add)(key)
             self._graph.changed(self._keys)
 
 

@@ -1,6 +1,7 @@
 """The engine by itself: what runs, what does not, and what goes wrong."""
 
 import itertools
+import random
 import sys
 from collections.abc import Collection, Iterator
 
@@ -12,6 +13,7 @@ from engine.firewall import Firewall
 from engine.graph import Graph
 from engine.index import DerivedIndex, Index
 from engine.node import FEW, Derivation, Family, Function, Source
+from engine.sorted_keys import COPIED, SortedKeys
 from engine.table import Table
 from tests.pins import Pin
 
@@ -418,6 +420,26 @@ def test_an_entry_holds_its_keys_once_and_in_order() -> None:
     sheet.drop("d")
     assert by_parity._members == {0: ("b", "bb", "c")}
     assert tuple(sheet.numbers) == ("b", "bb", "c")
+
+
+def test_many_keys_are_in_order_and_none_of_them_is_copied_for_another() -> None:
+    """Beyond so many they are added to; who reads them has the same tuple until one is other."""
+    names = [f"n{number:03}" for number in range(4 * COPIED)]
+    sheet = Sheet()
+    by_parity = Index(sheet.graph, "numbers by parity", sheet.numbers, lambda _, number: (number % 2,))
+    dice = random.Random(1)  # noqa: S311 - dice
+    for name in dice.sample(names, len(names)):
+        sheet.put(**{name: 2})
+        assert isinstance(by_parity._members[0], tuple if len(sheet.numbers) <= COPIED else SortedKeys)
+    assert by_parity[0] == tuple(sheet.numbers) == tuple(names)
+    assert by_parity[0] is by_parity[0]
+    before = by_parity[0]
+    for name in dice.sample(names, len(names) - 1):
+        sheet.drop(name)
+        assert by_parity[0] == tuple(sheet.numbers) == tuple(sorted(sheet.numbers.held()))
+    sheet.drop(next(iter(sheet.numbers)))
+    assert (dict(by_parity), tuple(sheet.numbers)) == ({}, ())
+    assert before == tuple(names)
 
 
 def test_a_value_is_remembered_by_what_it_was_given() -> None:

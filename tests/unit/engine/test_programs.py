@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import node
+from engine import node, sorted_keys
 from engine.graph import Graph
 from engine.index import Entries
 from engine.node import Derivation, Node, Raised
@@ -28,8 +28,9 @@ def test_incremental_equals_from_scratch(seed: int) -> None:
 
 @pytest.mark.parametrize("few", [0, 1, 2])
 def test_however_many_readers_are_few(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers in a tuple, in a dictionary, and from one to the other."""
+    """Readers in a tuple, in a dictionary, and from one to the other; keys in a tuple and beyond."""
     monkeypatch.setattr(node, "FEW", few)
+    monkeypatch.setattr(sorted_keys, "COPIED", few + 1)
     assert _first_mismatch(500) is None
 
 
