@@ -150,6 +150,8 @@ class Account:
 class Bill:
     """One call's part of its certificate's account, item by item."""
 
+    __slots__ = ("_items", "account")
+
     def __init__(self, account: Account) -> None:
         self.account = account
         self._items: dict[Hashable, Cost] = {}

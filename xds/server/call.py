@@ -42,6 +42,12 @@ class Call:
     several times its bytes.
     """
 
+    __slots__ = (
+        *("_ending", "_loop", "_tasks", "_writing_since", "bill", "excess", "leaving", "long", "node_key"),
+        *("number", "on_leave", "outgoing", "peer"),
+        "__weakref__",
+    )
+
     def __init__(
         self, number: int, node_key: NodeKey, peer: Peer, account: Account, long: asyncio.Lock
     ) -> None:

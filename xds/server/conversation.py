@@ -7,7 +7,6 @@ is to be written. So a slow client delays nobody, and holds at most one pending 
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -40,6 +39,23 @@ IN_HAND: Final = 2
 class Conversation:
     """Serves one authenticated stream until `run` returns how it ended."""
 
+    __slots__ = (
+        *("_authenticator", "_cache", "_call", "_checked", "_current", "_deadline", "_decoder", "_encoder"),
+        *("_goes_on", "_heartbeat", "_limits", "_node", "_observer", "_only_type", "_outbox", "_outgoing"),
+        *(
+            "_room",
+            "_sent_at",
+            "_served",
+            "_since",
+            "_stream",
+            "_unserved",
+            "_variant",
+            "_waking",
+            "node_key",
+        ),
+        "__weakref__",
+    )
+
     def __init__(
         self,
         call: Call,
@@ -67,13 +83,14 @@ class Conversation:
         self._since = datetime.now(UTC)
         self._stream = AdsStream() if discovery.variant is Variant.SOTW else DeltaStream()
         self._node: Node | None = None
-        self._outbox: deque[Response] = deque()
+        self._outbox: list[Response] = []  # nearly always empty, and a deque takes as much as ten of them
         self._sent_at: dict[TypeUrl, float] = {}
         self._checked: tuple[ResourceName, ...] = ()
         self._room: asyncio.Event | None = None
         self._goes_on = False
         self._served = False
         self._current: Snapshot | None = None
+        self._unserved: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._heartbeat: asyncio.TimerHandle | None = None
 
@@ -81,14 +98,15 @@ class Conversation:
         """Converse until one side ends it; return why, with details for a log."""
         self._call.outgoing = self._outgoing = Outgoing(transport)
         watch = self._cache.watch(self.node_key, partial(self._waking.wake, self._push))
-        unserved = asyncio.get_running_loop().call_later(self._limits.unserved_seconds, self._end_unserved)
+        loop = asyncio.get_running_loop()
+        self._unserved = loop.call_later(self._limits.unserved_seconds, self._end_unserved)
         self._call.on_leave = self._push  # between two messages, when all that is due has been written
         self._call.start(self._read(transport), "reader")
         self._push()
         try:
             return await self._call.ended()
         finally:
-            for timer in (unserved, self._deadline, self._heartbeat):
+            for timer in (self._unserved, self._deadline, self._heartbeat):
                 if timer is not None:
                     timer.cancel()
             self._cache.unwatch(watch)
@@ -247,7 +265,7 @@ class Conversation:
                 if not self._outbox:
                     self._rest()
                     return
-                size = self._write_one(self._outbox.popleft())
+                size = self._write_one(self._outbox.pop(0))
                 if not self._outgoing.is_free():
                     break
             if not (self._outbox or self._room or self._call.leaving or size > FORGOTTEN):
@@ -256,7 +274,8 @@ class Conversation:
             self._goes_on = True
             self._outgoing.when_done(self._go_on)
 
-    def _go_on(self) -> None:
+    def _go_on(self, written: object) -> None:
+        del written
         self._goes_on = False
         self._push()
 
@@ -274,6 +293,9 @@ class Conversation:
         if newest is None or newest is self._current:
             return
         self._current, self._served = newest, True
+        if self._unserved is not None:
+            self._unserved.cancel()
+            self._unserved = None
         self._outbox.extend(self._stream.on_snapshot(newest))
         self._watch_gate()
         self._keep_alive(newest.shortest_ttl)

@@ -42,10 +42,10 @@ class Outgoing:
         self._step()
         return self._waits_for is None
 
-    def when_done(self, work: Callable[[], None]) -> None:
+    def when_done(self, work: Callable[[object], None]) -> None:
         """Have something done, which must not raise, when what is being written has got on."""
         if self._waits_for is not None:
-            self._waits_for.add_done_callback(lambda _: work())
+            self._waits_for.add_done_callback(work)
 
     @property
     def since(self) -> float | None:

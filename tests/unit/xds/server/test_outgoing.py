@@ -28,7 +28,7 @@ async def test_who_waits_is_called_once_when_it_has_gone() -> None:
     client, called = Client(), list[bool]()
     outgoing = Outgoing(client)
     outgoing.begin(b"one")
-    outgoing.when_done(lambda: called.append(outgoing.is_free()))
+    outgoing.when_done(lambda _: called.append(outgoing.is_free()))
     await asyncio.sleep(0)
     assert called == []
     client.take()
