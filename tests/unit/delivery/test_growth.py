@@ -1,0 +1,149 @@
+"""What a wave costs: the same in a mesh four times as large, for each kind of change, counted."""
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from admin.metrics.registry import Metrics
+from benchmarks import meshes
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings
+from certs.issuers.authority import CertificateAuthority
+from certs.pair_files import PairFiles
+from controller.gauges import Gauging
+from delivery.assembly import Delivery, delivery
+from delivery.certificates import ServiceCertificates
+from delivery.debounce import Pace
+from delivery.gathering import Paces
+from delivery.model import Model
+from delivery.proxies.readiness import EndpointReadiness
+from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.translation import translation
+from delivery.snapshots.wanted import WhoIsHere
+from mesh.names import TrustDomain
+from mesh.objects import MeshObject, ObjectKey
+from providers.sources import Sources
+from sidecars.document.driver import DocumentDriver
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
+from sidecars.lint import Installed
+from tests.meshes.sources import MemorySource
+from tests.unit.catalog.lint.test_growth import CHANGES, LARGE, SMALL, Calls
+from xds.cache import NodeKey
+
+HERE = (16, 10, 19)
+"""The services whose sidecars are here: two that call the one that moves, one that calls a split's apex."""
+
+PUT_TOGETHER = CHANGES.keys() - {"a target is narrowed", "a namespace is annotated"}
+"""What changes something that sidecars have: in permissive mode that is all services."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done: functions run, values looked at, proxies concerned, and calls of any function."""
+
+    computed: int
+    reused: int
+    touched: int
+    calls: int
+
+
+class Plane:
+    """A mesh in memory, with a few sidecars that are here."""
+
+    def __init__(self, state: Path, now: datetime, services: int, permissive: bool) -> None:
+        self._services, self._permissive = services, permissive
+        self._source = MemorySource("memory", meshes.mesh(services, permissive=permissive).objects)
+        self._gauging, self._now = Gauging(), now
+        self.woken: list[NodeKey] = []
+        self.delivery = _delivery(state, now, self._source)
+        for number in HERE:
+            for replica in range(2):
+                node = NodeKey(str(meshes.workload(number, replica).proxy_name))
+                self.delivery.cache.watch(node, functools.partial(self.woken.append, node))
+
+    async def work(self, change: Callable[..., Mapping[ObjectKey, MeshObject | None]], count: int) -> Work:
+        """Make a change, and whatever follows of it."""
+        edits = change(self._services, count, self._permissive)
+        self._source.change(
+            {key: None if value is None else meshes.sourced(key, value) for key, value in edits.items()}
+        )
+        model = self.delivery.loop.model
+        assert model is not None
+        before, calls = model.work(), Calls()
+        self.woken.clear()
+        with calls:
+            self.delivery.gathering.changed()
+            await self.delivery.loop.wave()
+            await self._measure()
+        done = model.work() - before
+        return Work(done.computed, done.reused, len(self.woken), calls.count)
+
+    async def _measure(self) -> None:
+        delivered = self.delivery
+        await self._gauging.count(delivered.loop.state.published.snapshots)
+        counts = delivered.registry.counts()
+        self._gauging.gauges(delivered.loop.state, {}, counts, (), 0, 0.0, self._now)
+
+
+def _delivery(state: Path, now: datetime, source: MemorySource) -> Delivery:
+    metrics, installed = Metrics(), Installed({"document": DocumentDriver(), "envoy": EnvoyDriver()}, {})
+    authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+    pace = Pace(0.001, 0.01)
+    return delivery(
+        sources=Sources((source,)),
+        paces=Paces(pace, pace),
+        readiness=EndpointReadiness((), EndpointAdmission.OFF),
+        certificates=ServiceCertificates(authority, PairFiles(state), lambda _: None, lambda: 0.0),
+        new_model=lambda: Model(translation(EnvoyDriver()), MeshSettings(), lambda: installed, WhoIsHere),
+        new_quarantine=lambda acknowledged: Quarantine(empty, acknowledged=acknowledged),
+        lingering=60.0,
+        meter=metrics,
+        clock=lambda: now,
+    )
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, bool], Awaitable[Plane]]:
+    """Return planes by size and mode, each made once."""
+    made: dict[tuple[int, bool], Plane] = {}
+    now = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
+
+    async def get(services: int, permissive: bool) -> Plane:
+        if (found := made.get((services, permissive))) is None:
+            folder = tmp_path_factory.mktemp("state") / "state"
+            found = made[services, permissive] = Plane(folder, now, services, permissive)
+            await found.delivery.loop.wave()
+            await found.delivery.loop.attend()
+            await found.work(CHANGES["an endpoint moves"], 98)
+        return found
+
+    return get
+
+
+@pytest.mark.parametrize(
+    ("name", "permissive"),
+    [(name, mode) for name in CHANGES for mode in (False, True) if not mode or name not in PUT_TOGETHER],
+)
+async def test_a_wave_costs_what_changed(
+    plane: Callable[[int, bool], Awaitable[Plane]], name: str, permissive: bool
+) -> None:
+    """Four times as many services: as many values and proxies, hardly a call more, with gauges and all."""
+    small, large = await plane(SMALL, permissive), await plane(LARGE, permissive)
+    for count in range(4):
+        few, many = await small.work(CHANGES[name], count), await large.work(CHANGES[name], count)
+        assert (many.computed, many.touched) == (few.computed, few.touched)
+        assert many.reused <= few.reused
+        assert many.calls <= 1.05 * few.calls
+
+
+async def test_those_are_concerned_who_are_here(plane: Callable[[int, bool], Awaitable[Plane]]) -> None:
+    """What is asserted above is not that nothing is done."""
+    small = await plane(SMALL, False)
+    assert (await small.work(CHANGES["an endpoint moves"], 97)).touched == 4
+    assert (await small.work(CHANGES["a weight changes"], 97)).touched == 2
+    assert (await small.work(CHANGES["a setting changes"], 96)).touched == 6
