@@ -27,7 +27,7 @@ from benchmarks.processes import memory
 from benchmarks.programs import BenchmarkError, Checkout, build, end_with_sigterm
 from benchmarks.quiet import settled
 from benchmarks.results import RESULTS, Values, machine, write
-from benchmarks.sizes import Bench, Case, Connecting, Plan, Repeated, Sized, connect, few, measure, stage
+from benchmarks.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
 from mesh.workload import Workload
 from tools.real_parts.building import PartError, download, has_go, is_built
 from tools.real_parts.building import build as build_part
@@ -92,18 +92,10 @@ def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Sa
             served = Served(case.services, source, plane, clients, everyone=not scope.narrow)
             stages = []
             for count in case.stages:
-                connecting = connect(served, count) if count else None
-                if connecting is not None:
-                    say(_said(connecting))
-                stages.append(stage(served, connecting, _wanted(case, count, plan.repeat), plan, say))
+                stages.append(stage(served, count, _wanted(case, count, plan.repeat), plan, say))
         return Sized(
             case.services, case.permissive, start, rested, tuple(stages), memory(plane.pid), churn=None
         )
-
-
-def _said(connecting: Connecting) -> str:
-    took = connecting.configured_ms.max / 1000
-    return f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s"
 
 
 def _wanted(case: Case, connected: int, repeat: int) -> list[Repeated]:

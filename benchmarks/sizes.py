@@ -146,15 +146,11 @@ def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) ->
         rested = settled(plane.cpu).cpu
         stages = []
         for count in case.stages:
-            with plane.sampling(plan.profile, f"{mode}connecting {count} of {case.services}"):
-                connecting = connect(served, count) if count else None
-            if connecting is not None:
-                took = connecting.configured_ms.max / 1000
-                say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
-            stages.append(stage(served, connecting, _changes(case, count, plan.repeat), plan, say))
-        idle = replace(served, idle=stages[-1].idle)
-        with plane.sampling(plan.profile, f"churn {case.services}"):
-            churned = churn(idle, plan.churn) if plan.churn and case.whole else None
+            stages.append(stage(served, count, _changes(case, count, plan.repeat), plan, say))
+        churned: Churn | None = None
+        if plan.churn and case.whole:
+            with plane.sampling(plan.profile, f"churn {case.services}"):
+                churned = churn(replace(served, idle=stages[-1].idle), plan.churn)
         after = memory(plane.pid)
     return Sized(case.services, case.permissive, start, rested, tuple(stages), after, churned)
 
@@ -165,12 +161,18 @@ Repeated = tuple[changes.Change | None, int]
 
 def stage(
     served: Served,
-    connecting: Connecting | None,
+    count: int,
     wanted: Iterable[Repeated],
     plan: Plan,
     say: Callable[[str], None],
 ) -> Stage:
-    """Measure what idling and changes cost with those who are connected."""
+    """Let sidecars connect until so many are; measure what idling and changes cost with them."""
+    connecting: Connecting | None = None
+    if count:
+        with served.plane.sampling(plan.profile, f"connecting {count} of {served.services}"):
+            connecting = connect(served, count)
+        took = connecting.configured_ms.max / 1000
+        say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
     settled(served.plane.cpu)
     held = memory(served.plane.pid)
     idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))

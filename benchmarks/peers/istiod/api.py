@@ -20,6 +20,8 @@ WRITERS: Final = 8
 """Connections that write at once."""
 PATIENCE: Final = 30.0
 """Seconds in which new definitions are served."""
+IDLE: Final = 15.0
+"""Seconds of rest after which a connection is opened anew: the server ends those that rest for long."""
 _MERGE: Final = "application/merge-patch+json"
 _DEFINITIONS: Final = Kind(
     "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition"
@@ -34,6 +36,7 @@ class Api:
         self._connection = http.client.HTTPSConnection(
             str(found.hostname), found.port, context=tls, timeout=60
         )
+        self._used = time.monotonic()
 
     def create(self, one: Object) -> None:
         """Create an object, and then its status if it has one."""
@@ -82,6 +85,9 @@ class Api:
         self, method: str, path: str, body: Document | None = None, kind: str = "application/json"
     ) -> Any:  # noqa: ANN401 - JSON
         data = None if body is None else json.dumps(body)
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()  # the next request opens it
+        self._used = time.monotonic()
         self._connection.request(method, path, data, {"Content-Type": kind})
         answer = self._connection.getresponse()
         said = answer.read()
