@@ -90,9 +90,9 @@ def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Sa
         with sidecars(build("loadgen/meshclients"), plane.ads, tls, case.names, nodes) as clients:
             source = InKubernetes(api, case.services, scope.narrow)
             served = Served(case.services, source, plane, clients, everyone=not scope.narrow)
-            stages = []
-            for count in case.stages:
-                stages.append(stage(served, count, _wanted(case, count, plan.repeat), plan, say))
+            stages = [
+                stage(served, count, _wanted(case, count, plan.repeat), plan, say) for count in case.stages
+            ]
         return Sized(
             case.services, case.permissive, start, rested, tuple(stages), memory(plane.pid), churn=None
         )

@@ -57,6 +57,7 @@ class Connecting:
     responses: int
     size: int
     refused: int
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ def connect(served: Served, count: int) -> Connecting:
         len(report.responses) + len(late.responses),
         report.size + late.size,
         report.refused + late.refused,
+        (*report.losses, *late.losses),
     )
 
 
@@ -144,9 +146,9 @@ def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) ->
     with bench.serving(case, plan) as (served, plane, start):
         say(f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s")
         rested = settled(plane.cpu).cpu
-        stages = []
-        for count in case.stages:
-            stages.append(stage(served, count, _changes(case, count, plan.repeat), plan, say))
+        stages = [
+            stage(served, count, _changes(case, count, plan.repeat), plan, say) for count in case.stages
+        ]
         churned: Churn | None = None
         if plan.churn and case.whole:
             with plane.sampling(plan.profile, f"churn {case.services}"):
@@ -173,6 +175,8 @@ def stage(
             connecting = connect(served, count)
         took = connecting.configured_ms.max / 1000
         say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
+        if connecting.refused:
+            say(f"{connecting.refused} streams were opened again: {connecting.reasons[0]}")
     settled(served.plane.cpu)
     held = memory(served.plane.pid)
     idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))
