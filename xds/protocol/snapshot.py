@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import Self
 
+from xds.protocol.layers import FLAT
 from xds.protocol.name_sets import NO_NAMES, Names
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resource_set import NO_STEP, ResourceSet, Step
@@ -153,7 +154,8 @@ class Snapshot:
         """
         if self._missing is None:
             before = None if self._before is None else self._before()
-            suspects = self._lost_since(before) if before is not None else self._needs()
+            few = sum(len(part.needs()) for part in self.parts) <= FLAT
+            suspects = self._needs() if few or before is None else self._lost_since(before)
             found = {
                 (source.type_url, source.name, reference): (source, *reference)
                 for reference in suspects

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.xds.protocol.looks import counted_looks
+from xds.protocol import snapshot
 from xds.protocol.layers import FLAT, Layers
 from xds.protocol.resource import (
     CLUSTER,
@@ -178,10 +179,10 @@ def test_a_large_part_is_shared_by_all_who_have_it() -> None:
     everyone = _everyone(4 * FLAT)
     snapshots = [Snapshot.joined((everyone, ResourceSet.of([_cluster(9000 + n)]))) for n in range(3)]
 
-    for snapshot in snapshots:
-        assert snapshot.resources(CLUSTER).base is everyone.resources(CLUSTER)
-        assert snapshot.versions(CLUSTER).base is everyone.resources(CLUSTER).versions
-        assert snapshot.resources(ENDPOINT) is everyone.resources(ENDPOINT)
+    for each in snapshots:
+        assert each.resources(CLUSTER).base is everyone.resources(CLUSTER)
+        assert each.versions(CLUSTER).base is everyone.resources(CLUSTER).versions
+        assert each.resources(ENDPOINT) is everyone.resources(ENDPOINT)
 
 
 @pytest.mark.parametrize("count", [1, 4 * FLAT])
@@ -202,22 +203,26 @@ def test_what_is_missing_after_a_change_is_found_in_what_differs(
     changes: list[tuple[list[Resource], list[Resource]]], own: set[int], count: int
 ) -> None:
     """As it is found from nothing, whatever the parts were before."""
-    shared = _everyone(count)
-    mine = ResourceSet.of([_resource(SECRET, "own-a", 0), *map(_endpoints, own - set(range(count)))])
-    before = Snapshot.joined((shared, mine))
-    for put, removed in changes:
-        assert before.missing() == Snapshot.of(_every(before)).missing()
-        gone = [(each.type_url, each.name) for each in removed]
-        part = shared.changed([each for each in put if each.name not in mine.resources(each.type_url)], gone)
-        other = mine.changed((), gone)
-        after = Snapshot.joined((part, other), before)
-        assert after.missing() == Snapshot.of(_every(after)).missing()
-        if after.is_consistent:
-            before, shared, mine = after, part, other
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(snapshot, "FLAT", -1)  # as if they were many
+        shared = _everyone(count)
+        mine = ResourceSet.of([_resource(SECRET, "own-a", 0), *map(_endpoints, own - set(range(count)))])
+        before = Snapshot.joined((shared, mine))
+        for put, removed in changes:
+            assert before.missing() == Snapshot.of(_every(before)).missing()
+            gone = [(each.type_url, each.name) for each in removed]
+            part = shared.changed(
+                [each for each in put if each.name not in mine.resources(each.type_url)], gone
+            )
+            other = mine.changed((), gone)
+            after = Snapshot.joined((part, other), before)
+            assert after.missing() == Snapshot.of(_every(after)).missing()
+            if after.is_consistent:
+                before, shared, mine = after, part, other
 
 
-def _every(snapshot: Snapshot) -> list[Resource]:
-    return [each for type_url in snapshot.types() for each in snapshot.ordered(type_url)]
+def _every(of: Snapshot) -> list[Resource]:
+    return [each for type_url in of.types() for each in of.ordered(type_url)]
 
 
 def test_what_a_listener_needs_is_not_gone_through_for_each_change() -> None:
