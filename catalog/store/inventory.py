@@ -5,7 +5,6 @@ from typing import Final
 from catalog.store.view import IN_VIEW, View, kind, slices, workloads
 from engine.declared import Declared
 from engine.table import Table
-from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceName
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.service import ServiceKey
@@ -17,10 +16,6 @@ templates: Final[Declared[View, Table[ObjectKey, PodTemplate]]] = kind(PodTempla
 
 def _uuids(_: WorkloadKey, workload: Workload) -> tuple[ProxyUuid, ...]:
     return () if workload.uuid is None else (workload.uuid,)
-
-
-def _with_sidecar(_: WorkloadKey, workload: Workload) -> tuple[ServiceIdentity, ...]:
-    return () if workload.uuid is None else (workload.identity,)
 
 
 def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey, ...]:
@@ -35,17 +30,9 @@ def _sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Nam
 by_uuid: Final = IN_VIEW.index("workloads by UUID", workloads, _uuids)
 by_identity: Final = IN_VIEW.index("workloads by identity", workloads, lambda _, found: (found.identity,))
 by_address: Final = IN_VIEW.index("workloads by address", workloads, lambda _, found: (found.address,))
-with_sidecar: Final = IN_VIEW.index("sidecars by identity", workloads, _with_sidecar)
-"""Workloads that have a sidecar, by the identity that it shows."""
 
 slices_by_service: Final = IN_VIEW.index("slices by service", slices, sliced_services)
 slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_addresses)
-
-
-def sidecars(view: View) -> tuple[Workload, ...]:
-    """Return the workloads that have a sidecar, one for each UUID, sorted by UUID."""
-    found = by_uuid(view)
-    return tuple(view.workloads[found[uuid][0]] for uuid in sorted(found))
 
 
 def holder_of(view: View, uuid: ProxyUuid) -> Workload | None:

@@ -19,7 +19,7 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.relations.identities import service_identities
-from catalog.store.inventory import by_identity, holder_of, sidecars
+from catalog.store.inventory import by_identity, holder_of
 from catalog.store.view import MeshSettings, View
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger
@@ -31,7 +31,7 @@ from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
 from demo.ports import free_port
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import IpAddress, TrustDomain
+from mesh.names import IpAddress, ProxyUuid, TrustDomain
 from mesh.workload import Explicit
 from providers.directory.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
@@ -177,7 +177,8 @@ class LiveMesh:
         drain_seconds: int = 45,
     ) -> None:
         """Start a workload's Envoy as the agent does, and wait until it is live."""
-        workload = next(each for each in sidecars(self.view) if each.uuid == uuid)
+        workload = holder_of(self.view, ProxyUuid(uuid))
+        assert workload is not None
         assert workload.proxy_name is not None
         folder = self.state / uuid
         folder.mkdir()

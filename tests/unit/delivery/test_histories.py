@@ -105,7 +105,7 @@ generator changes (killers.py). Slices are their own keys, so their values never
 not here are not read by anything derived.
 """
 
-NOT_READ = {"services by own address", "sidecars by identity", "slices", "workloads by group"}
+NOT_READ = {"services by own address", "slices", "workloads by group"}
 ONE_BY_ONE = {"TrafficSplits by backend", "workloads by identity"}
 """Those that histories seldom need, for what reads them reads much else; see the test of `visible`."""
 
