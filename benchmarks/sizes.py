@@ -179,7 +179,8 @@ def stage(
             say(f"{connecting.refused} streams were opened again: {connecting.reasons[0]}")
     settled(served.plane.cpu)
     held = memory(served.plane.pid)
-    idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))
+    with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):  # which costs some itself
+        idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))
     found: list[Cost] = []
     for change, repeat in wanted:
         name = f"{change.name if change else 'a service comes and goes'} {served.services}"
