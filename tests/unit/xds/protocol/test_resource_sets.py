@@ -159,6 +159,7 @@ def test_a_change_looks_at_what_changes() -> None:
         own = [ResourceSet.of([_resource(SECRET, "own-a", n)]) for n in range(20)]
         before = [Snapshot.joined((everyone, mine)) for mine in own]
         versions = [each.version(CLUSTER) for each in before]
+        held = everyone.resources(CLUSTER).versions
         assert not any(each.missing() for each in before)
         with counted_looks() as looks:
             changed = everyone.changed([_cluster(7, 1)])
@@ -170,6 +171,9 @@ def test_a_change_looks_at_what_changes() -> None:
         assert all(step == {CLUSTER: {"service-0007"}} for step in steps)
         assert all(step[CLUSTER] is steps[0][CLUSTER] for step in steps)
         assert after[0].resources(ENDPOINT) is before[0].resources(ENDPOINT)
+        # No copy of what did not change: neither of the resources nor of their versions.
+        assert changed.resources(CLUSTER).base is everyone.resources(CLUSTER).base
+        assert changed.resources(CLUSTER).versions.base is held.base
 
     assert counted[1000] == counted[100]
 
