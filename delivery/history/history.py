@@ -20,12 +20,13 @@ from delivery.history.record import (
     shown,
     since,
 )
-from delivery.history.versions import NOTHING_HELD, Content, Contents, Move, Versions
+from delivery.history.versions import NOTHING_HELD, Content, Contents, Move
 from delivery.snapshots.published import Step
 from delivery.wave import Wave
 from mesh.objects import ObjectKey
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import TypeUrl
+from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
 from xds.server.status import Variant
@@ -116,13 +117,14 @@ class PushHistory:
         """Note a response that goes out; return how long after its event."""
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
-        content = self._contents.of(proxy.variant, response)
+        served = self._served(node, response.type_url)
+        content = self._contents.of(proxy.variant, response, served)
         kind = proxy.types.get(response.type_url)
         if kind is None:
             if len(proxy.types) >= TYPES:
                 del proxy.types[next(iter(proxy.types))]
             kind = proxy.types[response.type_url] = TypeRecord(NOTHING_HELD)
-        move, kind.held = kind.held.after(content, lambda: self._versions(node, response.type_url))
+        move, kind.held = kind.held.after(content, lambda: served.versions)
         delivery = self._delivery(content, move, self._due(node, proxy, kind, content, move), response, size)
         if len(proxy.pushes) >= PUSHES:
             self._waiting.pop(proxy.pushes.pop(0), None)
@@ -194,9 +196,9 @@ class PushHistory:
         self._last = Delivery(content, move, due, response.version, size, began)
         return self._last
 
-    def _versions(self, node: NodeKey, type_url: TypeUrl) -> Versions:
+    def _served(self, node: NodeKey, type_url: TypeUrl) -> Resources:
         snapshot = self._cache.snapshot(node)
-        return {} if snapshot is None else snapshot.versions(type_url)
+        return NO_RESOURCES if snapshot is None else snapshot.resources(type_url)
 
     def _is_here(self, group: GroupKey) -> bool:
         return any(

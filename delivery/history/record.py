@@ -103,7 +103,7 @@ def shown(push: Sent, now: float, date: datetime) -> Push:
         protocol=content.variant,
         nonce=Nonce(push.nonce),
         version=delivery.version,
-        added=delivery.move.added,
+        added=tuple(delivery.move.added),
         changed=tuple((name, old, content.versions[name]) for name, old in delivery.move.changed),
         removed=delivery.move.removed,
         again=delivery.move.again,

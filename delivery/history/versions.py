@@ -6,30 +6,31 @@ what was held before it, is worked out for the first of them.
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from operator import ne
 from typing import Final
 
 from delivery.wave import Wave
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources import Resources
 from xds.protocol.subscription import FULL_STATE
+from xds.protocol.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import Response
 from xds.server.status import Variant
 
 CONTENTS: Final = 64
 """How many different responses are known again when the next proxy is sent the same."""
 
-Versions = Mapping[ResourceName, Version]
-
-
 @dataclass(frozen=True, slots=True)
 class Move:
     """How a response changed what was held: names added, changed (with the version before), removed.
 
-    `again` counts resources that were held in that very version.
+    `again` counts resources that were held in that very version. Where nothing was held before, `added` may
+    be the mapping of all that is.
     """
 
-    added: tuple[ResourceName, ...]
+    added: Collection[ResourceName]
     changed: tuple[tuple[ResourceName, Version], ...]
     removed: tuple[ResourceName, ...]
     again: int
@@ -44,14 +45,16 @@ class Move:
 class Content:
     """What a response holds: no bodies, only names and versions.
 
-    `last` is the move that it made last, and `cause` what it was due to then, with what that was told by.
+    `last` is the move that it made last, and `cause` what it was due to then, with what that was told by;
+    `first` is what is held after it by those who held nothing.
     """
 
     variant: Variant
     type_url: TypeUrl
-    versions: Versions
+    versions: Mapping[ResourceName, Version]
     removed: tuple[ResourceName, ...]
     last: Move | None = None
+    first: "weakref.ref[Held] | None" = None
     cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
 
     @property
@@ -61,10 +64,12 @@ class Content:
 
     def names_any(self, names: frozenset[ResourceName]) -> bool:
         """Say whether one of these names is in it, sent or removed."""
-        return not (names.isdisjoint(self.versions) and names.isdisjoint(self.removed))
+        return any(name in self.versions for name in names) or not names.isdisjoint(self.removed)
 
     def is_within(self, names: set[ResourceName]) -> bool:
         """Say whether all that is in it, sent or removed, has one of these names."""
+        if len(names) < max(len(self.versions), len(self.removed)):
+            return False
         return names.issuperset(self.versions) and names.issuperset(self.removed)
 
 
@@ -84,38 +89,51 @@ class Held:
         `published` are the versions in force: in the common case they are the ones held, and one mapping
         serves for both.
         """
-        known = self._next
-        if known is not None and known[0] is content and (found := known[2]()) is not None:
-            return known[1], found
-        move, versions = _moved(self.versions, content)
+        if (known := self._known(content)) is not None:
+            return known
+        move, versions = _moved(self.versions, content, published())
         if move == content.last:  # as in another group: that one serves for both
             move = content.last
         content.last = move
-        in_force = published()
-        after = Held(in_force if in_force == versions else versions)
-        self._next = (content, move, weakref.ref(after))
+        after = Held(versions)
+        if self.versions:
+            self._next = (content, move, weakref.ref(after))
+        else:
+            content.first = weakref.ref(after)
         return move, after
 
+    def _known(self, content: Content) -> "tuple[Move, Held] | None":
+        """Return how others have gone on from here; from nothing all begin, and with any content."""
+        if not self.versions:
+            first = None if content.first is None else content.first()
+            return None if first is None or content.last is None else (content.last, first)
+        if self._next is None or self._next[0] is not content or (after := self._next[2]()) is None:
+            return None
+        return self._next[1], after
 
-NOTHING_HELD: Final = Held({})
+
+NOTHING_HELD: Final = Held(NO_VERSIONS)
 
 
-def _moved(before: Versions, content: Content) -> tuple[Move, Versions]:
+def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[Move, Versions]:
     now = content.versions
-    if content.whole:
-        after, gone = now, tuple(name for name in before if name not in now)
+    if not before:
+        every = now if isinstance(now, Versions) else tuple(now)
+        return Move(every, (), (), 0), NO_VERSIONS.towards(in_force, now)
+    if not content.whole:
+        names: Iterable[ResourceName] = (*now, *content.removed)
+    elif isinstance(now, Versions):
+        names = sorted(now.differing(before, ne))
     else:
-        gone = tuple(name for name in content.removed if name in before)
-        after = {**before, **now}
-        for name in content.removed:
-            after.pop(name, None)
-    changed = tuple(
-        (name, held)
-        for name, version in now.items()
-        if (held := before.get(name)) is not None and held != version
-    )
-    added = tuple(name for name in now if name not in before)
-    return Move(added, changed, gone, len(now) - len(added) - len(changed)), after
+        names = {**now, **before}
+    removed = frozenset(content.removed)
+    changes = {name: None if name in removed else now.get(name) for name in names}
+    held = [(name, before.get(name), version) for name, version in changes.items()]
+    changed = tuple((name, old) for name, old, version in held if version and old and version != old)
+    added = tuple(name for name, old, version in held if version and old is None)
+    gone = tuple(name for name, old, version in held if version is None and old is not None)
+    moved = {name: version for name, old, version in held if version != old}
+    return Move(added, changed, gone, len(now) - len(added) - len(changed)), before.towards(in_force, moved)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,8 +150,11 @@ class Contents:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
 
-    def of(self, variant: Variant, response: Response) -> Content:
-        """Return the content of a response, the same object for the same resources."""
+    def of(self, variant: Variant, response: Response, served: Resources) -> Content:
+        """Return the content of a response, the same object for the same resources.
+
+        `served` is what there is of the type: a response of all of it shares its versions.
+        """
         key = (
             variant,
             response.type_url,
@@ -142,13 +163,15 @@ class Contents:
         )
         if (known := self._known.get(key)) is not None:
             return known.content
-        content = _content(variant, response)
+        content = Content(variant, response.type_url, _versions(response, served), response.removed)
         self._known[key] = _Known(content, response.resources)
         if len(self._known) > CONTENTS:
             self._known.popitem(last=False)
         return content
 
 
-def _content(variant: Variant, response: Response) -> Content:
-    versions = {resource.name: resource.version for resource in response.resources}
-    return Content(variant, response.type_url, versions, response.removed)
+def _versions(response: Response, served: Resources) -> Mapping[ResourceName, Version]:
+    resources = response.resources
+    if len(resources) == len(served) and resources == served.ordered:
+        return served.versions
+    return {resource.name: resource.version for resource in resources}

@@ -52,8 +52,7 @@ class Noted:
 
     def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
         """Take acknowledged resources; of each up to `count` versions are kept."""
-        whole = FEW < len(resources) == len(served)
-        if whole and all(served.get(each.name) is each for each in resources):
+        if FEW < len(resources) == len(served) and resources == served.ordered:
             self._take_all(served, count)
         else:
             for each in resources:
@@ -70,6 +69,9 @@ class Noted:
             self._named[resource.name] = _newest(resource, known, count)
 
     def _take_all(self, served: Resources, count: int) -> None:
+        if not self._named and (not self._whole or self._whole is served):
+            self._whole = served
+            return
         before = {name: self.get(name) for name in (*self._named, *served.differing(self._whole, ne))}
         self._whole, self._named = served, {}
         for name, known in before.items():

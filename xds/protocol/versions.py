@@ -52,6 +52,8 @@ class Versions(Layers[ResourceName, Version]):
 
     def towards(self, likely: "Versions", changes: Mapping[ResourceName, Version | None]) -> "Versions":
         """Return these with some that are other ones; `likely` itself, where it comes to that."""
+        if changes is likely and not self:
+            return likely
         size = len(self) + sum((now is not None) - (name in self) for name, now in changes.items())
         if size != len(likely):
             return self.changed(changes)
