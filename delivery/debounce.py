@@ -5,12 +5,20 @@ import enum
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+PER_PROXY: Final = 0.002
+"""Seconds from a wave to one of admissions per proxy that it concerned: some ten times what that cost."""
+
+SLOWEST: Final = 5.0
+"""Seconds that no admission waits longer than, however many they concern."""
 
 
 class Matter(enum.Enum):
-    """What a change is about: where something runs, or anything else."""
+    """What a change is about: where something runs, that it may get traffic, or anything else."""
 
     ENDPOINTS = enum.auto()
+    ADMISSIONS = enum.auto()
     POLICY = enum.auto()
 
 
@@ -37,6 +45,16 @@ class Pending:
     wave: float | None = None
 
 
+def for_so_many(pace: Pace, proxies: int) -> Pace:
+    """Return how admissions are gathered after a wave that concerned so many proxies.
+
+    Where everybody may call everybody, all are told of each sidecar that is ready: while hundreds connect, to
+    tell each of each would take longer than to serve them.
+    """
+    wait = min(proxies * PER_PROXY, SLOWEST)
+    return Pace(max(pace.quiet, wait), max(pace.longest, wait))
+
+
 def begin_at(pending: Pending, pace: Pace) -> float:
     """Return the moment at which the next wave should begin; it may lie in the past.
 
@@ -55,9 +73,10 @@ class Changes:
     else goes first.
     """
 
-    __slots__ = ("_noted", "_wave")
+    __slots__ = ("_concerned", "_noted", "_wave")
 
     def __init__(self) -> None:
+        self._concerned = 0
         self._noted: dict[Matter, tuple[float, float]] = {}
         self._wave: float | None = None
 
@@ -70,11 +89,19 @@ class Changes:
         """Return when a wave should begin, or None while there is nothing to do."""
         return min(
             (
-                begin_at(Pending(first, last, self._wave), paces[matter])
+                begin_at(Pending(first, last, self._wave), self._pace(paces, matter))
                 for matter, (first, last) in self._noted.items()
             ),
             default=None,
         )
+
+    def _pace(self, paces: Mapping[Matter, Pace], matter: Matter) -> Pace:
+        pace = paces[matter]
+        return for_so_many(pace, self._concerned) if matter is Matter.ADMISSIONS else pace
+
+    def concerned(self, proxies: int) -> None:
+        """Note how many proxies the last wave concerned."""
+        self._concerned = proxies
 
     def take(self, now: float) -> float:
         """Begin a wave with all that was noted; return when the first change came, `now` without one."""
@@ -99,6 +126,10 @@ class Debounce:
     def take(self, now: float) -> float:
         """Begin a wave: see Changes."""
         return self._changes.take(now)
+
+    def concerned(self, proxies: int) -> None:
+        """Note how many proxies the last wave concerned."""
+        self._changes.concerned(proxies)
 
     async def due(self) -> None:
         """Return when the next wave should begin."""

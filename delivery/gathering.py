@@ -41,7 +41,8 @@ class Gathering:
         self.admitted: Picture[ProxyName, ProxyName] = Picture()
         self._admissions = admissions
         self._meter = meter
-        self._changes = Debounce({Matter.POLICY: paces.policy, Matter.ENDPOINTS: paces.endpoints})
+        endpoints = dict.fromkeys((Matter.ENDPOINTS, Matter.ADMISSIONS), paces.endpoints)
+        self._changes = Debounce({Matter.POLICY: paces.policy, **endpoints})
 
     def changed(self) -> None:
         """Note that some source changed, and when a wave is to begin for it."""
@@ -66,9 +67,15 @@ class Gathering:
         """Begin a wave with all that came; return when the first of it did, `now` without any."""
         return self._changes.take(now)
 
+    def concerned(self, proxies: int) -> None:
+        """Note how many connected proxies the last wave concerned."""
+        self._changes.concerned(proxies)
+
 
 def matter(events: Counts) -> Matter:
-    """Say what changes are about: endpoints alone, or anything else; so is what brought no event."""
+    """Say what changes are about: admissions alone, endpoints, or anything else, as what brought no event."""
+    if events and all(kind is ADMISSION for _, kind in events):
+        return Matter.ADMISSIONS
     if events and all(kind in ENDPOINT_KINDS for _, kind in events):
         return Matter.ENDPOINTS
     return Matter.POLICY

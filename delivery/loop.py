@@ -170,6 +170,7 @@ class Loop:
         self.doing = "publishing"
         named, more = model.causes.take()
         touched = await self._publishing.publish(replace(wave, causes=named, more=more), step, slices)
+        self._gathering.concerned(touched or 0)
         self._problems.say("wave", None, ())
         self._problems.say("certificates", None, certifying)
         self._say(model, step)

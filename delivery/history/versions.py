@@ -22,6 +22,7 @@ from xds.server.status import Variant
 CONTENTS: Final = 64
 """How many different responses are known again when the next proxy is sent the same."""
 
+
 @dataclass(frozen=True, slots=True)
 class Move:
     """How a response changed what was held: names added, changed (with the version before), removed.

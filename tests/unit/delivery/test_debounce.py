@@ -28,7 +28,11 @@ def test_a_burst_without_a_pause_goes_after_the_longest_wait() -> None:
     assert begin_at(Pending(first=5.05, last=6.04, wave=5.0), PACE) == 5.05 + 1.0
 
 
-PACES = {Matter.POLICY: PACE, Matter.ENDPOINTS: Pace(quiet=0.5, longest=3.0)}
+PACES = {
+    Matter.POLICY: PACE,
+    Matter.ENDPOINTS: Pace(quiet=0.5, longest=3.0),
+    Matter.ADMISSIONS: Pace(quiet=0.1, longest=1.0),
+}
 
 
 def test_changes_are_taken_together_and_once() -> None:
@@ -70,4 +74,24 @@ def test_each_matter_has_its_pace(noted: list[tuple[float, Matter]], due: float)
     changes.take(1.0)
     for now, matter in noted:
         changes.note(now, matter)
+    assert changes.due(PACES) == pytest.approx(due)
+
+
+@pytest.mark.parametrize(
+    ("proxies", "due"),
+    [
+        pytest.param(10, 1.3, id="of a few at the pace of endpoints"),
+        pytest.param(1000, 3.2, id="of a thousand after two seconds"),
+        pytest.param(1_000_000, 6.2, id="and of any number after five"),
+    ],
+)
+def test_admissions_wait_for_as_long_as_it_takes_to_tell_of_them(proxies: int, due: float) -> None:
+    """While everybody is told of everybody, a wave for each that comes leaves no time for who comes."""
+    changes = Changes()
+    changes.take(1.0)
+    changes.concerned(proxies)
+    changes.note(1.05, Matter.ENDPOINTS)
+    assert changes.due(PACES) == pytest.approx(1.55)  # what is no admission waits for none of them
+    changes.take(1.1)
+    changes.note(1.2, Matter.ADMISSIONS)
     assert changes.due(PACES) == pytest.approx(due)

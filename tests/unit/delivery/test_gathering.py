@@ -41,7 +41,8 @@ def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource])
     ("events", "of"),
     [
         ({("directory", WORKLOAD): 2, ("dns", ENDPOINT_SLICE): 1}, Matter.ENDPOINTS),
-        ({("admissions", ADMISSION): 1}, Matter.ENDPOINTS),
+        ({("admissions", ADMISSION): 1}, Matter.ADMISSIONS),
+        ({("admissions", ADMISSION): 1, ("dns", ENDPOINT_SLICE): 1}, Matter.ENDPOINTS),
         ({("directory", WORKLOAD): 2, ("directory", TRAFFIC_TARGET): 1}, Matter.POLICY),
         ({}, Matter.POLICY),
     ],
