@@ -135,7 +135,8 @@ class Fields:
         if not isinstance(value, (list, Sequence)) or isinstance(value, str | bytes):
             self.wrong(name, "must be a list", Code.WRONG_TYPE)
             return ()
-        return tuple((f"{self.at(name)}[{index}]", item) for index, item in enumerate(value))
+        path = self.at(name)
+        return tuple([(f"{path}[{index}]", item) for index, item in enumerate(value)])
 
     def sections(self, name: str, *, required: bool = False) -> tuple["Fields", ...]:
         """Return the list of mappings at the key; what is no mapping is noted and left out."""
@@ -193,6 +194,8 @@ class Fields:
 
     def close(self) -> None:
         """Refuse every key that was not asked for."""
+        if self._asked.issuperset(self._mapping):
+            return
         for key in self.unasked():
             path = self.at(key if len(key) <= 60 else key[:57] + "...")
             value = self._mapping.get(key)

@@ -1,6 +1,7 @@
 """Which kinds are read, in which versions and by whom, and whose the others are."""
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -116,6 +117,9 @@ _LONGEST_GROUP: Final = 100
 _LIKE: Final = 0.85
 """How much a group must look like one of a mesh to be taken for that with a slip in it."""
 
+_REMEMBERED: Final = 256
+"""How many kinds, as they are written, are known by heart: a mesh has few."""
+
 
 def is_foreign(kind: Kind) -> bool:
     """Say whether a kind is no part of a mesh, whatever it is called.
@@ -136,7 +140,12 @@ def kind_meant(name: str, api_version: object) -> Kind:
 
     So an object whose newest form has that slip is still known for the one that it was.
     """
-    kind = Kind(name, split_api_version(api_version)[0] if isinstance(api_version, str) else "")
+    return _kind_meant(name, api_version if isinstance(api_version, str) else "")
+
+
+@functools.lru_cache(_REMEMBERED)
+def _kind_meant(name: str, api_version: str) -> Kind:
+    kind = Kind(name, split_api_version(api_version)[0])
     if kind in READ or is_foreign(kind):
         return kind
     likeness = difflib.SequenceMatcher(b=kind.group[:_LONGEST_GROUP])

@@ -34,6 +34,8 @@ LABELS: Final[Mapping[Kind, frozenset[str]]] = {POD: frozenset(UUID_LABELS)}
 def check_own_names(manifest: Manifest) -> None:
     """Warn of each name under our prefix that says nothing where it stands."""
     for section, known in (("annotations", ANNOTATIONS), ("labels", LABELS)):
+        if not manifest.metadata.has(section):
+            continue
         fields = manifest.metadata.section(section)
         here = known.get(manifest.key.kind, frozenset())
         for name in sorted(fields.names()):

@@ -4,6 +4,8 @@ v1alpha1 has its fields beside metadata and calls the rules `specs`; v1alpha2 an
 `spec`. `destination.port` exists in v1alpha1 and v1alpha2 only (smi-spec release v0.6.0 removed it).
 """
 
+from typing import Final
+
 from mesh.identity import ServiceIdentity
 from mesh.kinds import SERVICE_ACCOUNT, UDP_ROUTE
 from mesh.names import Namespace, Port, ServiceAccountName
@@ -12,6 +14,9 @@ from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.manifest import Manifest
 from specs.references import namespace_name, object_name, port_or_digits
+
+_ROUTE_KINDS: Final = tuple(RouteKind)
+_KIND_RULE: Final = one_of(_ROUTE_KINDS)
 
 
 def traffic_target(manifest: Manifest) -> TrafficTarget:
@@ -58,14 +63,14 @@ def _account(fields: Fields, namespace: Namespace) -> ServiceIdentity:
 
 
 def _rule(fields: Fields) -> Rule:
-    kind = fields.required_text("kind", one_of(tuple(RouteKind)))
+    kind = fields.required_text("kind", _KIND_RULE)
     name = object_name(fields, "name")
     matches = fields.texts("matches")
     fields.close()
     if kind == UDP_ROUTE.name:
         fields.wrong("kind", "must be HTTPRouteGroup or TCPRoute; sidecars carry no UDP", Code.UDP_ROUTE)
-    elif kind and kind not in tuple(RouteKind):
-        fields.wrong("kind", one_of(tuple(RouteKind)))
+    elif kind and kind not in _ROUTE_KINDS:
+        fields.wrong("kind", _KIND_RULE)
     elif kind == RouteKind.TCP and matches:
         fields.wrong("matches", "must be absent: a TCPRoute has no named matches")
     route = RouteKind.TCP if kind == RouteKind.TCP else RouteKind.HTTP
