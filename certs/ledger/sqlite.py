@@ -14,6 +14,7 @@ from certs.ledger import rows
 from certs.ledger.contract import unknown
 from certs.ledger.entry import LedgerEntry, Stamp
 from certs.ledger.file import BUSY_SECONDS, explained, open_file, waiting
+from certs.ledger.seen import Seen
 from certs.ledger.unwritten import Unwritten
 from certs.serial import read_serial
 from mesh.identity import ProxyName
@@ -26,8 +27,8 @@ class SqliteLedger:
         self._connection = connection
         self._path = path
         self._lock = threading.Lock()
-        self._unwritten = Unwritten()
-        self._seen: dict[str, LedgerEntry] = {}
+        self._seen = Seen(path)
+        self._unwritten = Unwritten(self._seen)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -35,7 +36,13 @@ class SqliteLedger:
 
         Raises StateError for a file that is no ledger, or one of a newer program.
         """
-        return cls(open_file(path), path)
+        connection = open_file(path)
+        try:
+            with explained(path):
+                return cls(connection, path)
+        except BaseException:
+            connection.close()
+            raise
 
     def close(self) -> None:
         """Write down what was not written yet, if that can be done, and close the file.
@@ -47,6 +54,7 @@ class SqliteLedger:
             self._unwritten.write_all(connection)
         with self._lock:
             self._connection.close()
+            self._seen.close()
 
     def __enter__(self) -> Self:
         return self
@@ -65,32 +73,28 @@ class SqliteLedger:
         """Add an entry, and write it. Raises StateError, for a serial that is there already as well."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             rows.insert(connection, entry)
+            self._seen.wrote(connection)
 
     def entry(self, serial: str) -> LedgerEntry | None:
-        """Return the entry of a serial, or None; one look-up by primary key.
+        """Return the entry of a serial, or None; one look-up by primary key where it may have changed.
 
         While another process locks the file, an entry is what it was when it was last looked up: whoever asks
-        is the event loop, and would stand still.
+        is the event loop, and would stand still. For the same reason what is known does not wait for a thread
+        that writes.
         """
-        with self._statements() as connection:
-            if serial not in self._seen:
-                found = self._entry_or_none(connection, serial)
-            else:
-                with waiting(connection, 0.0):
-                    try:
-                        found = self._entry_or_none(connection, serial)
-                    except sqlite3.OperationalError as error:
-                        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                            raise
-                        found = self._unwritten.on(self._seen[serial])
-            if found is not None:
-                self._seen[serial] = found
-            return found
+        found = self._seen.current(serial)
+        if found is None:
+            with self._statements() as connection:
+                found = self._read(connection, serial)
+        return None if found is None else self._unwritten.on(found)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries, sorted by common name, then time of issue, then serial."""
-        with self._statements() as connection:
-            return tuple(map(self._unwritten.on, rows.every(connection)))
+        with self._statements() as connection, self._seen.reading(connection):
+            found = tuple(rows.every(connection))
+            for each in found:
+                self._seen.take(each)
+            return tuple(map(self._unwritten.on, found))
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:
         """Return the entries of one proxy, sorted by time of issue, then serial."""
@@ -126,14 +130,19 @@ class SqliteLedger:
 
         Raises RequestError if unknown.
         """
-        with self._statements() as connection:
-            self._unwritten.note(self._known(connection, serial), Stamp.CLAIMED, now)
-            return self._look_up(connection, serial)
+        entry = self._seen.current(serial)
+        if entry is None:
+            with self._statements() as connection:
+                entry = self._known(connection, serial)
+        self._unwritten.note(entry, Stamp.CLAIMED, now)
+        return self._unwritten.on(entry)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""
         with self._statements() as connection:
-            for each in [each for name in names for each in self._entries_of(connection, name)]:
+            with self._seen.reading(connection):
+                found = [each for name in names for each in self._entries_of(connection, name)]
+            for each in found:
                 if each.claimed_at is not None:
                     self._unwritten.note(each, Stamp.ADMITTED, now)
             if not self._unwritten.failing:
@@ -144,40 +153,51 @@ class SqliteLedger:
         """Revoke a certificate and return its entry. Raises RequestError, UnwrittenError."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             entry = self._known(connection, read_serial(serial))
-            self._unwritten.note(entry, Stamp.REVOKED, now)
             # First of all: it holds whatever comes of writing it.
-            entry = self._look_up(connection, entry.serial)
+            self._unwritten.note(entry, Stamp.REVOKED, now)
             try:
                 self._unwritten.write_now(connection, entry.serial)
             except sqlite3.Error as error:
                 words = f"that {entry.serial} is revoked is not kept"
                 raise UnwrittenError(
-                    f"ledger {self._path} cannot be written ({error}): {words}", entry
+                    f"ledger {self._path} cannot be written ({error}): {words}", self._unwritten.on(entry)
                 ) from error
-            return self._look_up(connection, entry.serial)
+            return self._unwritten.on(self._known(connection, entry.serial))
 
     def write_unwritten(self) -> None:
         """Write down all that is remembered. Raises StateError as long as that cannot be done."""
         with self._statements() as connection:
             self._unwritten.write_all(connection)
 
-    def _entry_or_none(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
-        found = rows.by_serial(connection, serial)
-        return None if found is None else self._unwritten.on(found)
-
     def _entries_of(self, connection: sqlite3.Connection, name: ProxyName) -> tuple[LedgerEntry, ...]:
         return tuple(map(self._unwritten.on, rows.by_name(connection, name)))
 
+    def _read(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
+        """Return the entry of a serial as it stands in the file, or last stood there if others lock it."""
+        last = self._seen.last(serial)
+        if last is None:
+            return self._see(connection, serial)
+        with waiting(connection, 0.0):
+            try:
+                return self._see(connection, serial)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+                return last
+
+    def _see(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry | None:
+        with self._seen.reading(connection):
+            found = self._seen.current(serial) or rows.by_serial(connection, serial)
+            if found is not None:
+                self._seen.take(found)
+            return found
+
     def _known(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
-        entry = self._entry_or_none(connection, serial)
+        """Return the entry of a serial as it stands in the file. Raises RequestError if unknown."""
+        entry = self._see(connection, serial)
         if entry is None:
             raise unknown(serial, rows.near(connection, serial))
         return entry
-
-    def _look_up(self, connection: sqlite3.Connection, serial: str) -> LedgerEntry:
-        """Return what is known of a serial, and see it."""
-        self._seen[serial] = self._known(connection, serial)
-        return self._seen[serial]
 
     @contextmanager
     def _statements(self) -> Iterator[sqlite3.Connection]:

@@ -1,22 +1,27 @@
 """Stamps that count already, and how they come into the ledger's file."""
 
 import sqlite3
+import threading
 from collections.abc import Iterable
 from datetime import datetime
 
 from certs.ledger.entry import LedgerEntry, Stamp
 from certs.ledger.file import GIVE_UP_PAGES
 from certs.ledger.rows import seconds
+from certs.ledger.seen import Seen
 
 
 class Unwritten:
-    """What is remembered of certificates and not written yet; for one thread at a time.
+    """What is remembered of certificates and not written yet.
 
+    Any thread may note something and ask for it, also while another one writes: who notes waits for no disk.
     `failing` says that the last try to write all of it has failed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
         self._noted: dict[str, dict[Stamp, datetime]] = {}
+        self._lock = threading.Lock()
         self.failing = False
 
     def __len__(self) -> int:
@@ -24,8 +29,10 @@ class Unwritten:
 
     def note(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> None:
         """Remember a stamp, if the entry takes it."""
-        if entry.takes(stamp):
-            self._noted.setdefault(entry.serial, {})[stamp] = now.replace(microsecond=0)
+        with self._lock:
+            noted = self._noted.get(entry.serial, {})
+            if entry.stamped(noted).takes(stamp):
+                self._noted[entry.serial] = {**noted, stamp: now.replace(microsecond=0)}
 
     def on(self, entry: LedgerEntry) -> LedgerEntry:
         """Return an entry with what is remembered of it."""
@@ -58,8 +65,7 @@ class Unwritten:
         found = {serial: self._noted[serial] for serial in serials if serial in self._noted}
         if not found:
             return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with self._seen.writing(connection):
             if full:
                 connection.execute(GIVE_UP_PAGES)
             for serial, noted in found.items():
@@ -70,10 +76,16 @@ class Unwritten:
                         f"WHERE serial = ? AND {stamp} IS NULL AND revoked_at IS NULL",
                         (seconds(noted[stamp]), serial),
                     )
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:  # SQLite itself has taken it back after some errors
-                connection.execute("ROLLBACK")
-            raise
-        for serial in found:
-            del self._noted[serial]
+        for serial, noted in found.items():
+            self._seen.stamped(serial, noted)
+            self._forget(serial, noted)
+        self._seen.wrote(connection)
+
+    def _forget(self, serial: str, written: dict[Stamp, datetime]) -> None:
+        """Forget what was written, but for what was noted meanwhile."""
+        with self._lock:
+            left = {stamp: at for stamp, at in self._noted[serial].items() if stamp not in written}
+            if left:
+                self._noted[serial] = left
+            else:
+                del self._noted[serial]

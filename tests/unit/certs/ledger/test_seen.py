@@ -1,0 +1,115 @@
+"""What a ledger costs whoever asks it again, and that nothing that others write is missed for it."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from certs.ledger.sqlite import SqliteLedger
+from tests.unit.certs.ledger.entries import START, new_entry, proxy
+
+
+@contextmanager
+def statements(ledger: SqliteLedger) -> Iterator[list[str]]:
+    """Collect what SQLite is asked meanwhile."""
+    asked: list[str] = []
+    ledger._connection.set_trace_callback(asked.append)
+    yield asked
+    ledger._connection.set_trace_callback(None)
+
+
+def test_what_is_known_costs_no_statement(ledger: SqliteLedger) -> None:
+    """Neither asked again nor claimed, nor after writes of its own: issued, claimed, admitted, revoked."""
+    for serial, uuid in (("1a", "u1"), ("2a", "u2"), ("3a", "u3")):
+        ledger.record(new_entry(serial, uuid))
+    every = ledger.entries()
+    with statements(ledger) as asked:
+        assert tuple(ledger.entry(each.serial) for each in every) == every
+        claimed = ledger.claim("1a", START)
+        assert asked == []
+    ledger.admit((proxy("u1"),), START)
+    revoked = ledger.revoke("3a", START)
+    ledger.record(new_entry("4a", "u4"))
+    with statements(ledger) as asked:
+        assert ledger.entry("1a") == replace(claimed, admitted_at=START)
+        assert (ledger.entry("2a"), ledger.entry("3a")) == (every[1], revoked)
+        assert asked == []
+
+
+def test_what_another_writes_is_seen_at_the_next_call(ledger: SqliteLedger, state: Path) -> None:
+    """Each time anew, and between writes of one's own; what they did not touch is read once more."""
+    for serial in ("1a", "2a", "3a"):
+        ledger.record(new_entry(serial))
+    before = {each.serial: each for each in ledger.entries()}
+    with SqliteLedger.open(state / "ledger.db") as other:
+        for number, serial in enumerate(before):
+            assert ledger.entry(serial) == before[serial]
+            moment = START + timedelta(hours=number)
+            revoked = other.revoke(serial, moment)
+            assert ledger.entry(serial) == ledger.claim(serial, START) == revoked
+            ledger.record(new_entry(f"{number}b"))
+            assert ledger.entry(serial) == revoked
+        ledger.entries()
+        with statements(ledger) as asked:
+            assert ledger.entry("1a") is not None
+            assert asked == []
+
+
+def test_a_write_that_others_take_back_is_never_seen(ledger: SqliteLedger, state: Path) -> None:
+    """Nor is the one missed that comes in its place."""
+    ledger.record(new_entry("1a"))
+    other = sqlite3.connect(state / "ledger.db", isolation_level=None)
+    revoke = "UPDATE proxy_certificates SET revoked_at = 1"
+    other.execute("BEGIN IMMEDIATE")
+    other.execute(revoke)
+    assert ledger.entry("1a") == new_entry("1a")
+    other.execute("ROLLBACK")
+    assert ledger.entry("1a") == new_entry("1a")
+    other.execute(revoke)
+    other.close()
+    assert (found := ledger.entry("1a")) is not None
+    assert found.revoked_at is not None
+
+
+def test_who_asks_waits_for_no_thread_that_writes(ledger: SqliteLedger) -> None:
+    """What is known is answered, and what is noted meanwhile of the same certificate is not lost."""
+    for serial in ("1a", "2a"):
+        ledger.record(new_entry(serial))
+    ledger.entries()
+    ledger.claim("1a", START)
+    writing, asked = threading.Event(), threading.Event()
+
+    def held(statement: str) -> None:
+        if statement == "COMMIT":
+            writing.set()
+            assert asked.wait(10)
+
+    ledger._connection.set_trace_callback(held)
+    with ThreadPoolExecutor(1) as executor:
+        written = executor.submit(ledger.write_unwritten)
+        assert writing.wait(10)
+        assert ledger.entry("1a") == replace(new_entry("1a"), claimed_at=START)
+        assert ledger.claim("2a", START) == replace(new_entry("2a"), claimed_at=START)
+        asked.set()
+        written.result()
+    assert ledger.unwritten == 1
+    ledger.write_unwritten()
+    assert (ledger.unwritten, [each.claimed_at for each in ledger.entries()]) == (0, [START, START])
+
+
+def test_with_a_write_ahead_log_nothing_is_taken_for_known(ledger: SqliteLedger, state: Path) -> None:
+    """Somebody has changed the file to one: its header counts no transactions then."""
+    ledger.record(new_entry("1a"))
+    assert ledger.entry("1a") == new_entry("1a")
+    other = sqlite3.connect(state / "ledger.db", isolation_level=None)
+    assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    assert ledger.entry("1a") == new_entry("1a")
+    other.execute("UPDATE proxy_certificates SET revoked_at = 1")
+    assert (found := ledger.entry("1a")) is not None
+    assert found.revoked_at is not None
+    ledger.close()
+    other.close()
