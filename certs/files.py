@@ -50,10 +50,11 @@ def read(path: Path) -> bytes | None:
         raise StateError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes, *, durable: bool = True) -> None:
     """Put `content` at `path` (0600), atomically and durably: readers see the old file or the new one.
 
-    The temporary file stands beside it, because a rename is atomic within one file system only.
+    The temporary file stands beside it, because a rename is atomic within one file system only. What is not
+    `durable` waits for no disk: after a power failure it may be the old file, or one that is cut short.
     """
     try:
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:64]}.")
@@ -62,13 +63,15 @@ def write_private(path: Path, content: bytes) -> None:
                 os.fchmod(file.fileno(), 0o600)
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    os.fsync(file.fileno())
             Path(temporary).replace(path)
         except BaseException:
             with suppress(FileNotFoundError):
                 Path(temporary).unlink()
             raise
-        sync_directory(path.parent)
+        if durable:
+            sync_directory(path.parent)
     except OSError as error:
         raise StateError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -31,7 +31,8 @@ class Pairs(Protocol):
 
     What is wrong is raised: unlike other things that are kept, a key that is there and cannot be read may be
     somebody's mistake, and is not silently made anew. Safe to use from several threads and processes: a pair
-    is replaced whole or not at all, and whoever keeps one last has it.
+    is replaced whole or not at all, and whoever keeps one last has it. A power failure may lose or spoil
+    one that was kept just before.
     """
 
     def load(self, holder: Holder) -> Pair | None:

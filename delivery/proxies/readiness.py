@@ -25,6 +25,9 @@ from xds.protocol.resource import LISTENER, TypeUrl
 RETRY_SECONDS: Final = 1.0
 """How long to wait before a ledger that failed is written to again."""
 
+PAUSE_SECONDS: Final = 0.1
+"""The least time from one transaction to the next: while many come, those who came meanwhile share one."""
+
 _log = structlog.get_logger("delivery.proxies.readiness")
 
 
@@ -107,6 +110,7 @@ class EndpointReadiness:
                 self._said = ""
                 if self._take(found):
                     changed()
+                await asyncio.sleep(PAUSE_SECONDS)
 
     def _note(self, node: NodeKey, *, ready: bool) -> None:
         self._noted[node] = ready or self._noted.get(node, False)

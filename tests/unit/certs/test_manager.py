@@ -154,6 +154,7 @@ def _swap_key(content: bytes, other: bytes) -> bytes:
     ("damage", "reason"),
     [
         (lambda content, _: content[:100], "does not hold exactly one private key (PEM, PKCS#8)"),
+        (lambda _, __: b"", "does not hold exactly one private key (PEM, PKCS#8)"),  # the power has failed
         (lambda _, __: b"\0garbage", "does not hold exactly one private key (PEM, PKCS#8)"),
         (
             lambda content, _: content[: content.index(b"-----BEGIN CERTIFICATE-----")],

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -154,6 +154,44 @@ def test_a_certificate_of_several_may_be_revoked(ledger: Ledger) -> None:
     ledger.admit((ONE, TWO), NOW)
     ledger.revoke("1", NOW)
     assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE, TWO]
+
+
+def test_those_who_come_while_others_are_written_share_a_transaction(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is written at once; however many turns of the loop the others take to come, they are one."""
+    written: list[int] = []
+    write, pause = ledger.admit, asyncio.Event()
+
+    def admit(names: Iterable[ProxyName], now: datetime) -> None:
+        written.append(len(list(names)))
+        write(names, now)
+
+    async def paused(seconds: float) -> None:
+        assert seconds == readiness.PAUSE_SECONDS
+        await pause.wait()
+
+    async def scenario() -> None:
+        here = EndpointReadiness(ledger.entries(), READY)
+        async with running(here, ledger) as changes:
+            here.acknowledged(node(ONE), LISTENER)
+            assert await changes.get() == [ONE]
+            for each in more:
+                here.acknowledged(node(each), LISTENER)
+                await asyncio.to_thread(int)
+            pause.set()
+            assert await changes.get() == [ONE, *more]
+
+    more = [
+        ProxyName(ProxyUuid(f"u{number}"), ServiceName("shop"), Namespace("default"))
+        for number in range(10, 20)
+    ]
+    for number, each in enumerate(more):
+        issue(ledger, f"a{number}", each)
+    monkeypatch.setattr(ledger, "admit", admit)
+    monkeypatch.setattr(asyncio, "sleep", paused)
+    asyncio.run(scenario())
+    assert written == [1, 10]
 
 
 def test_a_ledger_that_fails_is_tried_again(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
