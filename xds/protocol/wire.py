@@ -6,7 +6,7 @@ appended as the last field, so that the bytes before it can be shared by every s
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NewType, cast
@@ -131,21 +131,35 @@ def read_delta_request(data: bytes) -> DeltaRequest:
     )
 
 
-def response_body(response: Response, control_plane: str) -> bytes:
-    """Encode a DiscoveryResponse but for its nonce."""
+def resource_field(resource: Resource) -> bytes:
+    """Encode a resource as it stands in a DiscoveryResponse."""
+    return length_delimited(_RESOURCES, resource.body)
+
+
+def delta_resource_field(resource: Resource, *, body: bool = True) -> bytes:
+    """Encode a resource as it stands in a DeltaDiscoveryResponse: with its own version."""
+    return length_delimited(_RESOURCES, _delta_resource(resource, body=body))
+
+
+def response_body(
+    response: Response, control_plane: str, field: Callable[[Resource], bytes] = resource_field
+) -> bytes:
+    """Encode a DiscoveryResponse but for its nonce; `field` knows resources that were encoded before."""
     parts = [_text(_VERSION, response.version)]
-    parts += [length_delimited(_RESOURCES, resource.body) for resource in response.resources]
+    parts += map(field, response.resources)
     parts += [_text(_TYPE_URL, response.type_url), _identifier(_SOTW_CONTROL_PLANE, control_plane)]
     return b"".join(parts)
 
 
-def delta_response_body(response: Response, control_plane: str) -> bytes:
-    """Encode a DeltaDiscoveryResponse but for its nonce; each resource with its own version."""
+def delta_response_body(
+    response: Response, control_plane: str, field: Callable[[Resource], bytes] = delta_resource_field
+) -> bytes:
+    """Encode a DeltaDiscoveryResponse but for its nonce; `field` knows resources that were encoded before."""
     parts = [_text(_VERSION, response.version)]
-    parts += [
-        length_delimited(_RESOURCES, _delta_resource(resource, body=not response.heartbeat))
-        for resource in response.resources
-    ]
+    if response.heartbeat:
+        parts += [delta_resource_field(resource, body=False) for resource in response.resources]
+    else:
+        parts += map(field, response.resources)
     parts.append(_text(_TYPE_URL, response.type_url))
     parts += [_text(_REMOVED, name) for name in response.removed]
     parts.append(_identifier(_DELTA_CONTROL_PLANE, control_plane))

@@ -1,11 +1,18 @@
 """Responses as bytes, each made once for all the streams that take the same step."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final, NamedTuple
 
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
-from xds.protocol.wire import Response, delta_response_body, response_body, with_nonce
+from xds.protocol.wire import (
+    Response,
+    delta_resource_field,
+    delta_response_body,
+    resource_field,
+    response_body,
+    with_nonce,
+)
 from xds.server.status import Variant
 
 _Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...], bool]
@@ -23,6 +30,39 @@ LAST: Final = 64 * 1024
 """Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
 
 _NOTHING: Final = (None, b"")
+
+
+FIELDS: Final = 16 * 1024 * 1024
+"""Bytes of single resources kept encoded: what groups have in common stands in the responses of each."""
+
+_FIELD: Final[Mapping[Variant, Callable[[Resource], bytes]]] = {
+    Variant.SOTW: resource_field,
+    Variant.DELTA: delta_resource_field,
+}
+
+
+class _Fields:
+    """Resources of long responses as they stand in them, those of the last FIELDS bytes or so."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._make = _FIELD[variant]
+        self._known: dict[int, tuple[Resource, bytes]] = {}
+        self._size = 0
+        self.made = 0
+
+    def __call__(self, resource: Resource) -> bytes:
+        """Return a resource encoded as a field of a response."""
+        # The entry holds the resource: its identity cannot become another's.
+        if (known := self._known.get(id(resource))) is not None:
+            return known[1]
+        found = self._make(resource)
+        self.made += 1
+        if self._size + len(found) > FIELDS:
+            self._known.clear()
+            self._size = 0
+        self._size += len(found)
+        self._known[id(resource)] = (resource, found)
+        return found
 
 
 class _Body(NamedTuple):
@@ -46,7 +86,13 @@ class Encoder:
         self._tuples: dict[int, tuple[tuple[Resource, ...], tuple[int, ...]]] = {}
         self._size = 0
         self._last: tuple[Response | None, bytes] = _NOTHING
+        self._fields = {variant: _Fields(variant) for variant in Variant}
         self.made = 0
+
+    @property
+    def fields_made(self) -> int:
+        """How many resources of long responses were encoded."""
+        return sum(fields.made for fields in self._fields.values())
 
     def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Return the response's bytes; only the nonce, at their end, is made anew each time."""
@@ -96,11 +142,12 @@ class Encoder:
 
     def _body(self, variant: Variant, response: Response) -> bytes:
         self.made += 1
+        fields = self._fields[variant] if len(response.resources) >= SHARED else _FIELD[variant]
         match variant:
             case Variant.SOTW:
-                return response_body(response, self._control_plane)
+                return response_body(response, self._control_plane, fields)
             case Variant.DELTA:
-                return delta_response_body(response, self._control_plane)
+                return delta_response_body(response, self._control_plane, fields)
 
     def _remember(self, key: _Key, body: _Body) -> _Body:
         self._bodies[key] = body

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -220,6 +221,8 @@ func (s *sidecar) follow() error {
 			}
 		}
 		s.asked[typeURL] = wanted[typeURL]
+		slices.Sort(asking.Names) // Envoy keeps both in a std::set: those who ask for the same send the same bytes
+		slices.Sort(asking.Unsubscribe)
 		if len(asking.Names)+len(asking.Unsubscribe) > 0 {
 			if err := s.send(&asking); err != nil {
 				return err

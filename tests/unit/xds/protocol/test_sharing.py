@@ -13,7 +13,7 @@ from xds.protocol.resources import SnapshotError
 from xds.protocol.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
 from xds.server.decoder import Decoder
-from xds.server.encoder import BYTES, ENTRIES, OWN_BYTES, Encoder
+from xds.server.encoder import BYTES, ENTRIES, FIELDS, OWN_BYTES, SHARED, Encoder
 from xds.server.status import Variant
 
 Make = Callable[..., Resource]
@@ -57,6 +57,30 @@ def test_the_encoder_forgets_the_oldest(make: Make) -> None:
 
     assert encoder.made == ENTRIES + 2
     assert BYTES >= 1
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_what_groups_have_in_common_is_encoded_once(make: Make, variant: Variant) -> None:
+    """Each has something of its own besides, so that no two responses are the same."""
+    encoder = Encoder("cp")
+    shared = tuple(make(ROUTE, f"b{n}") for n in range(SHARED))
+    responses = [Response(ROUTE, Version("1"), Nonce("1"), (make(ROUTE, "a", n), *shared)) for n in range(10)]
+    messages = [encoder.encode(variant, each) for each in responses]
+
+    assert encoder.fields_made == len(shared) + len(responses)
+    for response, message in zip(responses, messages, strict=True):
+        assert message == Encoder("cp").encode(variant, response)
+
+
+def test_few_encoded_resources_are_kept(make: Make) -> None:
+    """More than fits are made again, and no response is other for that."""
+    encoder = Encoder("cp")
+    large = tuple(make(ROUTE, f"{n:03}" + "x" * (2 * FIELDS // SHARED)) for n in range(SHARED))
+    responses = [Response(ROUTE, Version("1"), Nonce("1"), (*large, make(ROUTE, "y", n))) for n in range(2)]
+    first, second = (encoder.encode(Variant.DELTA, each) for each in responses)
+
+    assert encoder.fields_made > 2 * len(large)
+    assert (first, second) == tuple(Encoder("cp").encode(Variant.DELTA, each) for each in responses)
 
 
 def test_who_asks_for_ever_other_things_drives_out_its_own_alone(make: Make) -> None:
