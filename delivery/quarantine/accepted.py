@@ -1,7 +1,8 @@
 """What proxies have acknowledged: the resources that are known to be good."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import ne
+from types import MappingProxyType
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
@@ -16,22 +17,24 @@ SPARE: Final = 16
 _Newest = tuple[Resource, ...]
 """Versions of one resource, the newest first."""
 
-FEW: Final = 64
-"""Responses of more resources are noted as a whole where they are all that is served."""
+FEW: Final = 16
+"""Of so many resources it is looked after each answer whether all that is served is acknowledged."""
+
+_NONE: Final[Mapping[ResourceName, _Newest]] = MappingProxyType({})
 
 
 class Noted:
     """What somebody has acknowledged of one type's resources, by name.
 
-    Who has acknowledged all that is served has that very table, which many others have as well: what is
-    noted by name is what differs from it.
+    Who has acknowledged all that is served has that very table, which its group has as well, and others: what
+    is noted by name is what differs from it, which is hardly ever anything.
     """
 
     __slots__ = ("_named", "_whole")
 
     def __init__(self) -> None:
         self._whole: Resources = NO_RESOURCES
-        self._named: dict[ResourceName, _Newest] = {}
+        self._named = _NONE
 
     def __len__(self) -> int:
         """Return how many resources are noted, those of the table among them."""
@@ -48,15 +51,20 @@ class Noted:
 
     def put(self, name: ResourceName, newest: _Newest) -> None:
         """Note the versions of a resource; none where nothing is to be known of it."""
-        self._named[name] = newest
+        if isinstance(self._named, dict):
+            self._named[name] = newest
+        else:
+            self._named = {name: newest}
 
     def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
         """Take acknowledged resources; of each up to `count` versions are kept."""
-        if FEW < len(resources) == len(served) and resources == served.ordered:
+        if len(resources) == len(served) and resources == served.ordered:
             self._take_all(served, count)
         else:
             for each in resources:
                 self._take(each, count)
+            if len(served) <= FEW and self._whole is not served and self._is_all(served):
+                self._take_all(served, count)
         if len(self._named) + len(self._whole) > 2 * len(served) + SPARE:
             kept = {name: found for name in served if (found := self.get(name))}
             self._whole, self._named = NO_RESOURCES, kept
@@ -66,19 +74,23 @@ class Noted:
         if known and known[0] is resource:
             return  # as most of its group has it by now
         if not known or known[0].version != resource.version:
-            self._named[resource.name] = _newest(resource, known, count)
+            self.put(resource.name, _newest(resource, known, count))
+
+    def _is_all(self, served: Resources) -> bool:
+        """Say whether of each resource that is served that version is the newest that was acknowledged."""
+        return all((known := self.get(name)) and known[0] is each for name, each in served.items())
 
     def _take_all(self, served: Resources, count: int) -> None:
         if not self._named and (not self._whole or self._whole is served):
             self._whole = served
             return
         before = {name: self.get(name) for name in (*self._named, *served.differing(self._whole, ne))}
-        self._whole, self._named = served, {}
+        self._whole, self._named = served, _NONE
         for name, known in before.items():
             now = served.get(name)
             found = known if now is None else _newest(now, known, count)
             if found and found != self.get(name):
-                self._named[name] = found
+                self.put(name, found)
 
 
 def _newest(resource: Resource, known: _Newest, count: int) -> _Newest:

@@ -5,9 +5,10 @@ import random
 import pytest
 
 from delivery.quarantine import accepted
-from delivery.quarantine.accepted import Accepted, Acknowledged
+from delivery.quarantine.accepted import Accepted, Acknowledged, Noted
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.resources import Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
 
@@ -56,14 +57,43 @@ def test_all_that_is_served_is_held_once_for_all() -> None:
     assert plane.good(NODES[1], "cluster-008") == ["1", "1"]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_as_a_whole_or_by_name_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_are_held_once_for_all_after_any_answer() -> None:
+    """Three proxies have a small table, and then its change, which came alone: nothing is noted by name."""
+    plane, names = Plane(), _names(5)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    plane.note(NODES[0], served, *names)
+    plane.note(NODES[1], served, *names[:2])
+    plane.note(NODES[1], served, *names[2:])
+    later = served.changed([_cluster("cluster-003", "2")])
+    for node in NODES[:2]:
+        plane.note(node, later, "cluster-003")
+    held = [plane.of[node][CLUSTER] for node in NODES[:2]]
+    assert [each._whole for each in held] == [later.resources(CLUSTER)] * 2
+    assert all(each._whole is later.resources(CLUSTER) and not each._named for each in held)
+    assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
+
+
+@pytest.mark.parametrize("few", [0, 10, 10**6])
+@pytest.mark.parametrize("seed", range(20))
+def test_as_a_whole_or_by_name_is_the_same(few: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After any history the same versions count as good, and the same are accepted."""
-    found = []
-    for few in (3, 10**6):
-        monkeypatch.setattr(accepted, "FEW", few)
-        found.append(_history(random.Random(seed)))  # noqa: S311 - dice
-    assert found[0] == found[1]
+    monkeypatch.setattr(accepted, "FEW", few)
+    found = _history(random.Random(seed))  # noqa: S311 - dice
+    monkeypatch.setattr(accepted, "Noted", ByName)
+    assert found == _history(random.Random(seed))  # noqa: S311 - dice
+
+
+class ByName(Noted):
+    """Notes each resource by its name, whatever is served."""
+
+    def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
+        """Take acknowledged resources."""
+        del served
+        for each in resources:
+            known = self.get(each.name)
+            if not known or known[0].version != each.version:
+                older = (old for old in known if old.version != each.version)
+                self.put(each.name, (each, *older)[:count])
 
 
 def _history(dice: random.Random) -> list[object]:
