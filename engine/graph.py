@@ -114,7 +114,8 @@ class Graph:
     def changed(self, source: Source) -> None:
         """Note that a source has changed: mark all that depends on it."""
         source.changed_at = self.revision
-        self._mark(source)
+        if source.readers:
+            self._mark(source)
 
     def keep(self, node: Derivation, dirty_set: dict[Derivation, None]) -> None:
         """Keep a derivation although nobody reads it; say in `dirty_set` when it may have changed."""

@@ -82,9 +82,9 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
                 self._join(entry, key)
 
     def _join(self, entry: E, key: K) -> None:
-        members = self._members.get(entry)
-        if members is None:
-            self._members[entry] = (key,)
+        alone = (key,)
+        members = self._members.setdefault(entry, alone)
+        if members is alone:
             self._graph.changed(self._entries)
         else:
             self._members[entry] = with_key(members, key)
@@ -109,7 +109,8 @@ class Entries(Mapping[E, tuple[K, ...]], Generic[E, K]):
         self._graph.changed(self._crowds)
 
     def _changed(self, entry: E) -> None:
-        if (node := self._nodes.nodes.get(entry)) is not None:
+        nodes = self._nodes.nodes  # of an index that is just filled there are none
+        if nodes and (node := nodes.get(entry)) is not None:
             self._graph.changed(node)
         if self._watched is not None:
             self._watched[entry] = None

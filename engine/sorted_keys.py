@@ -1,7 +1,7 @@
 """Keys in order, one put in or taken out: without sorting all of them again, or copying many."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Any)
@@ -24,7 +24,7 @@ class SortedKeys(Generic[K]):
 
     def add(self, key: K) -> None:
         """Put a key in, if it is not there."""
-        place = bisect_left(self._keys, key)
+        place = _place(self._keys, key)
         if place == len(self._keys) or self._keys[place] != key:
             self._keys.insert(place, key)
             self._all = None
@@ -43,12 +43,17 @@ class SortedKeys(Generic[K]):
         return self._all
 
 
+def _place(keys: Sequence[K], key: K) -> int:
+    """Return the place of a key that is put in: most often, when all is read first, that is the end."""
+    return len(keys) if keys and keys[-1] < key else bisect_left(keys, key)
+
+
 def with_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | SortedKeys[K]:
     """Return sorted keys with one more: a tuple as long as they are few, then what can be added to."""
     if isinstance(keys, SortedKeys):
         keys.add(key)
         return keys
-    place = bisect_left(keys, key)
+    place = _place(keys, key)
     if place < len(keys) and keys[place] == key:
         return keys
     if len(keys) == COPIED:
