@@ -53,8 +53,8 @@ class ObjectKey:
 
     def forms(self) -> tuple["ObjectKey", ...]:
         """Return the keys under which the object of a claim may be written; its own last."""
-        kinds = FORMS.get(self.kind, ())
-        return tuple(ObjectKey.of(kind, self) for kind in kinds) or (self,)
+        kinds = FORMS.get(self.kind)
+        return (self,) if kinds is None else tuple([ObjectKey.of(kind, self) for kind in kinds])
 
     @property
     def path(self) -> str:

@@ -48,6 +48,9 @@ class Picture(Mapping[K, V], Generic[K, V]):
 
         A value that equals the one that is there does not replace it.
         """
+        if not self._length:  # the first of everything is compared with nothing
+            first = type(self)({key: value for key, value in edits.items() if value is not None})
+            return first if first._length else self
         edits = {key: value for key, value in edits.items() if self.get(key) != value}
         if not edits:
             return self
@@ -68,6 +71,8 @@ class Picture(Mapping[K, V], Generic[K, V]):
         """Return what is other than in a picture before, None for what is gone."""
         if before is self:
             return {}
+        if not before._length:
+            return self._held()
         keys = self._keys_since(before)
         found: dict[K, V | None] = {}
         for key in dict.fromkeys(itertools.chain(self._held(), before._held())) if keys is None else keys:

@@ -15,8 +15,10 @@ from specs.codes import Code
 
 def held(objects: Mapping[ObjectKey, Sourced], claim: ObjectKey) -> Sourced | None:
     """Return what stands under a claim, as whichever kind it was written."""
-    found = (objects.get(form) for form in claim.forms())
-    return next((each for each in found if each is not None), None)
+    for form in claim.forms():
+        if (found := objects.get(form)) is not None:
+            return found
+    return None
 
 
 def repeats(second: Sourced, first: Sourced) -> bool:

@@ -39,8 +39,11 @@ class Merged:
         edits: dict[ObjectKey, Sourced | None] = {}
         if len(_holding(self.of, before.of)) < 2:
             # One source holds everything, at most one object of a claim: what is other there is other here.
-            steps = [(key, each) for step in _steps(self.of, before.of) for key, each in step.items()]
-            return dict(sorted(steps, key=lambda step: step[1] is not None))
+            steps = tuple(_steps(self.of, before.of))
+            edits.update((key, None) for step in steps for key, each in step.items() if each is None)
+            for step in steps:
+                edits.update(step)
+            return edits
         for claim in _changed(self.of, before.of):
             was, now = before.in_force(claim), self.in_force(claim)
             if was is now or was == now:

@@ -150,7 +150,7 @@ class Objects(ABC, Generic[H]):
         for claim in self._claims(forms):
             first = held(self.in_force, claim)
             # Holders are kept of what is contested alone; all else has one, that which says what is in force.
-            there = contested.pop(claim, () if first is None else (self.holder_of(first),))
+            there = contested.pop(claim, None) or (() if first is None else (self.holder_of(first),))
             kept = [holder for holder in there if holder not in forms]
             having = tuple(sorted([*kept, *now.get(claim, ())]))
             if len(having) > 1:

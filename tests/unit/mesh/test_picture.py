@@ -99,3 +99,26 @@ def test_a_picture_does_not_follow_what_it_was_made_from() -> None:
     values["a"] = 2
     assert picture == {"a": 1}
     assert picture != Picture({"a": 2})
+
+
+class _Compared:
+    """Counts how often values of its kind are compared."""
+
+    times = 0
+
+    def __eq__(self, other: object) -> bool:
+        _Compared.times += 1
+        return self is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_the_first_of_everything_is_compared_with_nothing() -> None:
+    """What a mesh begins with is taken over whole, and told of as it is."""
+    nothing: Picture[int, _Compared] = Picture()
+    values = {key: _Compared() for key in range(9)}
+    _Compared.times = 0
+    picture = nothing.changed({**values, 9: None})
+    assert dict(picture.since(nothing)) == picture  # the very same values are equal without being asked
+    assert (len(picture), _Compared.times) == (9, 0)
+    assert nothing.changed({9: None}) is nothing
