@@ -94,6 +94,8 @@ class Noted:
 
 
 def _newest(resource: Resource, known: _Newest, count: int) -> _Newest:
+    if count == 1 or not known:
+        return (resource,)
     return (resource, *(each for each in known if each.version != resource.version))[:count]
 
 

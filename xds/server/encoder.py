@@ -142,7 +142,8 @@ class Encoder:
 
     def _body(self, variant: Variant, response: Response) -> bytes:
         self.made += 1
-        fields = self._fields[variant] if len(response.resources) >= SHARED else _FIELD[variant]
+        is_long = len(response.resources) >= SHARED or any(len(e.body) > LAST for e in response.resources)
+        fields = self._fields[variant] if is_long else _FIELD[variant]
         match variant:
             case Variant.SOTW:
                 return response_body(response, self._control_plane, fields)
