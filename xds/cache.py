@@ -174,7 +174,7 @@ class SnapshotCache:
 
     def _settled(self, key: GroupKey, snapshot: Snapshot) -> Snapshot:
         old = self._groups.get(key)
-        if old is not None and (old is snapshot or old == snapshot):
+        if old is not None and (old is snapshot or snapshot == old):
             return old
         if missing := snapshot.missing():
             raise InconsistentError(key, missing)
