@@ -1,6 +1,7 @@
 """How log lines look: JSON for programs, colours for people, secrets for nobody."""
 
 import enum
+import functools
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -31,6 +32,7 @@ class LogFormat(enum.StrEnum):
     CONSOLE = "console"
 
 
+@functools.lru_cache(maxsize=1024)
 def _secret_name(name: str) -> bool:
     """Say whether a value under this name is withheld; `key` alone is an object's name, not a secret."""
     words = name.lower().split("_")
@@ -90,6 +92,9 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
             ],
         )
     )
+    # Who wrote a record, and where, is in no line of ours: it is not asked for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001 - as the manual of the library has it
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.value.upper())

@@ -116,9 +116,9 @@ def _heard(descriptor: int) -> tuple[int, float] | None:
 def _borrowed(descriptor: int) -> socket.socket:
     """Return somebody else's descriptor as a socket, to be read and then detached, lest it be closed.
 
-    Said to be of IPv6 lest it be asked: addresses of either family fit, and tell which they are.
+    Said to be of IPv6 and TCP lest it be asked: addresses of either family fit, and tell which they are.
     """
-    return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, fileno=descriptor)
+    return socket.socket(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, descriptor)
 
 
 def _plain(host: str) -> str:

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +15,9 @@ PEM = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 
 
 @pytest.fixture
-def _restored() -> Iterator[None]:
+def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing"):
+        monkeypatch.setattr(logging, name, getattr(logging, name))
     handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
     yield
     logging.getLogger().handlers[:] = handlers
@@ -52,6 +55,18 @@ def test_a_traceback_shows_no_local_variables(style: LogFormat) -> None:
         structlog.get_logger("ours").exception("failed")
     assert "ValueError: of 10 characters" in stream.getvalue()
     assert "verysecret" not in stream.getvalue()
+
+
+@pytest.mark.usefixtures("_restored")
+def test_what_no_line_shows_is_not_asked_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the process nor the place: hundreds of lines are written in a second."""
+    configure(LogLevel.INFO, LogFormat.AUTO, stream := io.StringIO())
+    asked: list[str] = []
+    monkeypatch.setattr(os, "getpid", lambda: asked.append("process"))
+    monkeypatch.setattr("structlog.stdlib._find_first_app_frame_and_name", lambda *_: asked.append("place"))
+    logger = structlog.get_logger("ours")
+    logger.info("said")
+    assert (stream.getvalue().count("said"), asked) == (1, [])
 
 
 def test_secrets_are_replaced_by_name_and_by_look() -> None:
