@@ -60,13 +60,22 @@ class Triggers:
         here: Iterable[NodeKey],
     ) -> Mapping[NodeKey, Touch]:
         """Take a step; return the touches of those of the proxies `here` that are in another group now."""
+        touch = Touch(moment, wave, {})
+        # Groups to which the same happened before share what is remembered of it.
+        shared: dict[tuple[Touch, ...], tuple[Touch, ...]] = {}
         for group, snapshot in step.snapshots.items():
             if snapshot is None:
                 self._touches.pop(group, None)
                 continue
             old = replaced.get(group)
-            if old is not None and old is not snapshot and self._is_here(group):
-                self._touch(group, Touch(moment, wave, snapshot.changed_since(old)), old)
+            if old is None or old is snapshot or not self._is_here(group):
+                continue
+            if (names := snapshot.changed_since(old)) != touch.names:
+                touch = Touch(moment, wave, names)
+            if names:
+                newest = (*self._touches.get(group, ()), touch)[-TOUCHES:]
+                self._touches[group] = shared.setdefault(newest, newest)
+                self._keep(names, old)
         moved = [node for node in here if step.members.get(node) is not None] if step.members else []
         return dict.fromkeys(moved, Touch(moment, wave, None))
 
@@ -74,11 +83,8 @@ class Triggers:
         """Return the last waves that changed a group, oldest first."""
         return () if group is None else self._touches.get(group, ())
 
-    def _touch(self, group: GroupKey, touch: Touch, old: Snapshot) -> None:
-        if not touch.names:
-            return
-        self._touches[group] = (*self._touches.get(group, ()), touch)[-TOUCHES:]
-        for type_url, names in touch.names.items():
+    def _keep(self, changed: Mapping[TypeUrl, frozenset[ResourceName]], old: Snapshot) -> None:
+        for type_url, names in changed.items():
             before = old.resources(type_url)
             for name in names:
                 if (resource := before.get(name)) is not None:

@@ -18,7 +18,7 @@ from xds.server.status import Variant
 _Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...], bool]
 
 ENTRIES: Final = 64
-BYTES: Final = 64 * 1024 * 1024
+BYTES: Final = 24 * 1024 * 1024
 OWN_BYTES: Final = 8 * 1024 * 1024
 """How much of it one owner may have: who asks for ever other things does not drive out what many share."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from delivery.history.causes import Triggers
 from delivery.history.history import PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import Record
@@ -17,6 +18,7 @@ from mesh.picture import Picture
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
+from xds.protocol.versions import Versions
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.server.status import Variant
 
@@ -397,3 +399,44 @@ def test_groups_that_are_sent_the_same_share_it(mesh: Mesh) -> None:
     one, other = (proxies[node].pushes[-1] for node in (NODE, OTHER))
     assert proxies[NODE].types[ROUTE].held is not proxies[OTHER].types[ROUTE].held
     assert one.delivery is other.delivery
+
+
+def test_who_is_sent_all_there_is_holds_what_there_is(mesh: Mesh) -> None:
+    """A thousand groups that are sent a thousand resources have no mapping of these each."""
+    every = tuple(resource(f"{n:03}") for n in range(100))
+    mesh.publish(*every)
+    mesh.send(*every)
+    mesh.publish(*every[1:], resource("200"))
+    mesh.send(resource("200"), removed=(every[0].name,))
+    served = mesh.cache.snapshot(NODE)
+    assert served is not None
+    first, second = mesh.record(NODE).pushes
+    assert first.delivery.content.versions == {each.name: each.version for each in every}
+    assert isinstance(first.delivery.content.versions, Versions)
+    assert mesh.record(NODE).types[ROUTE].held.versions is served.versions(ROUTE)
+    assert (second.delivery.move.added, second.delivery.move.removed) == (("200",), ("000",))
+
+
+def test_types_do_not_drive_out_each_others_first_answer(mesh: Mesh) -> None:
+    """Every proxy begins with nothing of each type: what its first answers lead to is known for all types."""
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)
+    first = {kind: resource("a", type_url=kind) for kind in (ROUTE, ENDPOINT)}
+    for node in (NODE, OTHER):
+        for kind, each in first.items():
+            mesh.send(each, node=node, type_url=kind)
+    one, other = (mesh.record(node).types for node in (NODE, OTHER))
+    assert all(one[kind].held is other[kind].held for kind in first)
+
+
+def test_groups_to_which_the_same_happened_share_what_is_remembered_of_it() -> None:
+    """So what a response was due to is worked out once for all of them."""
+    triggers = Triggers(lambda group: True, lambda resource: None)
+    before, after = (Snapshot.of([resource("a", version)]) for version in "12")
+    groups = [GroupKey(each) for each in "gh"]
+    step = Step(dict.fromkeys(groups, after))
+    wave = Wave(1, (), 0, 0.0, DATE)
+    triggers.published(0, wave, step, dict.fromkeys(groups, before), ())
+    triggers.published(1, wave, Step(dict.fromkeys(groups, before)), dict.fromkeys(groups, after), ())
+    one, other = (triggers.of(group) for group in groups)
+    assert one is other
+    assert [each.moment for each in one] == [0, 1]
