@@ -237,7 +237,7 @@ async def test_who_takes_long_waits_and_others_do_not(
 
 async def test_a_request_in_hand_costs(serve: Serve, connect: Connect, eventually: Eventually) -> None:
     """Two of megabytes at once, that wait for their turn, are more than there is room for."""
-    limits = Limits(loop_share=0.001, loop_burst_seconds=0.005, bytes_per_certificate=5_000_000)
+    limits = Limits(loop_share=0.001, loop_burst_seconds=0.005, bytes_per_certificate=8_000_000)
     served = await serve(limits=limits)
     first, second = (connect(served.port, Variant.DELTA) for _ in range(2))
     await first.send(long())
