@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import grpc
@@ -11,6 +11,7 @@ import grpc.aio
 
 from xds.connections.sockets import AcceptedSockets, address, descriptors_for_clients
 from xds.connections.table import SILENT_PART, Connections, Verdict
+from xds.server.grpc_call import peer_of
 from xds.server.hooks import Cause, Peer
 from xds.server.limits import Limits
 
@@ -71,29 +72,27 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 self._observed(ended.peer, ended.cause)
 
     def _counted(self, handler: grpc.RpcMethodHandler | None) -> grpc.RpcMethodHandler:
-        """Return the same, counted; every method is served as a stream of bytes (see AdsServer)."""
+        """Return the same, counted; every method is served as a stream of bytes (see AdsServer).
+
+        The handler is given who calls in the place of the requests: it reads them from the context.
+        """
 
         async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
-            async with self._call(context):
+            del requests
+            peer = peer_of(context)
+            client = address(peer.address)
+            try:
+                if not self._connections.begun(time.monotonic(), client, peer):
+                    self._wake.set()
+                    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls")
                 if handler is None:
                     await context.abort(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
                 else:
-                    await handler.stream_stream(requests, context)
+                    await handler.stream_stream(peer, context)
+            finally:
+                self._connections.finished(time.monotonic(), client)
 
         return grpc.stream_stream_rpc_method_handler(handle)
-
-    @contextlib.asynccontextmanager
-    async def _call(self, context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
-        shown = context.auth_context().get("x509_pem_cert", ())
-        peer = Peer(shown[0] if shown else None, context.peer())
-        client = address(peer.address)
-        try:
-            if not self._connections.begun(time.monotonic(), client, peer):
-                self._wake.set()
-                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many calls")
-            yield
-        finally:
-            self._connections.finished(time.monotonic(), client)
 
 
 def _ended(sockets: AcceptedSockets, verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -22,7 +22,7 @@ from xds.server.client_status import client_status
 from xds.server.conversation import Conversation
 from xds.server.decoder import Decoder
 from xds.server.encoder import Encoder
-from xds.server.grpc_call import GrpcTransport, peer_of, say
+from xds.server.grpc_call import GrpcTransport, say
 from xds.server.hooks import Authenticator, Ending, Observer, Peer, Refused, Unobserved
 from xds.server.limits import Limits, StreamQuota
 from xds.server.listener import listen, options
@@ -152,11 +152,9 @@ class AdsServer:
         read before the client is known.
         """
 
-        async def handle(requests: object, context: grpc.aio.ServicerContext) -> None:
-            del requests
+        async def handle(peer: Peer, context: grpc.aio.ServicerContext) -> None:
             # Eagerly: a client may wait for the headers before its first request.
             await context.send_initial_metadata(())
-            peer = peer_of(context)
             account = self._accounts.of(peer.certificate)
             wait = self._admitted(peer, account)
             if wait is None:
@@ -171,7 +169,7 @@ class AdsServer:
                 account.streams -= 1
             await say(context, ending, detail)
 
-        # No serializers: bytes come in and go out as they are.
+        # No serializers: bytes come in and go out as they are. Who calls is found by the guard, once.
         return grpc.stream_stream_rpc_method_handler(handle)
 
     async def _let_in(
@@ -185,8 +183,7 @@ class AdsServer:
             return Ending.REFUSED, ""
         await asyncio.sleep(wait)
         number = next(self._numbers)
-        long = self._long.setdefault(account, asyncio.Lock())
-        call = self._calls[number] = Call(number, node_key, peer, account, long)
+        call = self._calls[number] = Call(number, node_key, peer, account, self._long)
         seconds = self._limits.age(random.random())  # noqa: S311 - no secret
         age = asyncio.get_running_loop().call_later(seconds, call.leave, Ending.AGED)
         try:

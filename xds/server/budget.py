@@ -6,6 +6,7 @@ before the next request is read, and given back when the call ends.
 
 import enum
 from collections.abc import Hashable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from xds.protocol.type_state import Channel
@@ -17,6 +18,10 @@ ENTRY_BYTES: Final = 128
 
 TYPE_BYTES: Final = 8 * 1024
 """What a type takes on a stream, besides its names: its sets, the last responses, a rejection's words."""
+
+
+SHARED: Final = 4096
+"""So many costs of a type are one value for all to whom it costs the same."""
 
 
 class Bound(enum.StrEnum):
@@ -74,6 +79,12 @@ def cost(channel: Channel) -> Cost:
     subscription = channel.subscription
     names = len(subscription.names) + channel.resumed
     text = subscription.text + channel.resumed_text + channel.told_text
+    return _of_type(names, text)
+
+
+@lru_cache(SHARED)
+def _of_type(names: int, text: int) -> Cost:
+    """Return what a type costs: one value for the many to whom it costs the same."""
     return Cost(1, names, TYPE_BYTES + names * ENTRY_BYTES + text)
 
 
@@ -88,6 +99,8 @@ class Share:
 
     A `rate` of None has no bottom. `now` is any clock in seconds that only goes forward.
     """
+
+    __slots__ = ("_at", "_burst", "_left", "_rate")
 
     def __init__(self, rate: float | None, burst: float) -> None:
         self._rate = rate
@@ -124,6 +137,8 @@ class Share:
 
 class Account:
     """What one certificate's calls take, all together; it may have `limits.streams_per_certificate` calls."""
+
+    __slots__ = ("__weakref__", "_limits", "share", "streams", "taken")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

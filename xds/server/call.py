@@ -7,7 +7,7 @@ however seldom a collector looks.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, MutableMapping
 
 from xds.cache import NodeKey
 from xds.protocol.wire import WireError
@@ -39,23 +39,28 @@ class Call:
     """One authenticated call; what it does is started with `start`, and over when `ended` returns.
 
     Whoever reads a long request holds `long`, which all calls of its account have: in pieces a request is
-    several times its bytes.
+    several times its bytes. It is made for the first of them: hardly anybody sends one.
     """
 
     __slots__ = (
-        *("_ending", "_loop", "_tasks", "_writing_since", "bill", "excess", "leaving", "long", "node_key"),
+        *("_ending", "_locks", "_loop", "_tasks", "_writing_since", "bill", "excess", "leaving", "node_key"),
         *("number", "on_leave", "outgoing", "peer"),
         "__weakref__",
     )
 
     def __init__(
-        self, number: int, node_key: NodeKey, peer: Peer, account: Account, long: asyncio.Lock
+        self,
+        number: int,
+        node_key: NodeKey,
+        peer: Peer,
+        account: Account,
+        locks: MutableMapping[Account, asyncio.Lock],
     ) -> None:
         self.number = number
         self.node_key = node_key
         self.peer = peer
         self.bill = Bill(account)
-        self.long = long
+        self._locks = locks
         self.excess: Excess | None = None
         self.leaving: Result | None = None
         self.on_leave: Callable[[], None] | None = None
@@ -64,6 +69,11 @@ class Call:
         self._ending: asyncio.Future[Result] = self._loop.create_future()
         self._tasks: list[asyncio.Task[None]] = []
         self._writing_since: float | None = None
+
+    @property
+    def long(self) -> asyncio.Lock:
+        """The lock of the account's one call that reads a long request."""
+        return self._locks.setdefault(self.bill.account, asyncio.Lock())
 
     @property
     def is_over(self) -> bool:

@@ -25,6 +25,8 @@ _STATUS: Final = {
 class GrpcTransport:
     """A Transport over a grpc.aio handler's context."""
 
+    __slots__ = ("receive", "send")
+
     def __init__(self, context: grpc.aio.ServicerContext) -> None:
         self.receive: Callable[[], Awaitable[object]] = context.read
         self.send: Callable[[bytes], Writing] = context.write

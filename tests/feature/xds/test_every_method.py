@@ -103,6 +103,19 @@ def test_the_methods_are_those_that_we_know() -> None:
     )
 
 
+async def test_who_calls_is_found_once(serve: Serve, connect: Connect, eventually: Eventually) -> None:
+    """Guard and server have one value of a caller, and the account is by that very certificate."""
+    served = await serve()
+    call = await begin(connect(served.port).channel, LASTING[0])
+    await eventually(lambda: served.server.calls == 2)  # the client has a stream of its own
+    known = {id(use.peer) for use in served.server._guard._connections._uses.values()}
+    peers = [each.peer for each in served.server._calls.values()]
+    assert known <= {id(peer) for peer in peers}
+    (key,) = served.server._accounts._accounts
+    assert peers[0].certificate is key
+    call.cancel()
+
+
 @pytest.mark.parametrize("method", METHODS)
 async def test_without_a_certificate_nothing_is_called(serve: Serve, connect: Connect, method: str) -> None:
     """The handshake fails before any method is reached."""

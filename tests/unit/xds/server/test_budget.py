@@ -9,6 +9,8 @@ from xds.protocol.name_sets import first_of
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.sotw import AdsStream
+from xds.protocol.subscription import Subscription
+from xds.protocol.type_state import Channel
 from xds.protocol.wire import DeltaRequest, Nonce, Request
 from xds.server.budget import (
     ENTRY_BYTES,
@@ -48,6 +50,15 @@ def test_calls_of_one_certificate_share_what_there_is() -> None:
     one.charge(CLUSTER, Cost(names=10))
     one.settle()
     assert account.taken == Cost()
+
+
+def test_what_costs_the_same_is_one_value() -> None:
+    """Two streams that ask for as much of a type are charged by one value."""
+    channels = [Channel(CLUSTER, Subscription(CLUSTER)) for _ in range(2)]
+    for each in channels:
+        each.subscription.change(names("a", "b"), ())
+    assert cost(channels[0]) is cost(channels[1])
+    assert cost(channels[0]).names == 2
 
 
 def test_who_asks_too_much_ends_nobody_else() -> None:

@@ -46,7 +46,7 @@ class Server:
 
     def converse(self, number: int, client: Client) -> asyncio.Task[tuple[Ending, str]]:
         """Serve one client."""
-        call = Call(number, NODE, Peer(None), Account(self.limits), asyncio.Lock())
+        call = Call(number, NODE, Peer(None), Account(self.limits), {})
         self.calls.append(call)
         conversation = Conversation(
             call,
