@@ -10,7 +10,6 @@ from delivery.history.causes import TOUCHES, Touch, Triggers, causing
 from delivery.history.old_resources import Replaced
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import (
-    Delivery,
     Record,
     Remembered,
     Sent,
@@ -20,7 +19,7 @@ from delivery.history.record import (
     shown,
     since,
 )
-from delivery.history.versions import NOTHING_HELD, Content, Contents, Move
+from delivery.history.versions import NOTHING_HELD, Content, Contents, Delivery, Move
 from delivery.snapshots.published import Step
 from delivery.wave import Wave
 from mesh.objects import ObjectKey
@@ -69,7 +68,6 @@ class PushHistory:
         self._order: dict[NodeKey, None] = {}  # whose pushes are remembered, by the newest stream
         self._waiting: dict[Sent, None] = {}
         self._newest = -1
-        self._last: Delivery | None = None
         self.replaced = self._replaced.find
 
     def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
@@ -187,14 +185,14 @@ class PushHistory:
     ) -> Delivery:
         """Return what is remembered of a step: the very value of whoever was sent the same before."""
         if (
-            (last := self._last) is not None
-            and (last.content is content and last.move is move and last.due == due)
+            (last := content.delivery) is not None
+            and (last.move is move and last.due == due)
             and (last.version == response.version and last.size == size)
         ):
             return last
         began = min(wave.since for wave in due) if isinstance(due, tuple) else None
-        self._last = Delivery(content, move, due, response.version, size, began)
-        return self._last
+        content.delivery = found = Delivery(content, move, due, response.version, size, began)
+        return found
 
     def _served(self, node: NodeKey, type_url: TypeUrl) -> Resources:
         snapshot = self._cache.snapshot(node)

@@ -7,26 +7,10 @@ from typing import Protocol
 
 from delivery.history.causes import Touch
 from delivery.history.push import Answer, Push, Trigger
-from delivery.history.versions import Content, Held, Move
-from delivery.wave import Wave
-from xds.protocol.resource import TypeUrl, Version
+from delivery.history.versions import Delivery, Held
+from xds.protocol.resource import TypeUrl
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.server.status import Variant
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Delivery:
-    """What a response brought and what it was due to: one value for all who took the same step.
-
-    `began` is when the first event was that led to it, None where none did.
-    """
-
-    content: Content
-    move: Move
-    due: tuple[Wave, ...] | Trigger
-    version: Version
-    size: int
-    began: float | None
 
 
 @dataclass(slots=True, eq=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from operator import ne
 from typing import Final
 
+from delivery.history.push import Trigger
 from delivery.wave import Wave
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
 from xds.protocol.resources import Resources
@@ -19,7 +20,7 @@ from xds.protocol.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import Response
 from xds.server.status import Variant
 
-CONTENTS: Final = 64
+CONTENTS: Final = 256
 """How many different responses are known again when the next proxy is sent the same."""
 
 
@@ -47,7 +48,7 @@ class Content:
     """What a response holds: no bodies, only names and versions.
 
     `last` is the move that it made last, and `cause` what it was due to then, with what that was told by;
-    `first` is what is held after it by those who held nothing.
+    `first` is what is held after it by those who held nothing. `delivery` is what was remembered of it last.
     """
 
     variant: Variant
@@ -57,6 +58,7 @@ class Content:
     last: Move | None = None
     first: "weakref.ref[Held] | None" = None
     cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
+    delivery: "Delivery | None" = None
 
     @property
     def whole(self) -> bool:
@@ -72,6 +74,21 @@ class Content:
         if len(names) < max(len(self.versions), len(self.removed)):
             return False
         return names.issuperset(self.versions) and names.issuperset(self.removed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delivery:
+    """What a response brought and what it was due to: one value for all who took the same step.
+
+    `began` is when the first event was that led to it, None where none did.
+    """
+
+    content: Content
+    move: Move
+    due: tuple[Wave, ...] | Trigger
+    version: Version
+    size: int
+    began: float | None
 
 
 class Held:

@@ -121,6 +121,18 @@ def test_a_stream_that_opens_between_two_parts_of_a_wave_is_pushed_the_second(me
     assert mesh.last(OTHER).trigger is Trigger.CHANGE
 
 
+def test_what_was_sent_to_two_with_others_between_is_one_value(mesh: Mesh) -> None:
+    """One has taken all its steps before the other takes the same: what is remembered of them is shared."""
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)
+    a, c = resource("a"), resource("c", type_url=CLUSTER)
+    for node in (NODE, OTHER):
+        mesh.send(a, node=node)
+        mesh.send(c, node=node, type_url=CLUSTER)
+    one, other = (mesh.record(node) for node in (NODE, OTHER))
+    assert [id(each.delivery) for each in one.pushes] == [id(each.delivery) for each in other.pushes]
+    assert len({id(each.delivery) for each in one.pushes}) == 2
+
+
 def test_what_a_proxy_held_already_is_due_to_nothing_later(mesh: Mesh) -> None:
     """Held over a restart, it comes to its group and is sent no routes; those sent later are due to later."""
     mesh.publish(resource("a"), resource("b"), moved=True, since=100.0)
