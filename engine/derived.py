@@ -39,12 +39,20 @@ class Derived(Generic[S, P, V]):
         node = self.node(source, *args, **kwargs)
         return cast("V", source.graph.answer(node))
 
+    def is_known(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Say whether the value is remembered and nothing behind it has changed; nothing is computed."""
+        found = self.family(source).nodes.get(self._key(*args, **kwargs))
+        return found is not None and not found.stale
+
     def node(self, source: S, /, *args: P.args, **kwargs: P.kwargs) -> Derivation:
         """Return what remembers the value for these arguments."""
+        return self.family(source).node(self._key(*args, **kwargs))
+
+    def _key(self, *args: P.args, **kwargs: P.kwargs) -> Hashable:
         if kwargs:
             raise TypeError(f"{self._function.__qualname__}: arguments of derived values are positional")
         (key,) = args if self._single else (args,)
-        return self.family(source).node(key)
+        return key
 
     def family(self, source: S) -> Function:
         """Return all that is remembered of values that read there."""

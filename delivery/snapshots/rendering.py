@@ -1,6 +1,6 @@
 """What a group's resources are made from, and how: pieces of its policy, each made once for all groups."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -108,6 +108,19 @@ def together(rendering: Rendering, pieces: Pieces) -> Together:
     """Return what pieces make that groups have in common."""
     fits = joined(_fits(rendering, each) for each in _once(rendering, pieces))
     return Together(fits, rendering.sets.of(fits.resources))
+
+
+def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
+    """Make what a group has in common with others, if it is not made, and yield after each piece of it.
+
+    Else the first group of all would have it made at one go: thousands of pieces. What is raised is raised
+    again by `resources`.
+    """
+    for pieces in translated(rendering, group)[1]:
+        if not together.is_known(rendering, pieces):
+            for each in _once(rendering, pieces):
+                _fits(rendering, each)
+                yield None
 
 
 def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:

@@ -1,5 +1,6 @@
 """From what the catalog wants to snapshots, group by group: only what a change concerns is made again."""
 
+import contextlib
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from delivery.snapshots.rendering import (
     Translate,
     complete,
     group_input,
+    in_common,
     made,
     resources,
 )
@@ -168,7 +170,7 @@ class Serving:
         return self.rendering if group in self._groups else self._preview
 
     def steps(self, before: Published, touched: Iterable[ProxyGroup]) -> Iterator[Step | None]:
-        """Compute the touched groups; yield None after each of them, and in the end the step.
+        """Compute the touched groups; yield None after each of them or oftener, and in the end the step.
 
         A proxy in no group is not in it: the cache leaves its streams with what they have.
         """
@@ -176,7 +178,11 @@ class Serving:
         if self._fresh:  # whatever was served before is not known here
             result.left(None, before.members)
             self._fresh = False
-        for key in touched:
+        for number, key in enumerate(touched):
+            group = self._groups.get(key)
+            if group is not None and self.wants(key) and (number == 0 or not group.nodes):
+                with contextlib.suppress(Exception):  # whatever it is, it is raised again below, and said
+                    yield from in_common(self.rendering, key)
             self._compute(key, result)
             yield None
         yield result.step(self.is_known)

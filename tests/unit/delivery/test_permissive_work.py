@@ -1,5 +1,6 @@
 """What everybody may call is derived, made and held once: counted, and compared with the plain way."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -181,3 +182,13 @@ def test_what_everybody_has_is_traced_to_its_objects() -> None:
     named = {str(each.key) for each in behind}
     assert {"Service team-7/service-7", "Workload team-7/service-7-0", f"MeshConfig {CONFIG.path}"} <= named
     assert not any("service-8" in each for each in named)
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_what_all_have_in_common_is_made_in_steps(mode: str) -> None:
+    """The first group that is served has it made, and the event loop has others to serve meanwhile."""
+    server = Server(50, mode)
+    rendering, first = server.serving.rendering, sorted(server.serving.touched(), key=repr)[:1]
+    made = [0, *(rendering.encoded for _ in server.serving.steps(server.published, first))]
+    most = max(after - before for before, after in itertools.pairwise(made))
+    assert 4 * most <= made[-1], "the pieces that are its own, at the most"
