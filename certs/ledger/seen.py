@@ -4,15 +4,19 @@ SQLite counts in the file's header the transactions that changed it, whoever mad
 without a lock, says whether another process has written since. What is only asked again costs no statement.
 """
 
+import heapq
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from certs.ledger.entry import LedgerEntry, Stamp
+
+AT_ONCE: Final = 10_000
+"""So many entries are kept of all that were read together: a ledger forgets none, though its proxies go."""
 
 _COUNTER: Final = slice(24, 28)
 """The file change counter (SQLite's file format, 1.3.8), big-endian."""
@@ -58,6 +62,11 @@ class Seen:
     def take(self, entry: LedgerEntry) -> None:
         """Take an entry that was just read."""
         self._entries[entry.serial] = entry
+
+    def take_all(self, entries: Collection[LedgerEntry]) -> None:
+        """Take of all entries, which were just read, those that were issued last."""
+        for each in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
+            self.take(each)
 
     def stamped(self, serial: str, noted: Mapping[Stamp, datetime]) -> None:
         """Take it that these stamps were just written."""

@@ -92,8 +92,7 @@ class SqliteLedger:
         """Return all entries, sorted by common name, then time of issue, then serial."""
         with self._statements() as connection, self._seen.reading(connection):
             found = tuple(rows.every(connection))
-            for each in found:
-                self._seen.take(each)
+            self._seen.take_all(found)
             return tuple(map(self._unwritten.on, found))
 
     def entries_of(self, name: ProxyName) -> tuple[LedgerEntry, ...]:

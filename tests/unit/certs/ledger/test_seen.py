@@ -9,6 +9,9 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
+from certs.ledger import seen
 from certs.ledger.sqlite import SqliteLedger
 from tests.unit.certs.ledger.entries import START, new_entry, proxy
 
@@ -38,6 +41,22 @@ def test_what_is_known_costs_no_statement(ledger: SqliteLedger) -> None:
         assert ledger.entry("1a") == replace(claimed, admitted_at=START)
         assert (ledger.entry("2a"), ledger.entry("3a")) == (every[1], revoked)
         assert asked == []
+
+
+def test_of_all_that_are_read_at_once_those_issued_last_are_kept(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the others one that is asked for: a ledger has those of proxies that are long gone."""
+    monkeypatch.setattr(seen, "AT_ONCE", 2)
+    days = {"1a": 3, "2a": 1, "3a": 2}
+    for serial, day in days.items():
+        ledger.record(new_entry(serial, at=START + timedelta(days=day)))
+    assert len(ledger.entries()) == 3
+    with statements(ledger) as asked:
+        assert None not in (ledger.entry("1a"), ledger.entry("3a"))
+        assert asked == []
+        assert ledger.entry("2a") is not None
+        assert asked != []
 
 
 def test_what_another_writes_is_seen_at_the_next_call(ledger: SqliteLedger, state: Path) -> None:
