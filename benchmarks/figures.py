@@ -89,14 +89,17 @@ _COST: Final = ("cpu_ms", "quiet_ms", "quiet_mean_ms", "proxies", "foreign", "mi
 
 
 def growth(values: Values) -> Iterator[Figure]:
-    """Yield P6: by how much the same change costs more in a larger mesh, to quiet, per doubling."""
+    """Yield P6: by how much the same change costs more in a larger mesh, to quiet, per doubling.
+
+    None of a cost that came to nothing: what idling costs is taken off, and may be as much.
+    """
     for before, after in itertools.pairwise(GROWING):
         for connected in ((ALONE, ALONE), (2 * before, 2 * after)):
             small, large = (
                 values.get(name(OURS, "policy", size, count, ENDPOINT, "quiet_ms"))
                 for size, count in zip((before, after), connected, strict=True)
             )
-            if small and large:
+            if small and large and min(small, large) > 0:
                 grown = (large / small) ** (1 / math.log2(after / before))
                 who = "the ten alone" if connected[0] == ALONE else "all connected"
                 measured = f"{grown:.2f} ({small:.2f} to {large:.2f} ms)"

@@ -53,6 +53,12 @@ def test_growth_is_told_by_the_doubling() -> None:
     assert found["1000 to 4000, the ten alone"].measured == "1.05 (4.00 to 4.41 ms)"
 
 
+def test_a_cost_that_came_to_nothing_has_no_growth() -> None:
+    """A quiet server idles now more, now less: what is left of a small cost may be below nothing."""
+    values = _cost(250, 12, quiet_ms=6.0) | _cost(500, 12, quiet_ms=-3.35) | _cost(1000, 12, quiet_ms=2.1)
+    assert [each for each in figures(values) if each.number == "P6"] == []
+
+
 def test_memory_is_held_to_the_peers_or_to_the_librarys_own() -> None:
     """400 MiB are too much, but not beside a bare server that holds 320."""
     held = {name("ours", "policy", 1000, 2000, "memory_mib"): 400.0}
