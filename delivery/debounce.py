@@ -3,7 +3,7 @@
 import asyncio
 import enum
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -133,14 +133,22 @@ class Debounce:
 
     async def due(self) -> None:
         """Return when the next wave should begin."""
-        while True:
-            due = self._changes.due(self._paces)
-            wait = None if due is None else due - time.monotonic()
-            if wait is not None and wait <= 0:
-                return
-            try:
-                async with asyncio.timeout(wait):
-                    await self._noted.wait()
-            except TimeoutError:
-                continue
-            self._noted.clear()
+        await until(lambda: self._changes.due(self._paces), self._noted, time.monotonic)
+
+
+async def until(due: Callable[[], float | None], noted: asyncio.Event, now: Callable[[], float]) -> None:
+    """Return when it is due, by the clock `now`; it is asked again whenever something is noted.
+
+    None says that nothing is due before that. `noted` is cleared.
+    """
+    while True:
+        moment = due()
+        wait = None if moment is None else moment - now()
+        if wait is not None and wait <= 0:
+            return
+        try:
+            async with asyncio.timeout(wait):
+                await noted.wait()
+        except TimeoutError:
+            continue
+        noted.clear()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from delivery.debounce import Pace, Pending, begin_at
+from delivery.debounce import Pace, Pending, begin_at, until
 from mesh.identity import ProxyName
 from mesh.picture import Picture
 from xds.cache import NodeKey
@@ -89,17 +89,7 @@ class Presence:
 
     async def due(self) -> None:
         """Return when it is time to look who is here."""
-        while True:
-            due = self._due()
-            wait = None if due is None else due - self._now()
-            if wait is not None and wait <= 0:
-                return
-            try:
-                async with asyncio.timeout(wait):
-                    await self._noted.wait()
-            except TimeoutError:
-                continue
-            self._noted.clear()
+        await until(self._due, self._noted, self._now)
 
     def _due(self) -> float | None:
         arrivals = None if self._came is None else begin_at(Pending(*self._came, self._looked), ARRIVALS)
