@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks.credentials import issue
 from benchmarks.programs import PEERS, Checkout, Load, build, end_with_sigterm, loading, serving
-from benchmarks.results import RESULTS, Values, machine, name, write
+from benchmarks.results import Values, machine, name, place, write
 
 PROTOCOLS: Final = ("delta", "sotw")
 SYNTHETIC: Final = "benchmarks.synthetic_server"
@@ -80,7 +80,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--alone", action="store_true", help="without the peer")
     parser.add_argument("--profile", type=Path, help="directory for profiles of our server (they slow it)")
     parser.add_argument("--server", type=Path, help="another checkout, whose server is measured")
-    parser.add_argument("--output", type=Path, default=RESULTS / "fanout.json")
+    parser.add_argument("--output", type=Path, help="[results/fanout.json, quick results/quick/fanout.json]")
     return parser.parse_args(argv)
 
 
@@ -238,8 +238,9 @@ def main() -> None:
                         f"{workload.name}, {each.name}: {time.monotonic() - started:.0f} s", style="dim"
                     )
     console.print(table(measurements))
-    write(options.output, where, values(measurements), measurements=[asdict(m) for m in measurements])
-    console.print(f"written to {options.output}")
+    output = place("fanout", options.output, quick=options.quick)
+    write(output, where, values(measurements), measurements=[asdict(m) for m in measurements])
+    console.print(f"written to {output}")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def wholes(values: Values) -> Iterator[Figure]:
     their = (NARROW, "policy", FULL)
     every = 2 * FULL
     yield from _most("P7", "ready, CPU", values, (*mesh, "ready_cpu_s"), 2, "s", (*their, "ready_cpu_s"))
-    for what, value, limit in (("CPU", "serve_cpu_s", 8), ("wall", "serve_wall_s", 10)):
+    for what, value, limit in (("CPU", "serve_cpu_total_s", 8), ("wall", "serve_wall_s", 10)):
         words: tuple[object, ...] = (every, value)
         yield from _most(
             "P7", f"all {every} served, {what}", values, (*mesh, *words), limit, "s", (*their, *words)

@@ -19,7 +19,7 @@ from benchmarks.figures import ALONE, FULL
 from benchmarks.floor import Floor, floor
 from benchmarks.mesh_tables import tables, values
 from benchmarks.programs import BenchmarkError, Checkout, end_with_sigterm
-from benchmarks.results import RESULTS, machine, write
+from benchmarks.results import machine, place, write
 from benchmarks.sizes import Bench, Case, Plan, measure, measure_latency
 
 LATENCY: Final = 100
@@ -47,7 +47,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--profile", type=Path, help="folder: where the server's time goes, by kind of change"
     )
-    parser.add_argument("--output", type=Path, default=RESULTS / "mesh.json")
+    parser.add_argument("--output", type=Path, help="[results/mesh.json, quick results/quick/mesh.json]")
     told = parser.parse_args(argv)
     if told.quick:
         told.services, told.permissive = told.services and [50], told.permissive and [50]
@@ -105,8 +105,9 @@ def main() -> None:
         "floor": asdict(bare) if bare else None,
         "failed": failed,
     }
-    write(told.output, where, values(sizes, found, bare), **details)
-    console.print(f"written to {told.output}")
+    output = place("mesh", told.output, quick=told.quick)
+    write(output, where, values(sizes, found, bare), **details)
+    console.print(f"written to {output}")
     sys.exit(bool(failed))
 
 

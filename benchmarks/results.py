@@ -30,6 +30,13 @@ def machine() -> dict[str, object]:
     }
 
 
+def place(program: str, output: Path | None, *, quick: bool) -> Path:
+    """Return the file of a program's results; a quick run has its own, which figures are not judged by."""
+    if output is not None:
+        return output
+    return RESULTS / "quick" / f"{program}.json" if quick else RESULTS / f"{program}.json"
+
+
 def write(path: Path, where: Mapping[str, object], values: Values, **details: Any) -> None:  # noqa: ANN401 - JSON
     """Write a program's results."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """One mesh: served from nothing, more and more sidecars connected, and every kind of change measured."""
 
 import shutil
+import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +14,12 @@ from benchmarks.changes import InFolder
 from benchmarks.clients import sidecars
 from benchmarks.credentials import issue_each
 from benchmarks.manifests import MeshFolder
-from benchmarks.measuring import Cost, Served, cost, distribution, unless_dear
+from benchmarks.measuring import Cost, Plane, Served, cost, distribution, unless_dear
 from benchmarks.moving import Churn, Latency, churn, latency
 from benchmarks.plane import HERE, ControlPlane, Start, control_plane
 from benchmarks.processes import Memory, memory
 from benchmarks.programs import Checkout, Distribution, build
-from benchmarks.quiet import idling, settled
+from benchmarks.quiet import Rest, idling, settled
 
 IDLE_WINDOWS: Final = 5
 
@@ -145,7 +146,7 @@ def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) ->
     mode = "permissive, " if case.permissive else ""
     with bench.serving(case, plan) as (served, plane, start):
         say(f"{mode}{case.services} services: served after {start.cpu:.2f} s of CPU, {start.wall:.1f} s")
-        rested = settled(plane.cpu).cpu
+        rested = at_rest(plane, say).cpu
         stages = [
             stage(served, count, _changes(case, count, plan.repeat), plan, say) for count in case.stages
         ]
@@ -177,7 +178,7 @@ def stage(
         say(f"{connecting.proxies} sidecars: {connecting.cpu:.2f} s of CPU, the last in {took:.1f} s")
         if connecting.refused:
             say(f"{connecting.refused} streams were opened again: {connecting.reasons[0]}")
-    settled(served.plane.cpu)
+    at_rest(served.plane, say)
     held = memory(served.plane.pid)
     with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):  # which costs some itself
         idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))
@@ -208,6 +209,14 @@ def _costs(served: Served, change: changes.Change | None, repeat: int) -> list[C
     return coming_and_going(served, repeat) if change is None else [cost(served, change, repeat)]
 
 
+def at_rest(plane: Plane, say: Callable[[str], None]) -> Rest:
+    """Wait until a server rests; say it where it does not, and what follows is of one that works."""
+    rest = settled(plane.cpu)
+    if rest.restless:
+        say("the server does not come to rest")
+    return rest
+
+
 def few(repeat: int) -> int:
     """Return how often a change is repeated that is dear, or that no figure is asked of."""
     return max(2, repeat // 3)
@@ -223,10 +232,23 @@ def coming_and_going(served: Served, repeat: int) -> list[Cost]:
 
 
 def middle(costs: Sequence[Cost]) -> Cost:
-    """Return, of single repetitions, the one in the middle by its CPU to quiet."""
+    """Join single repetitions; what is told of one alone is of that in the middle by its CPU to quiet."""
     chosen = sorted(costs, key=lambda each: each.quiet_ms)[len(costs) // 2]
-    took = distribution(each.last_ack_ms.max for each in costs)
-    return replace(chosen, repeated=len(costs), last_ack_ms=took, lost=sum(each.lost for each in costs))
+    cpu, quiet = [each.cpu_ms for each in costs], [each.quiet_ms for each in costs]
+    return replace(
+        chosen,
+        repeated=len(costs),
+        cpu_ms=round(statistics.median(cpu), 3),
+        cpu_mean_ms=round(statistics.fmean(cpu), 3),
+        quiet_ms=round(statistics.median(quiet), 3),
+        quiet_mean_ms=round(statistics.fmean(quiet), 3),
+        last_ack_ms=distribution(each.last_ack_ms.max for each in costs),
+        late_ms=max(each.late_ms for each in costs),
+        **{
+            name: sum(getattr(each, name) for each in costs)
+            for name in ("restless", "foreign", "missed", "lost")
+        },
+    )
 
 
 def measure_latency(bench: Bench, case: Case, plan: Plan, moves: int) -> Latency:

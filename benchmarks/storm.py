@@ -28,7 +28,7 @@ from benchmarks.programs import (
     loading,
     serving,
 )
-from benchmarks.results import RESULTS, Values, machine, name, write
+from benchmarks.results import Values, machine, name, place, write
 from demo.ports import free_port
 
 SERVICES: Final = 300
@@ -58,7 +58,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the proxies, to try")
     parser.add_argument("--proxies", type=int, default=2000, help="proxies that connect at once [2000]")
     parser.add_argument("--server", type=Path, help="another checkout, whose server is measured")
-    parser.add_argument("--output", type=Path, default=RESULTS / "storm.json")
+    parser.add_argument("--output", type=Path, help="[results/storm.json, quick results/quick/storm.json]")
     return parser.parse_args(argv)
 
 
@@ -200,8 +200,9 @@ def main() -> None:
             console.print(f"{storm.protocol}: the slow reader {ended}")
         for loss in storm.connect.losses + storm.after.losses:
             console.print(f"{storm.protocol}, {storm.case}: {loss}")
-    write(options.output, where, values(found), storms=[asdict(storm) for storm in found])
-    console.print(f"written to {options.output}")
+    output = place("storm", options.output, quick=options.quick)
+    write(output, where, values(found), storms=[asdict(storm) for storm in found])
+    console.print(f"written to {output}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """`python -m benchmarks.peers.bare_grpc`: the floor of what a push costs on grpc.aio.
 
 A handler with nothing in it: ready bytes go out to every stream when they change, with a nonce appended, and
-whatever comes in is read and thrown away. It has no protocol, no limits, no memory of anybody; the same
-flags, control port, resources and mTLS as `benchmarks/synthetic_server.py`.
+whatever comes in is read and thrown away. It has no protocol, no limits, no memory of anybody; resources,
+mTLS and control port are those of `benchmarks/synthetic_server.py`.
 """
 
 import argparse

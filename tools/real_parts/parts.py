@@ -59,7 +59,7 @@ def _kubernetes(name: str) -> Part:
 
 
 def _istio(name: str) -> Part:
-    # The one version that is served; the released versions of what its go.mod names by commits that are not.
+    # A pinned commit; releases of what its go.mod names by commits, which proxies of modules need not have.
     version = "0.0.0-20260827124520-eed52ebb66ad"
     requires = {
         "istio.io/api": "1.31.1",
