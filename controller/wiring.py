@@ -103,7 +103,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
             translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
         ),
         new_quarantine=lambda acknowledged: Quarantine(
-            drivers.empty, drivers.reason, verdicts.load(), time.monotonic(), acknowledged=acknowledged
+            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
         ),
         lingering=settings.lingering_seconds,
         meter=metrics,

@@ -63,5 +63,5 @@ def _part(step: Step, groups: list[GroupKey], nodes: list[NodeKey]) -> Step:
     return Step(
         {group: step.snapshots[group] for group in groups if group in step.snapshots},
         {node: step.members[node] for node in nodes},
-        absent=step.absent,
+        absent=step.absent.intersection(nodes),
     )

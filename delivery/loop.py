@@ -126,6 +126,7 @@ class Loop:
         while True:
             async with self._turn:
                 if (model := self.model) is None:
+                    self._presence.here()  # taken note of: the wave that is asked for serves them
                     break
                 if not await self._guarded(self._attend(model, Slices())) and self.model is model:
                     return
@@ -135,7 +136,7 @@ class Loop:
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
-            _log.exception("wave failed; the mesh stays as it was")
+            _log.exception("wave failed; the mesh stays as it was", doing=self.doing)
             self.model = None  # what it knew may be half a wave: the next one begins from nothing
             self._problems.forget()
             self._say_inputs()

@@ -45,7 +45,9 @@ class Lingering:
     def due(self) -> float | None:
         """Return when the next of them does not count any more, None where none lingers."""
         first = next(iter(self._left.values()), None)
-        return None if first is None else first + self._seconds
+        if first is None or len(self._left) > self._most:
+            return first
+        return first + self._seconds
 
     def here(self, now: float) -> Picture[ProxyName, ProxyName]:
         """Return who counts as here."""

@@ -47,7 +47,7 @@ class Graph:
         self._path: dict[Derivation, None] = {}
         self._cycles: dict[Derivation, CycleError] = {}
         self._unread: dict[Node, None] = {}
-        self._raised: list[Exception] = []
+        self._raised: dict[int, Exception] = {}
         self._stages: list[Stage] = []
         self._families: dict[object, dict[object, Function]] = {}
 
@@ -78,7 +78,7 @@ class Graph:
             if self._path:
                 raise BusyError(f"inputs cannot change while {next(reversed(self._path))} is computed")
             while self._raised:
-                _bare(self._raised.pop())
+                _bare(self._raised.popitem()[1])
             for _ in itertools.count() if most is None else range(most):
                 if not self._unread:
                     break
@@ -150,7 +150,7 @@ class Graph:
                 elif not node.readers:
                     self._unread[node] = None
             if isinstance(node.outcome, Raised):
-                self._raised.append(node.outcome.error)
+                self._raised[id(node.outcome.error)] = node.outcome.error
                 raise node.outcome.error.with_traceback(None)
             return node.outcome
 

@@ -104,7 +104,7 @@ class Node:
         self.readers: tuple[Derivation, ...] | dict[Derivation, None] = ()
 
     def read_by(self, reader: "Derivation") -> None:
-        """Add a reader that is not there yet. A tuple of thirty takes a ninth of what a set of them does."""
+        """Add a reader that is not there yet. A tuple of thirty takes a quarter of what a dictionary does."""
         readers = self.readers
         if isinstance(readers, dict):
             readers[reader] = None

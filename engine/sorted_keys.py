@@ -7,7 +7,8 @@ from typing import Any, Final, Generic, TypeVar
 K = TypeVar("K", bound=Any)
 
 COPIED: Final = 32
-"""Keys that are a tuple and no more: to copy so many costs what finding the place does."""
+"""Keys that are a tuple and no more, until they are more:
+to copy so many costs what finding the place does."""
 
 
 class SortedKeys(Generic[K]):

@@ -7,7 +7,6 @@ from typing import Final
 from mesh.kinds import Kind
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problems
 from providers.contract import Follower, Source
 from providers.merge import Merged, merge
 
@@ -50,14 +49,6 @@ class Sources:
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return everything that is in force, sorted by key; looks at all there is."""
         return self.merged.objects()
-
-    def problems(self) -> Problems:
-        """Return what is wrong in all sources and between them, each problem once."""
-        return tuple(dict.fromkeys((*self.logged(), *self.merged.problems)))
-
-    def logged(self) -> Problems:
-        """Return what is wrong in the sources, which they have logged themselves."""
-        return tuple(problem for each in self.all for problem in each.problems())
 
     async def first(self) -> None:
         """Return when each has said all that it has at the start, one after the other; raise SourceError."""

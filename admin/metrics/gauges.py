@@ -82,7 +82,7 @@ class MomentMetrics:
 
     def _sources(self, r: CollectorRegistry) -> None:
         self._age = Gauge(
-            "meshwright_source_age_seconds", "Since the last full read.", ["source"], registry=r
+            "meshwright_source_age_seconds", "Since all of it was last looked at.", ["source"], registry=r
         )
         self._event_age = Gauge(
             "meshwright_source_event_age_seconds", "Since the last change.", ["source"], registry=r

@@ -70,8 +70,9 @@ class Seen:
 
     def stamped(self, serial: str, noted: Mapping[Stamp, datetime]) -> None:
         """Take it that these stamps were just written."""
-        if (entry := self._entries.get(serial)) is not None:
-            self._entries[serial] = entry.stamped(noted)
+        for entries in (self._entries, self._before):  # what is forgotten stands for it while others lock
+            if (entry := entries.get(serial)) is not None:
+                entries[serial] = entry.stamped(noted)
 
     @contextmanager
     def reading(self, connection: sqlite3.Connection) -> Iterator[None]:
@@ -119,8 +120,10 @@ class Seen:
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         counter = self._count()
         if counter is None or version != self._version:
-            self._before = self._before | self._entries
+            self._before.update(self._entries)
             self._entries = {}
+            for serial in tuple(self._before)[: max(0, len(self._before) - AT_ONCE)]:
+                del self._before[serial]
         self._version, self._counter = version, counter
 
     def _count(self) -> int | None:

@@ -82,11 +82,12 @@ class SqliteLedger:
         is the event loop, and would stand still. For the same reason what is known does not wait for a thread
         that writes.
         """
+        noted = self._unwritten.noted(serial)
         found = self._seen.current(serial)
         if found is None:
             with self._statements() as connection:
                 found = self._read(connection, serial)
-        return None if found is None else self._unwritten.on(found)
+        return None if found is None else self._unwritten.on(found, noted)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return all entries, sorted by common name, then time of issue, then serial."""
@@ -129,12 +130,13 @@ class SqliteLedger:
 
         Raises RequestError if unknown.
         """
+        noted = self._unwritten.noted(serial)
         entry = self._seen.current(serial)
         if entry is None:
             with self._statements() as connection:
                 entry = self._known(connection, serial)
-        self._unwritten.note(entry, Stamp.CLAIMED, now)
-        return self._unwritten.on(entry)
+        self._unwritten.note(entry.stamped(noted), Stamp.CLAIMED, now)
+        return self._unwritten.on(entry, noted)
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""

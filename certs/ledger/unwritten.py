@@ -2,13 +2,17 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
+from typing import Final
 
 from certs.ledger.entry import LedgerEntry, Stamp
 from certs.ledger.file import GIVE_UP_PAGES
 from certs.ledger.rows import seconds
 from certs.ledger.seen import Seen
+
+NOTHING: Final[Mapping[Stamp, datetime]] = MappingProxyType({})
 
 
 class Unwritten:
@@ -34,10 +38,17 @@ class Unwritten:
             if entry.stamped(noted).takes(stamp):
                 self._noted[entry.serial] = {**noted, stamp: now.replace(microsecond=0)}
 
-    def on(self, entry: LedgerEntry) -> LedgerEntry:
-        """Return an entry with what is remembered of it."""
-        noted = self._noted.get(entry.serial)
-        return entry if noted is None else entry.stamped(noted)
+    def noted(self, serial: str) -> Mapping[Stamp, datetime]:
+        """Return what is remembered of a certificate now."""
+        return self._noted.get(serial, NOTHING)
+
+    def on(self, entry: LedgerEntry, before: Mapping[Stamp, datetime] = NOTHING) -> LedgerEntry:
+        """Return an entry with what is remembered of it, and with what was `before` the entry was looked up.
+
+        Another thread may write that down meanwhile: it is neither in the entry then, nor remembered.
+        """
+        noted = {**before, **self.noted(entry.serial)}
+        return entry.stamped(noted) if noted else entry
 
     def write_all(self, connection: sqlite3.Connection) -> None:
         """Write all of it at once, or on a full disk one after the other as far as that goes."""

@@ -31,7 +31,7 @@ def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
         listing = list_directory(directory)
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
-    manifests = Manifests().apply_all({name: read_content(directory, name) for name in listing.files})
+    manifests = Manifests().apply_each((name, read_content(directory, name)) for name in listing.files)
     try:
         view = View.build(manifests.objects(), settings or MeshSettings())
     except ValueError as error:

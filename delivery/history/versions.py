@@ -48,7 +48,8 @@ class Content:
     """What a response holds: no bodies, only names and versions.
 
     `last` is the move that it made last, and `cause` what it was due to then, with what that was told by;
-    `first` is what is held after it by those who held nothing. `delivery` is what was remembered of it last.
+    `first` is how it moved those who held nothing, and what they hold after it. `delivery` is what was
+    remembered of it last.
     """
 
     variant: Variant
@@ -56,7 +57,7 @@ class Content:
     versions: Mapping[ResourceName, Version]
     removed: tuple[ResourceName, ...]
     last: Move | None = None
-    first: "weakref.ref[Held] | None" = None
+    first: "tuple[Move, weakref.ref[Held]] | None" = None
     cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
     delivery: "Delivery | None" = None
 
@@ -117,14 +118,14 @@ class Held:
         if self.versions:
             self._next = (content, move, weakref.ref(after))
         else:
-            content.first = weakref.ref(after)
+            content.first = (move, weakref.ref(after))
         return move, after
 
     def _known(self, content: Content) -> "tuple[Move, Held] | None":
         """Return how others have gone on from here; from nothing all begin, and with any content."""
         if not self.versions:
-            first = None if content.first is None else content.first()
-            return None if first is None or content.last is None else (content.last, first)
+            first = None if content.first is None else content.first[1]()
+            return None if content.first is None or first is None else (content.first[0], first)
         if self._next is None or self._next[0] is not content or (after := self._next[2]()) is None:
             return None
         return self._next[1], after

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -46,9 +47,9 @@ class Quarantine:
 
     Where policy decides who is admitted, what a proxy rejects is taken out of the policy: units that are new
     since what it accepted last, or all of them, until the search has found which. They are content, and stay
-    out over streams and restarts: `verdicts` are those of before the start, which is `now`. Resources that
+    out over streams and restarts: `verdicts` are those of before the start. Resources that
     are rejected as such are offered again on each new stream. Both are offered again from time to time;
-    `jitter` gives numbers from 0 to 1.
+    `now` is a monotonic clock, `jitter` gives numbers from 0 to 1.
     """
 
     def __init__(
@@ -56,12 +57,12 @@ class Quarantine:
         empty: Empty,
         reason: Judge = by_content,
         verdicts: Iterable[Verdict] = (),
-        now: float = 0.0,
+        now: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
         acknowledged: Callable[[NodeKey], Acknowledged] | None = None,
     ) -> None:
         self._reason = reason
-        self._began = now
+        self._now = now
         self._jitter = jitter
         self._records = Records(verdicts)
         self._accepted = Accepted(acknowledged or defaultdict[NodeKey, Acknowledged](dict).__getitem__)
@@ -201,7 +202,7 @@ class Quarantine:
                     each.date,
                     times=each.times,
                     confirmed=True,
-                    due=self._began + pause(each.times, self._jitter()),
+                    due=self._now() + pause(each.times, self._jitter()),
                 )
                 record.recall(each.unit, accusation)
 

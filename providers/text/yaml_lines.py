@@ -91,7 +91,7 @@ class _Builder:
         if isinstance(here, list):
             if key is None:
                 here.append(_fresh(value))
-                return True
+                return self._is_bounded(value)
             item: dict[str, object] = {}
             here.append(item)
             self._begin(item, column)
@@ -100,7 +100,11 @@ class _Builder:
             return False
         here[key] = None if value is _NOTHING else _fresh(value)
         self._pending = key if value is _NOTHING else None
-        return len(self._indents) < MAX_DEPTH
+        return self._is_bounded(value)
+
+    def _is_bounded(self, value: object) -> bool:
+        """Say whether as many stand in one another as may, with a value that is an empty one."""
+        return len(self._indents) + (value is _LIST or value is _MAPPING) < MAX_DEPTH
 
     def _container(self, indent: int, *, is_item: bool) -> dict[str, object] | list[object] | None:
         """Return what a line of that indent stands in, None if it stands nowhere."""

@@ -27,7 +27,7 @@ PATH: Final = "/v1/document"
 LONGEST_WAIT: Final = 60.0
 SWEEP_SECONDS: Final = 5.0
 MADE_SECONDS: Final = 5.0
-"""How long a request waits for a document that nobody has asked for before: it is made for it."""
+"""How long a request waits where there is no document yet: it may be being made for it."""
 
 _AT_ONCE: Final = 0.01
 """How long to wait for requests where there is no time, in seconds: 0 would be no bound (aiohttp)."""

@@ -24,7 +24,8 @@ STEPS: Final = 16
 class State:
     """What a channel with nothing pending held and wanted: it holds what there was of what it wants.
 
-    So what is new to it in a table depends on that table and on this, and on nothing else.
+    So what is new to it in a table depends on that table and on this, and on the variant of the protocol:
+    what has gone is said to an incremental client, and to no other but of types that are answered as a whole.
     """
 
     held: Versions
@@ -64,18 +65,20 @@ def state(channel: Channel) -> State | None:
     return State(channel.held, channel.subscription.names, channel.subscription.wildcard)
 
 
-def find(channel: Channel, snapshot: Snapshot) -> CommonStep | None:
-    """Return the step that a channel takes to a snapshot, if one like it has taken it."""
+def find(variant: type[object], channel: Channel, snapshot: Snapshot) -> CommonStep | None:
+    """Return the step that a channel of a kind of stream takes to a snapshot, if one like it has taken it."""
     steps = snapshot.resources(channel.type_url).steps
     if not steps or channel.blame is not None or channel.retired:
         return None
     wanted = channel.subscription
-    found = steps.get((id(channel.held), id(wanted.names), wanted.wildcard))
+    found = steps.get(_key(variant, channel.held, wanted.names, wildcard=wanted.wildcard))
     return found if isinstance(found, CommonStep) else None
 
 
-def remember(channel: Channel, before: State, snapshot: Snapshot, responses: Sequence[Response]) -> None:
-    """Remember the step that a channel has taken from a state; nothing is pending after it."""
+def remember(
+    variant: type[object], channel: Channel, before: State, snapshot: Snapshot, responses: Sequence[Response]
+) -> None:
+    """Remember the step that a channel of a kind of stream has taken; nothing is pending after it."""
     table, after = snapshot.resources(channel.type_url), state(channel)
     if not table or after is None or len(responses) > 1 or any(each.removed for each in responses):
         return
@@ -83,5 +86,11 @@ def remember(channel: Channel, before: State, snapshot: Snapshot, responses: Seq
         table.steps = {}
     if len(table.steps) < STEPS:
         response = responses[0] if responses else None
-        key = (id(before.held), id(before.names), before.wildcard)
+        key = _key(variant, before.held, before.names, wildcard=before.wildcard)
         table.steps[key] = CommonStep(before, after, channel.in_force, response)
+
+
+def _key(
+    variant: type[object], held: Versions, names: Layers[ResourceName, Any], *, wildcard: bool
+) -> tuple[type[object], int, int, bool]:
+    return (variant, id(held), id(names), wildcard)

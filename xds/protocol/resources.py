@@ -54,7 +54,9 @@ class Resources(Layers[ResourceName, Resource]):
         self._versions = versions
         self._ordered: tuple[Resource, ...] | None = None
         self._version: Version | None = None
-        self.steps: dict[tuple[int, int, bool], Any] | None = None  # see xds.protocol.common_step
+        self.steps: dict[tuple[type[object], int, int, bool], Any] | None = (
+            None  # see xds.protocol.common_step
+        )
 
     @property
     def digest(self) -> int:

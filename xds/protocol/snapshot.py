@@ -85,7 +85,7 @@ class Snapshot:
         return self._tables.get(type_url, NO_RESOURCES)
 
     def ordered(self, type_url: TypeUrl) -> tuple[Resource, ...]:
-        """Return the resources of a type in the order of their names, always the same tuple."""
+        """Return the resources of a type by name; mostly the same tuple, see `Resources`."""
         return self.resources(type_url).ordered
 
     def version(self, type_url: TypeUrl) -> Version:

@@ -120,12 +120,12 @@ class Stream(abc.ABC):
             return self._take(old, snapshot)
         if (channel := self._channels.get(type_url)) is None:
             return []
-        if (shared := common_step.find(channel, snapshot)) is not None:
+        if (shared := common_step.find(type(self), channel, snapshot)) is not None:
             return self._repeat(channel, shared)
         state = common_step.state(channel)
         responses = self._take(old, snapshot)
         if state is not None and not self._is_pending():
-            common_step.remember(channel, state, snapshot, responses)
+            common_step.remember(type(self), channel, state, snapshot, responses)
         return responses
 
     def _repeat(self, channel: Channel, shared: CommonStep) -> list[Response]:

@@ -105,7 +105,7 @@ class Observer(Protocol):
         """A response of `size` bytes, more than LARGE, is about to be handed to the transport."""
 
     def answered(self, node_key: NodeKey, response: Response, rejection: Rejection | None) -> None:
-        """A response was accepted, or rejected with these words (`type_state.blamed`: what it is about).
+        """A response was accepted, or rejected with these words (`blame.blamed`: what it is about).
 
         What is published for the node because of a rejection is taken before the stream goes on, so that
         nothing is removed that the client needs in the place of what it rejected.

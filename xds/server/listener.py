@@ -35,7 +35,7 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.server.max_pending_requests", limits.streams or 2**31 - 1),
         ("grpc.server.max_pending_requests_hard_limit", limits.streams or 2**31 - 1),
         # Beyond half a minute, too; nobody who waits is worse off than who is told to come back.
-        ("grpc.server_max_unrequested_time_in_server", round(limits.unserved_seconds)),
+        ("grpc.server_max_unrequested_time_in_server", max(1, round(limits.unserved_seconds))),
         # S14: with the defaults, idle streams whose client pings are ended ("too many pings").
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
         ("grpc.http2.min_ping_interval_without_data_ms", 1000),

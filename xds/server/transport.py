@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Coroutine
 from typing import Protocol
 
 Writing = Coroutine[asyncio.Future[None], None, None]
-"""A message that is being written: it waits for futures of the event loop, one after the other."""
+"""A message that is being written: it waits for one future at most, and is written with that."""
 
 
 class Disconnected(Exception):

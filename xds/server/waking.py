@@ -24,10 +24,12 @@ class Waking:
 
     def _turn(self) -> None:
         self._is_due = False
-        for _ in range(min(AT_ONCE, len(self._waiting))):
-            self._waiting.popleft()()
-        if self._waiting and not self._is_due:
-            self._next()
+        try:
+            for _ in range(min(AT_ONCE, len(self._waiting))):
+                self._waiting.popleft()()
+        finally:  # whatever one stream's work comes to, the others' turn comes
+            if self._waiting and not self._is_due:
+                self._next()
 
     def _next(self) -> None:
         self._is_due = True

@@ -247,3 +247,18 @@ async def test_what_is_asked_for_of_an_absent_proxy_is_made_and_not_kept(plane: 
     plain = {each: shown.resources(each) for each in shown.types()}
     assert plain == {each: served.resources(each) for each in shown.types()}
     assert serving.previewed(node("nobody")) is None
+
+
+async def test_who_comes_while_there_is_no_model_waits_for_the_next_wave(plane: New) -> None:
+    """And nobody looks again until then: the event loop would be held for ever."""
+    made = plane(*_mesh(2))
+    await made.loop.wave()
+    made.loop.model = None
+    made.seconds += 1
+    await made.come("s0")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await made.presence.due()
+    await made.gathering.due()
+    await made.loop.wave()
+    assert made.kept == [node("s0")]

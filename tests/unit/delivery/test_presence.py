@@ -63,7 +63,9 @@ def test_so_many_linger_and_no_more() -> None:
     for moment, each in enumerate((ONE, TWO, THREE)):
         lingering.came(each)
         lingering.left(each, float(moment))
+    assert lingering.due() == 0.0
     assert _here(lingering, 3.0) == ["three", "two"]
+    assert lingering.due() == 11.0
 
 
 def test_the_cache_tells_of_first_watches_and_last_ones() -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from certs.errors import UnwrittenError
 from certs.ledger import seen
+from certs.ledger.entry import LedgerEntry, Stamp
 from certs.ledger.sqlite import SqliteLedger
 from tests.unit.certs.ledger.entries import START, new_entry, proxy
 
@@ -132,3 +134,45 @@ def test_with_a_write_ahead_log_nothing_is_taken_for_known(ledger: SqliteLedger,
     assert found.revoked_at is not None
     ledger.close()
     other.close()
+
+
+def test_a_revocation_that_was_written_late_holds_while_others_lock(
+    ledger: SqliteLedger, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though others wrote before it, so that the entry was to be read again."""
+    monkeypatch.setattr("certs.ledger.sqlite.BUSY_SECONDS", 0.01)
+    ledger.record(new_entry("1a"))
+    other = sqlite3.connect(state / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(UnwrittenError):
+        ledger.revoke("1a", START)
+    other.execute("UPDATE proxy_certificates SET not_after = not_after + 1")
+    other.execute("COMMIT")
+    ledger.write_unwritten()
+    other.execute("BEGIN EXCLUSIVE")
+    found = ledger.entry("1a")
+    other.close()
+    assert found is not None
+    assert found.revoked_at == START
+
+
+@pytest.mark.parametrize("ask", ["entry", "claim"])
+def test_a_revocation_that_is_written_just_now_is_not_missed(
+    ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch, ask: str
+) -> None:
+    """Between looking the entry up and asking what is remembered of it, that may have been written down."""
+    ledger.record(new_entry("1a"))
+    known, current = ledger.entry("1a"), ledger._seen.current
+    assert known is not None
+    ledger._unwritten.note(known, Stamp.REVOKED, START)
+
+    def writing_meanwhile(serial: str) -> LedgerEntry | None:
+        found = current(serial)
+        monkeypatch.undo()
+        ledger.write_unwritten()
+        return found
+
+    monkeypatch.setattr(ledger._seen, "current", writing_meanwhile)
+    found = ledger.entry("1a") if ask == "entry" else ledger.claim("1a", START)
+    assert found is not None
+    assert found.revoked_at == START

@@ -10,6 +10,7 @@ from delivery.history.causes import Triggers
 from delivery.history.history import PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import Record
+from delivery.history.versions import NOTHING_HELD, Content, Move
 from delivery.proxies.registry import ProxyRegistry
 from delivery.snapshots.published import Step
 from delivery.wave import Cause, Change, Wave
@@ -18,7 +19,7 @@ from mesh.picture import Picture
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, SECRET, Resource, ResourceName, TypeUrl, Version
 from xds.protocol.snapshot import Snapshot
-from xds.protocol.versions import Versions
+from xds.protocol.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import Nonce, Rejection, Response
 from xds.server.status import Variant
 
@@ -371,6 +372,18 @@ def test_proxies_of_a_group_share_what_they_were_sent(mesh: Mesh) -> None:
     one, other = (proxies[node].pushes[0].delivery for node in (NODE, OTHER))
     assert one is other
     assert proxies[NODE].types[ROUTE].held is proxies[OTHER].types[ROUTE].held
+
+
+def test_who_held_nothing_was_brought_everything_whoever_was_sent_the_same_between() -> None:
+    """That another held an older version of it is that other's."""
+    older, content = (Content(Variant.DELTA, ROUTE, {A: Version(each)}, ()) for each in "01")
+    _, held = NOTHING_HELD.after(older, lambda: NO_VERSIONS)
+    first, kept = NOTHING_HELD.after(content, lambda: NO_VERSIONS)
+    changed, _ = held.after(content, lambda: NO_VERSIONS)
+    again, other = NOTHING_HELD.after(content, lambda: NO_VERSIONS)
+    assert changed == Move((), ((A, Version("0")),), (), 0)
+    assert (first, kept) == (again, other)
+    assert first == Move((A,), (), (), 0)
 
 
 def test_proxies_that_came_at_other_times_share_what_a_wave_led_to(mesh: Mesh) -> None:

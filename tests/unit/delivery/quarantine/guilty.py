@@ -165,7 +165,7 @@ class Picky:
 
     def __post_init__(self) -> None:
         """Begin with nothing published."""
-        self.quarantine = Quarantine(empty, verdicts=self.verdicts, jitter=lambda: 0.0)
+        self.quarantine = Quarantine(empty, verdicts=self.verdicts, now=lambda: self.now, jitter=lambda: 0.0)
         self.published = Published()
         self._served: Published = Published()
         self._unsure: set[Reference] = set()

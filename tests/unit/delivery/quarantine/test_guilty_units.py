@@ -120,6 +120,11 @@ def test_who_leaves_and_comes_back_is_not_asked_again(data: st.DataObject) -> No
     assert _settled(proxy, now) == 0
     assert (proxy.out(), {*proxy.held}) == (bad, held)
     proxy.leave()
+    proxy.now += 100_000.0  # a server that has run for long: it is offered again after a pause from now
+    proxy.publish(now)
+    assert (proxy.quarantine.due() is None) is not bool(bad)
+    assert all(each > proxy.now for each in (proxy.quarantine.due(),) if each is not None)
+    proxy.leave()
     proxy.quarantine.forget([NODE])
     assert proxy.quarantine.findings.verdicts() == ()
     proxy.publish(now)

@@ -131,6 +131,7 @@ def test_what_manifests_are_written_in_is_read_by_lines(text: str, value: object
         ),
         "a: " + "x" * 1000,
         "".join(f"{' ' * depth}a:\n" for depth in range(MAX_DEPTH + 1)),
+        "".join(f"{' ' * depth}a:\n" for depth in range(MAX_DEPTH - 1)) + f"{' ' * (MAX_DEPTH - 2)}- []",
         "a: b\n" + "# c\n" * (MAX_NODES // 4),
     ],
 )

@@ -84,12 +84,15 @@ Round = tuple[Content, list[tuple[int, tuple[Any, ...]]]]
 ROUND = st.tuples(CHANGE, st.lists(st.tuples(st.integers(0, 3), ACT), max_size=6))
 
 
-@pytest.mark.parametrize("variant", [DeltaStream, AdsStream])
+@pytest.mark.parametrize("variants", [(DeltaStream,), (AdsStream,), (AdsStream, DeltaStream)])
 @given(rounds=st.lists(ROUND, min_size=1, max_size=12))
-def test_streams_say_together_what_each_says_alone(variant: type[AnyStream], rounds: list[Round]) -> None:
+def test_streams_say_together_what_each_says_alone(
+    variants: tuple[type[AnyStream], ...], rounds: list[Round]
+) -> None:
     """Whatever each has asked for and answered, with snapshots of one's own or shared ones."""
-    together = [Client(variant(), quick=True) for _ in range(4)]
-    alone = [Client(variant(), quick=False) for _ in range(4)]
+    kinds = variants * (4 // len(variants))
+    together = [Client(variant(), quick=True) for variant in kinds]
+    alone = [Client(variant(), quick=False) for variant in kinds]
     for client in (*together, *alone):
         client.ask(NAMES[:2])
     for content, acts in rounds:
@@ -111,6 +114,21 @@ def test_streams_say_together_what_each_says_alone(variant: type[AnyStream], rou
         ours, theirs = one.stream.channel(ENDPOINT), other.stream.channel(ENDPOINT)
         assert dict(ours.held) == dict(theirs.held)
         assert (ours.acked_version, ours.rejected) == (theirs.acked_version, theirs.rejected)
+
+
+def test_what_has_gone_is_said_to_an_incremental_client_whoever_was_first() -> None:
+    """In state of the world nothing is said of an assignment that goes: that step is not the other's."""
+    sotw, delta = Client(AdsStream(), quick=True), Client(DeltaStream(), quick=True)
+    first, after = _snapshot((0, 0, 0)), _snapshot((0, None, 0))
+    for client in (sotw, delta):
+        client.publish(first)
+        client.ask(NAMES)
+        client.answer()
+        client.said.clear()
+    for client in (sotw, delta):
+        client.publish(after)
+    assert sotw.said == []
+    assert [removed for *_, removed in delta.said] == [(NAMES[1],)]
 
 
 @pytest.mark.parametrize("variant", [DeltaStream, AdsStream])

@@ -27,3 +27,15 @@ async def test_who_is_woken_by_the_work_of_another_has_its_turn_later() -> None:
     assert not done
     await asyncio.sleep(0)
     assert done == [1]
+
+
+async def test_work_that_raises_costs_nobody_else_a_turn() -> None:
+    """The event loop hears of it."""
+    waking, done, heard = Waking(), list[int](), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context["exception"]))
+    waking.wake(partial(next, iter(())))
+    waking.wake(partial(done.append, 1))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert done == [1]
+    assert [type(each) for each in heard] == [StopIteration]
