@@ -22,7 +22,7 @@ class Gauges:
     problems: Mapping[str, int] = field(default_factory=dict)
     """By severity."""
     source_age: Mapping[str, float] = field(default_factory=dict)
-    """Seconds since the last full read, by source."""
+    """Seconds since all of it was last looked at, by source."""
     source_event_age: Mapping[str, float] = field(default_factory=dict)
     """Seconds since the last change, by source."""
     source_failing: Mapping[str, bool] = field(default_factory=dict)

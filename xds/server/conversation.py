@@ -7,7 +7,7 @@ is to be written. So a slow client delays nobody, and holds at most one pending 
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -226,10 +226,15 @@ class Conversation:
                 self._take_newest()
         return request
 
-    def _send(self, responses: Iterable[Response]) -> None:
-        self._outbox.extend(responses)
-        self._watch_gate()
-        self._push()
+    def _send(self, make: Callable[[], Iterable[Response]]) -> None:
+        """Send what a timer made due; what goes wrong ends the call."""
+        try:
+            self._outbox.extend(make())
+            self._watch_gate()
+        except Exception as error:  # noqa: BLE001 - each is looked at, and ours are passed on
+            self._call.end_by(error)
+        else:
+            self._push()
 
     def _watch_gate(self) -> None:
         """Start a timer where the machine waits for the client, and stop it where it does not."""
@@ -245,7 +250,7 @@ class Conversation:
 
     def _release(self) -> None:
         self._deadline = None
-        self._send(self._stream.on_deadline())
+        self._send(self._stream.on_deadline)
 
     def _push(self) -> None:
         """Make and write what is due, as far as that goes without waiting; what goes wrong ends the call."""
@@ -309,7 +314,7 @@ class Conversation:
             self._heartbeat = asyncio.get_running_loop().call_later(ttl / 3, self._beat, self._stream, ttl)
 
     def _beat(self, stream: DeltaStream, ttl: float) -> None:
-        self._send(stream.on_heartbeat())
+        self._send(stream.on_heartbeat)
         self._heartbeat = None
         self._keep_alive(ttl)
 
