@@ -50,7 +50,6 @@ class Agent:
         self._runtime = RuntimeDirectory(settings.run)
         self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
         self._text = ""
-        self._updated = False
         self._draining = False
         self._quick = False
         self._refused = 0
@@ -100,17 +99,17 @@ class Agent:
         """Say what keeps the proxy from being ready; nothing if it is."""
         if self._draining or self._stop.is_set():
             return ("the proxy is draining",)
+        if words := self._supervisor.not_running():
+            return (words,)
         try:
             found = readiness.read_state(
-                await self._admin.json("/server_info"),
+                await self._admin.server_info(),
                 await self._admin.text(readiness.STATS_PATH),
                 await self._admin.json(LISTENERS_PATH) if self._settings.application_ports else {},
             )
         except AdminUnreachable as error:
             return (str(error),)
-        lacking = readiness.missing(found, self._settings.application_ports, updated=self._updated)
-        self._updated = self._updated or not lacking
-        return lacking
+        return readiness.missing(found, self._settings.application_ports)
 
     def not_alive(self) -> str:
         """Say why the agent is of no use; it ends when Envoy is given up, so it is as long as it answers."""
@@ -217,7 +216,7 @@ class Agent:
 async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
     """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError."""
     with _alone(settings.run):
-        async with EnvoyAdmin(str(settings.admin)) as admin:
+        async with EnvoyAdmin(str(settings.admin), RuntimeDirectory(settings.run).bootstrap) as admin:
             agent = Agent(settings, admin, stop)
             async with _serving(agent, settings):
                 await agent.start()

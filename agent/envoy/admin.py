@@ -1,7 +1,8 @@
-"""Asking Envoy's admin interface, which is on loopback and belongs to this agent's Envoy alone."""
+"""Asking Envoy's admin interface, on loopback: our own Envoy's, not that of another sidecar at the port."""
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Self
 
 import aiohttp
@@ -15,11 +16,20 @@ class AdminUnreachable(AgentError):
     """Envoy's admin interface does not answer, or not as it should."""
 
 
-class EnvoyAdmin:
-    """Envoy's admin interface at HOST:PORT; an asynchronous context manager."""
+class AnotherEnvoy(AdminUnreachable):
+    """Another Envoy has the port: ours cannot have it, and whatever that one says is not about ours."""
 
-    def __init__(self, address: str) -> None:
+
+class EnvoyAdmin:
+    """The admin interface at HOST:PORT of the Envoy that runs with `bootstrap`; an async context manager.
+
+    Whoever answers is asked first whose it is: an Envoy that cannot have the port ends, and leaves it to
+    the one that has it, which must neither be believed nor drained.
+    """
+
+    def __init__(self, address: str, bootstrap: Path) -> None:
         self.address = address
+        self._bootstrap = str(bootstrap)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -35,6 +45,37 @@ class EnvoyAdmin:
 
     async def text(self, path: str, method: str = "GET") -> str:
         """Return the body of an answer of 200; raise AdminUnreachable for anything else."""
+        await self.server_info()
+        return await self._text(path, method)
+
+    async def json(self, path: str) -> Mapping[str, object]:
+        """Return an answer that is a JSON object; raise AdminUnreachable."""
+        await self.server_info()
+        return await self._json(path)
+
+    async def server_info(self) -> Mapping[str, object]:
+        """Return what our Envoy says of itself; raise AdminUnreachable, or AnotherEnvoy."""
+        found = await self._json("/server_info")
+        theirs = _options(found).get("config_path")
+        if theirs != self._bootstrap:
+            raise AnotherEnvoy(
+                f"at {self.address} another Envoy answers, which runs with {theirs or 'no file'} "
+                f"and not with {self._bootstrap}: each proxy of a machine needs an --admin of its own"
+            )
+        return found
+
+    async def live_epoch(self) -> int | None:
+        """Return the epoch that answers, if it is live; None otherwise."""
+        try:
+            found = await self.server_info()
+        except AdminUnreachable:
+            return None
+        if found.get("state") != "LIVE":
+            return None
+        epoch = _options(found).get("restart_epoch", 0)
+        return epoch if isinstance(epoch, int) else None
+
+    async def _text(self, path: str, method: str = "GET") -> str:
         if self._session is None:
             raise AdminUnreachable("the admin client is not open")
         try:
@@ -46,23 +87,16 @@ class EnvoyAdmin:
             raise AdminUnreachable(f"{method} {path}: status {response.status}: {body.strip()[:200]}")
         return body
 
-    async def json(self, path: str) -> Mapping[str, object]:
-        """Return an answer that is a JSON object; raise AdminUnreachable."""
+    async def _json(self, path: str) -> Mapping[str, object]:
         try:
-            found = json.loads(await self.text(path))
+            found = json.loads(await self._text(path))
         except ValueError as error:
             raise AdminUnreachable(f"GET {path}: the answer is no JSON") from error
         if not isinstance(found, dict):
             raise AdminUnreachable(f"GET {path}: the answer is no JSON object")
         return found
 
-    async def live_epoch(self) -> int | None:
-        """Return the epoch that answers, if it is live; None otherwise."""
-        try:
-            found = await self.json("/server_info")
-        except AdminUnreachable:
-            return None
-        options = found.get("command_line_options")
-        if found.get("state") != "LIVE" or not isinstance(options, dict):
-            return None
-        return int(options.get("restart_epoch", 0))
+
+def _options(server_info: Mapping[str, object]) -> Mapping[str, object]:
+    found = server_info.get("command_line_options")
+    return found if isinstance(found, dict) else {}

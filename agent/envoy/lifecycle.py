@@ -104,6 +104,17 @@ class Lifecycle:
         """Return how many failures are still allowed."""
         return self.settings.tries - self._failures
 
+    def not_running(self) -> str:
+        """Say that no Envoy lives, and what becomes of it; nothing if one does."""
+        if self._epochs:
+            return ""
+        if not self._failures:
+            return "Envoy does not run yet"
+        again = self.tries_left + 1  # the first of them is due already
+        tried = f"is tried {_times(again)} more" if again > 0 else "is given up"
+        failed = f"it failed {_times(self._failures)}, and {tried}"
+        return f"Envoy does not run: {failed}; its own words are in the agent's log"
+
     def configured(self, configuration: str, now: float) -> list[Action]:
         """Take a configuration, by its digest; the one that is in use already changes nothing."""
         if configuration == self._wanted or self._stopping:
@@ -196,3 +207,7 @@ class Lifecycle:
     def _start(self, epoch: int, configuration: str, now: float) -> list[Action]:
         self._epochs[epoch] = Epoch(configuration, now)
         return [Start(epoch)]
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

@@ -73,6 +73,10 @@ class Supervisor:
         """Return the process of every live epoch."""
         return {epoch: process.pid for epoch, process in sorted(self._processes.items())}
 
+    def not_running(self) -> str:
+        """Say that no Envoy lives, and what becomes of it; nothing if one does."""
+        return self._lifecycle.not_running()
+
     async def configured(self, configuration: str) -> None:
         """Bring a configuration into use, named by its digest; the bootstrap stands at its place already."""
         await self._carry_out(self._lifecycle.configured(configuration, time.monotonic()))

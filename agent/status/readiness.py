@@ -38,22 +38,21 @@ def read_state(server_info: Mapping[str, object], stats: str, dump: Mapping[str,
     )
 
 
-def missing(proxy: ProxyState, application_ports: Iterable[int], *, updated: bool) -> tuple[str, ...]:
+def missing(proxy: ProxyState, application_ports: Iterable[int]) -> tuple[str, ...]:
     """Say what keeps a proxy from being ready; nothing if it is.
 
-    `updated` says that it had clusters and listeners once already: counters of a new epoch begin anew.
+    The counters are this Envoy's own: one that took another's place has nothing of what that one was sent.
     """
     found = []
     if proxy.state != "LIVE":
         found.append(f"Envoy is {proxy.state}")
     elif not proxy.workers_started:
         found.append("Envoy has not started its workers")
-    if not updated:
-        rejected = f" ({proxy.rejected} were rejected)" if proxy.rejected else ""
-        if not proxy.accepted_clusters:
-            found.append(f"no clusters have been received{rejected}")
-        if not proxy.accepted_listeners:
-            found.append(f"no listeners have been received{rejected}")
+    rejected = f" ({proxy.rejected} were rejected)" if proxy.rejected else ""
+    if not proxy.accepted_clusters:
+        found.append(f"no clusters have been received{rejected}")
+    if not proxy.accepted_listeners:
+        found.append(f"no listeners have been received{rejected}")
     found += [f"no listener serves port {port}" for port in sorted({*application_ports} - proxy.ports)]
     return tuple(found)
 

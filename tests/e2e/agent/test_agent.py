@@ -172,6 +172,28 @@ async def test_the_status_server(scene: Scene, meshwright: str) -> None:
         assert await agent.process.wait() == 0
 
 
+async def test_readiness_is_that_of_our_own_envoy(scene: Scene) -> None:
+    """Another sidecar has the admin port: its Envoy is ready, ours fails and fails, and that is said."""
+    first = await scene.agent("alice-uuid")
+    admin = first.admin.removeprefix("http://")
+    other = await scene.start("shop-uuid", "--admin", admin)
+    said: set[str] = set()
+
+    async def has_failed() -> bool:
+        status, words = await get(f"{other.status}/healthz/ready")
+        assert status != 200, words
+        said.update(words.splitlines())
+        return sum(each["event"] == "envoy ended" for each in other.events) >= 3
+
+    await until(has_failed)
+    assert any(line.startswith("Envoy does not run: it failed ") for line in said), said
+    assert any("an --admin of its own" in line or "does not run" in line for line in said), said
+    metrics = (await get(f"{other.status}/stats/prometheus"))[1]
+    assert "envoy_server_live" not in metrics
+    assert (await get(f"{other.status}/drain", "POST"))[0] == 200
+    assert await first.ready()
+
+
 async def test_a_killed_envoy_is_back_before_its_second_try(scene: Scene) -> None:
     """Requests fail only while there is no Envoy; the new one serves on, and the load goes on through it."""
     agents = [await scene.agent(uuid) for uuid in ("alice-uuid", "shop-uuid")]

@@ -45,6 +45,23 @@ def test_the_tries_come_back_with_a_new_configuration_and_with_time() -> None:
     assert made.tries_left == 9
 
 
+def test_that_no_envoy_runs_is_said_with_what_becomes_of_it() -> None:
+    """Nothing while one lives, be it that it has not settled."""
+    made = Lifecycle()
+    assert made.not_running() == "Envoy does not run yet"
+    made.configured("a", 0.0)
+    assert made.not_running() == ""
+    made.exited(0, 1, 0.0)
+    assert made.not_running().startswith("Envoy does not run: it failed once, and is tried 10 times more; ")
+    made.tick(0.2)
+    failures(made, 0.2, 8)
+    made.exited(0, 1, 200.0)
+    assert "it failed 10 times, and is tried once more" in made.not_running()
+    made.tick(400.0)
+    made.exited(0, 1, 400.0)
+    assert "it failed 11 times, and is given up" in made.not_running()
+
+
 def test_a_clean_exit_is_not_restarted() -> None:
     """Somebody has told Envoy to quit: the agent ends with it."""
     assert running().exited(0, 0, 1.0) == [End(Ending.CLEAN)]

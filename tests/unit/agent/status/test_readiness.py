@@ -44,27 +44,19 @@ def test_a_state_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "ports", "updated", "reasons"),
+    ("state", "ports", "reasons"),
     [
-        (READY, (8080,), False, ()),
-        (READY, (8080, 9090), False, ("no listener serves port 9090",)),
-        (replace(READY, state="DRAINING"), (), False, ("Envoy is DRAINING",)),
-        (replace(READY, workers_started=False), (), True, ("Envoy has not started its workers",)),
-        (
-            replace(READY, accepted_clusters=0),
-            (),
-            False,
-            ("no clusters have been received (1 were rejected)",),
-        ),
-        (replace(READY, accepted_listeners=0, rejected=0), (), False, ("no listeners have been received",)),
-        (replace(READY, accepted_clusters=0, accepted_listeners=0), (), True, ()),
+        (READY, (8080,), ()),
+        (READY, (8080, 9090), ("no listener serves port 9090",)),
+        (replace(READY, state="DRAINING"), (), ("Envoy is DRAINING",)),
+        (replace(READY, workers_started=False), (), ("Envoy has not started its workers",)),
+        (replace(READY, accepted_clusters=0), (), ("no clusters have been received (1 were rejected)",)),
+        (replace(READY, accepted_listeners=0, rejected=0), (), ("no listeners have been received",)),
     ],
 )
-def test_what_is_missing(
-    state: ProxyState, ports: tuple[int, ...], updated: bool, reasons: tuple[str, ...]
-) -> None:
-    """Each lack has its sentence; a proxy that was updated once stays so through a hot restart."""
-    assert missing(state, ports, updated=updated) == reasons
+def test_what_is_missing(state: ProxyState, ports: tuple[int, ...], reasons: tuple[str, ...]) -> None:
+    """Each lack has its sentence."""
+    assert missing(state, ports) == reasons
 
 
 @pytest.mark.parametrize(

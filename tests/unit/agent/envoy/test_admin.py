@@ -1,0 +1,61 @@
+"""Whose Envoy answers at the admin's port."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from agent.envoy.admin import AdminUnreachable, AnotherEnvoy, EnvoyAdmin
+from demo.ports import free_port
+
+OURS, THEIRS = Path("/run/meshwright/bootstrap.json"), Path("/run/other/bootstrap.json")
+
+
+@asynccontextmanager
+async def _answering(bootstrap: Path, asked: list[str]) -> AsyncIterator[EnvoyAdmin]:
+    """Answer as an Envoy that runs with a bootstrap; yield a client for ours, and note what is asked."""
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(f"{request.method} {request.path}")
+        options = {"config_path": str(bootstrap), "restart_epoch": 3}
+        return web.json_response({"state": "LIVE", "command_line_options": options})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    address = f"127.0.0.1:{free_port('127.0.0.1')}"
+    try:
+        await web.TCPSite(runner, *address.split(":")).start()  # type: ignore[arg-type]
+        async with EnvoyAdmin(address, OURS) as admin:
+            yield admin
+    finally:
+        await runner.cleanup()
+
+
+async def test_our_own_is_believed() -> None:
+    """It says so itself, by the file that it runs with."""
+    asked: list[str] = []
+    async with _answering(OURS, asked) as admin:
+        assert await admin.live_epoch() == 3
+        assert (await admin.server_info())["state"] == "LIVE"
+        await admin.text("/drain_listeners", "POST")
+    assert asked[-1] == "POST /drain_listeners"
+
+
+async def test_another_is_neither_believed_nor_told_anything() -> None:
+    """It would be drained in our place; both files are named, and what is to be done."""
+    asked: list[str] = []
+    async with _answering(THEIRS, asked) as admin:
+        assert await admin.live_epoch() is None
+        for asking in (
+            admin.text("/drain_listeners", "POST"),
+            admin.json("/config_dump"),
+            admin.server_info(),
+        ):
+            with pytest.raises(AnotherEnvoy, match=f"{THEIRS} and not with {OURS}: .* an --admin of its own"):
+                await asking
+    assert {*asked} == {"GET /server_info"}
+    assert issubclass(AnotherEnvoy, AdminUnreachable)
