@@ -2,10 +2,19 @@
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import structlog
 import watchfiles
+
+from providers.directory import inotify
+from providers.directory.files import is_manifest
+from providers.directory.inotify import Inotify
+
+GATHER_SECONDS: Final = 0.05
+"""How long what happens in a burst is gathered."""
 
 _log = structlog.get_logger(__name__)
 
@@ -23,6 +32,9 @@ class DirectoryWatch:
         self._polling = polling
         self._touched: set[str] = set()
         self._unsure = True
+        self._woke = float("-inf")
+        self._timer: asyncio.TimerHandle | None = None
+        self._moved = asyncio.Event()
         self.woken = asyncio.Event()
 
     def take(self) -> tuple[set[str], bool]:
@@ -36,7 +48,10 @@ class DirectoryWatch:
         logged = False
         while True:
             try:
-                await self._listen()
+                if self._polling or not inotify.is_there():
+                    await self._look_again_and_again()
+                else:
+                    await self._listen()
             except (OSError, RuntimeError) as error:
                 if not logged:
                     _log.warning("directory_not_watched", directory=str(self._path), error=str(error))
@@ -45,7 +60,54 @@ class DirectoryWatch:
             self._look_everywhere()
 
     async def _listen(self) -> None:
-        """Take events from the system until they end."""
+        """Take events from the system."""
+        system, loop = Inotify(), asyncio.get_running_loop()
+        try:
+            loop.add_reader(system.descriptor, partial(self._hear, system))
+            while True:
+                self._moved.clear()
+                await asyncio.to_thread(system.place, self._path)
+                # What changed before the watch stood has brought no event.
+                self._look_everywhere()
+                await self._moved.wait()
+        finally:
+            loop.remove_reader(system.descriptor)
+            system.close()
+            self._calm()
+
+    def _hear(self, system: Inotify) -> None:
+        heard = system.read()
+        self._touched |= heard.complete
+        self._touched |= heard.others
+        if heard.folders:
+            self._moved.set()
+        if heard.folders or heard.lost:
+            self._unsure = True
+        now = asyncio.get_running_loop().time()
+        if any(is_manifest(path.rpartition("/")[2]) for path in heard.complete):
+            self._wake_at(max(now, self._woke + GATHER_SECONDS), now)
+        elif heard.others or heard.complete or heard.folders or heard.lost:
+            self._wake_at(now + GATHER_SECONDS, now)
+
+    def _wake_at(self, moment: float, now: float) -> None:
+        if moment <= now:
+            self._wake()
+        elif self._timer is None or moment < self._timer.when():
+            self._calm()
+            self._timer = asyncio.get_running_loop().call_at(moment, self._wake)
+
+    def _wake(self) -> None:
+        self._calm()
+        self._woke = asyncio.get_running_loop().time()
+        self.woken.set()
+
+    def _calm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _look_again_and_again(self) -> None:
+        """Find out what changes without the system's events, until cancelled."""
         watch = watchfiles.awatch(
             self._path,
             watch_filter=None,
