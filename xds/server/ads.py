@@ -30,6 +30,7 @@ from xds.server.services import AGGREGATED, CLIENT_STATUS, DISCOVERY, HEALTH, Di
 from xds.server.status import StreamStatus
 from xds.server.tls import Plaintext, TlsIdentity
 from xds.server.transport import Transport
+from xds.server.wakeups import once_for_all
 from xds.server.waking import Waking
 
 SERVICE: Final = AGGREGATED
@@ -83,7 +84,8 @@ class AdsServer:
         """Listen on `host:port` and return the port; raise ListenError, which names the address."""
         self._guard = guard = ConnectionGuard(self._limits, self._observer.ended)
         bounds = [*options(self._limits), ("grpc.max_allowed_incoming_connections", guard.allowed)]
-        self._server = server = grpc.aio.server(interceptors=(guard,), options=bounds)
+        with once_for_all(asyncio.get_running_loop()):
+            self._server = server = grpc.aio.server(interceptors=(guard,), options=bounds)
         server.add_generic_rpc_handlers(self._handlers())
         port = listen(server, address, self._tls, self._accepted)
         await server.start()
