@@ -78,6 +78,15 @@ def log_new(log: Log, event: str, problems: Problems, known: Iterable[Problem]) 
             _level(log, problem.severity)(event, code=problem.code, problem=str(problem))
 
 
+def log_gone(log: Log, problems: Iterable[Problem], now: Iterable[Problem]) -> None:
+    """Log the end of problems that are not among those there are now, in the words of their beginning."""
+    standing = set(now)
+    for problem in problems:
+        if problem not in standing:
+            said = {"origin": str(problem.origin), "key": str(problem.key) if problem.key else "document"}
+            log.info("problem_gone", code=problem.code, problem=str(problem), **said)
+
+
 def _level(log: Log, severity: Severity) -> Callable[..., object]:
     match severity:
         case Severity.ERROR:

@@ -2,12 +2,12 @@
 
 A holder is what says something of objects as a whole: a file with all its documents, or an object of a
 cluster, which says itself. What a holder says anew changes only what it holds. What is good is in force; an
-object whose newest form is bad keeps its last good form, marked stale; an object is gone when its holder, or
-a holder all of whose documents could be named, no longer has it.
+object whose newest form cannot be read keeps its last good form, marked stale, whatever is wrong with it: a
+document that cannot be read is the object of the holder that it names, or else may be any that is missing.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeVar
 
@@ -17,7 +17,8 @@ from mesh.picture import Picture
 from mesh.problems import Problem, Problems, Severity, ordered
 from providers.claims import duplicate, held, repeats
 from specs.codes import Code
-from specs.reader import Reading
+from specs.kinds import READ, is_foreign
+from specs.reader import Reading, Unread
 
 H = TypeVar("H", bound=Hashable)
 
@@ -29,11 +30,13 @@ class Form:
     """What one holder holds: its objects in force in the order in which they stand there, and its problems.
 
     `mark` tells what it said from other things: a digest of its text, a version; empty where it said nothing.
+    `unread` are the marks of its documents that could not be read.
     """
 
     mark: str
     objects: tuple[Sourced, ...]
     problems: Problems
+    unread: frozenset[str] = frozenset()
 
     def by_claim(self) -> dict[ObjectKey, Sourced]:
         """Return its objects by the keys under which a source knows them."""
@@ -53,50 +56,63 @@ def read_form(mark: str, readings: Sequence[tuple[Origin, Reading]], before: For
             first = good.setdefault(key.claim, sourced)
             if first is not sourced and not repeats(sourced, first):
                 problems.append(duplicate(sourced, first.key, first.origin))
-    kept = {}
-    for sourced, is_said in _last_good(before, good.keys(), [reading for _, reading in readings]):
-        kept[sourced.key.claim] = replace(sourced, stale=True)
-        if not is_said:
-            problems.append(_held(sourced))
-    objects = sorted((*good.values(), *kept.values()), key=lambda each: each.origin.order)
-    return Form(mark, tuple(objects), tuple(problems))
+    unread = [(origin, each) for origin, reading in readings for each in reading.unread]
+    read = {*good, *(reading.key.claim for _, reading in readings if reading.key)}
+    for sourced, place in _last_good(before, read, unread):
+        good[sourced.key.claim] = replace(sourced, stale=True)
+        problems.append(_held(sourced, place))
+    objects = sorted(good.values(), key=lambda each: each.origin.order)
+    return Form(mark, tuple(objects), tuple(problems), frozenset(each.mark for _, each in unread))
 
 
 def unreadable(problem: Problem, before: Form | None) -> Form:
     """Return what a holder holds that is there and cannot be read: what it held, all of it stale."""
-    there = before.objects if before else ()
-    return Form("", tuple(replace(each, stale=True) for each in there), (problem,))
+    there = before or Form("", (), ())
+    if there.objects:
+        problem = replace(problem, expected=f"{problem.expected}; what it held stays in force")
+    return Form("", tuple(replace(each, stale=True) for each in there.objects), (problem,), there.unread)
 
 
 def _last_good(
-    before: Form | None, here: Iterable[ObjectKey], readings: Sequence[Reading]
-) -> Iterator[tuple[Sourced, bool]]:
-    """Yield what stays in force although it is not here, and whether a problem of the readings says why."""
-    if before is None:
+    before: Form | None, read: Container[ObjectKey], unread: Sequence[tuple[Origin, Unread]]
+) -> Iterator[tuple[Sourced, Origin]]:
+    """Yield what stays in force although it was not `read`, each with the place of what may be it now."""
+    if before is None or not unread:
         return
-    there = set(here)
-    refused = {key.claim for reading in readings for key in reading.refused}
-    unnamed = any(reading.unnamed for reading in readings)
-    named = {reading.key.claim for reading in readings if reading.key}
-    for sourced in before.objects:
-        claim = sourced.key.claim
-        if claim in there:
+    named: dict[ObjectKey, Origin] = {}
+    for origin, each in unread:
+        if each.key is not None:
+            named.setdefault(each.key.claim, origin)
+    had = before.by_claim()
+    doubtful = [(origin, each) for origin, each in unread if each.key is None or each.key.claim not in had]
+    for claim, sourced in had.items():
+        if claim in read:
             continue
-        if claim in refused:
-            yield sourced, True
-        elif unnamed and claim not in named:
-            # A document that does not say what it is may be any of those that the others do not speak of.
-            yield sourced, False
+        # What stood beside the object while that was good is not what has become of it.
+        may_be = (
+            origin
+            for origin, each in doubtful
+            if _may_be(each.key, claim) and (sourced.stale or each.mark not in before.unread)
+        )
+        if (place := named.get(claim) or next(may_be, None)) is not None:
+            yield sourced, place
 
 
-def _held(sourced: Sourced) -> Problem:
-    expected = "is kept as it was: a document of its file cannot be read; mend or remove that document"
+def _may_be(key: ObjectKey | None, claim: ObjectKey) -> bool:
+    """Say whether a document may be an object: not if both the kind, a known one, and the name are others."""
+    if key is None or (key.kind not in READ and not is_foreign(key.kind)):
+        return True
+    meant = key.claim
+    return meant.kind == claim.kind or (meant.namespace, meant.name) == (claim.namespace, claim.name)
+
+
+def _held(sourced: Sourced, place: Origin) -> Problem:
+    expected = (
+        f"stays in force in its last good form, which was {sourced.origin}: what stands here cannot be read; "
+        "mend it, or remove it for the object to go"
+    )
     return Problem(
-        code=str(Code.HELD),
-        severity=Severity.WARNING,
-        origin=sourced.origin,
-        key=sourced.key,
-        expected=expected,
+        code=str(Code.HELD), severity=Severity.WARNING, origin=place, key=sourced.key, expected=expected
     )
 
 

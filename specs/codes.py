@@ -43,7 +43,10 @@ class Code(ProblemCode):
     UNREADABLE = "MW1104", "The file cannot be read; its objects stay as they were."
     NOT_TEXT = "MW1105", "The file is not UTF-8 text."
     DUPLICATE_OBJECT = "MW1106", "Two documents define the same object; the first one is in force."
-    HELD = "MW1107", "The object is gone from its file, but the file has a document that nobody can name."
+    HELD = (
+        "MW1107",
+        "A document cannot be read; the object that it is or may be stays in force in its last good form.",
+    )
     DISPUTED = "MW1108", "Two sources know the same object differently; the earlier one's is in force."
     DIRECTORY_UNREADABLE = (
         "MW1109",

@@ -32,6 +32,7 @@ from mesh.kinds import (
     Kind,
 )
 from mesh.objects import MeshObject
+from mesh.spelling import nearest
 from specs.core.endpoints import endpoint_slice, endpoints, pod
 from specs.core.pod_template import cron_job, pod_template, template_object
 from specs.core.services import namespace, service, service_account
@@ -113,30 +114,39 @@ _MORE: Final[Mapping[str, frozenset[str]]] = {
 _DOMAINS: Final = ("smi-spec.io", "openservicemesh.io", "meshwright.dev")
 _OURS: Final = (*READ, *UNENFORCED)
 _GROUPS: Final = frozenset(kind.group for kind in READ)
+_NAMES: Final = frozenset(kind.name for kind in _OURS)
 _LONGEST_GROUP: Final = 100
 _LIKE: Final = 0.85
-"""How much a group must look like one of a mesh to be taken for that with a slip in it."""
+"""How much a group must look like one that is read to be taken for that with a slip in it."""
+
+_WITHOUT_DOT: Final = frozenset({"autoscaling", "extensions", "policy"})
+"""Kubernetes' own groups besides those read whose names have no dot; those of all others have one."""
 
 _REMEMBERED: Final = 256
 """How many kinds, as they are written, are known by heart: a mesh has few."""
 
 
+@functools.lru_cache(_REMEMBERED)
 def is_foreign(kind: Kind) -> bool:
     """Say whether a kind is no part of a mesh, whatever it is called.
 
     A kind that its group does not have is not foreign where the group is one whose kinds are known, nor where
-    the name is one of ours and the group like one of ours but for a slip: no policy is passed over for that.
+    the name is one of ours and the group like that kind's but for a slip: no policy is passed over for that.
     """
     if kind.name in _MORE.get(kind.group, ()):
         return True
     if kind.group in _GROUPS or kind.group.endswith(_DOMAINS):
         return False
-    ours = [each for each in _GROUPS if each.endswith(_DOMAINS)]
-    return not _called(kind.name) or not difflib.get_close_matches(kind.group, ours, n=1, cutoff=_LIKE)
+    name = nearest(kind.name.removesuffix("List"), _NAMES, _LIKE)
+    if name is None:
+        return True
+    if "." not in kind.group and kind.group not in _WITHOUT_DOT:
+        return False
+    return nearest(kind.group, {each.group for each in _called(name)}, _LIKE) is None
 
 
 def kind_meant(name: str, api_version: object) -> Kind:
-    """Return the kind a document means: where its group is missing or has a slip in it, ours of that name.
+    """Return the kind a document means: where its name or group is missing or has a slip in it, one of ours.
 
     So an object whose newest form has that slip is still known for the one that it was.
     """
@@ -148,8 +158,12 @@ def _kind_meant(name: str, api_version: str) -> Kind:
     kind = Kind(name, split_api_version(api_version)[0])
     if kind in READ or is_foreign(kind):
         return kind
+    ours = name if _called(name) else nearest(name, kinds_of(kind.group)) or nearest(name, _NAMES, _LIKE)
+    if ours is None:
+        return kind
     likeness = difflib.SequenceMatcher(b=kind.group[:_LONGEST_GROUP])
-    return max(_called(name), key=lambda ours: _ratio(likeness, ours.group), default=kind)
+    meant = (each for each in _called(ours) or (Kind(ours, kind.group),))
+    return max(meant, key=lambda each: _ratio(likeness, each.group))
 
 
 def api_versions_of(name: str) -> tuple[str, ...]:

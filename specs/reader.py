@@ -1,6 +1,6 @@
 """From one manifest to mesh values, or to problems that say what would be right."""
 
-import difflib
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from mesh.kinds import CONFIG_MAP, Kind
 from mesh.objects import MeshObject, ObjectKey
 from mesh.origins import Origin
 from mesh.problems import Problems
+from mesh.spelling import nearest
 from specs.codes import Code
 from specs.fields import Fields, one_of
 from specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
@@ -19,19 +20,33 @@ from specs.show import cut
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A manifest that is meant to be an object of ours, and could not be read.
+
+    `key` is as far as it could be told which one, None where it was not; `mark` tells its text from others.
+    """
+
+    key: ObjectKey | None
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What one manifest came to.
 
-    `key` is its key as far as it could be told, None for a kind that is not read. `refused` are the keys of
-    objects that are meant to exist but could not be read: whoever holds an earlier form of them should keep
-    it. `unnamed` says that something could not be read and not even named.
+    `key` is its key if it could be read, None for a kind that is not read, and for a list. Of what is
+    `unread` whoever holds an earlier form should keep that.
     """
 
     objects: tuple[tuple[ObjectKey, MeshObject], ...] = ()
     problems: Problems = ()
     key: ObjectKey | None = None
-    refused: tuple[ObjectKey, ...] = ()
-    unnamed: bool = False
+    unread: tuple[Unread, ...] = ()
+
+
+def mark_of(document: object) -> str:
+    """Return by what a manifest is known again that nobody can name: a digest of all of it."""
+    return hashlib.sha256(repr(document).encode(errors="backslashreplace")).hexdigest()
 
 
 def read(document: object, origin: Origin) -> Reading:
@@ -80,15 +95,14 @@ def _read_list(document: Mapping[str, object], origin: Origin, of: Mapping[str, 
     items = body.items("items")
     body.close()
     if notes.refused:
-        return Reading(problems=tuple(notes.problems), unnamed=True)
+        return _unread(document, notes)
     readings = [
         _read_one({**of, **item} if isinstance(item, Mapping) else item, origin, path) for path, item in items
     ]
     return Reading(
         objects=tuple(pair for reading in readings for pair in reading.objects),
         problems=tuple(problem for reading in readings for problem in reading.problems),
-        refused=tuple(key for reading in readings for key in reading.refused),
-        unnamed=any(reading.unnamed for reading in readings),
+        unread=tuple(each for reading in readings for each in reading.unread),
     )
 
 
@@ -98,24 +112,25 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
         notes.refuse(
             Code.NOT_A_MAPPING, path, "must be a mapping with apiVersion, kind and metadata", document
         )
-        return Reading(problems=tuple(notes.problems), unnamed=True)
+        return _unread(document, notes)
     notes.key = key = _key(document)
     reader, version = _reader(document, notes)
     if reader is None:
         # A kind that is not read has no form that could be in force.
-        refused = (key,) if notes.refused and key else ()
-        named = key if notes.refused else None
-        return Reading((), tuple(notes.problems), named, refused, unnamed=notes.refused and key is None)
+        return _unread(document, notes) if notes.refused else Reading(problems=tuple(notes.problems))
     if key is None:
         check_metadata(document, notes)
-        return Reading(problems=tuple(notes.problems), unnamed=True)
+        return _unread(document, notes)
     manifest = _manifest(document, key, version, notes)
     value = reader.read(manifest)
     check_own_names(manifest)
-    problems = tuple(notes.problems)
     if notes.refused:
-        return Reading((), problems, key, (key,))
-    return Reading(((key, value),) if value is not None else (), problems, key)
+        return _unread(document, notes)
+    return Reading(((key, value),) if value is not None else (), tuple(notes.problems), key)
+
+
+def _unread(document: object, notes: Notes) -> Reading:
+    return Reading(problems=tuple(notes.problems), unread=(Unread(notes.key, mark_of(document)),))
 
 
 def _manifest(document: Mapping[str, object], key: ObjectKey, version: str, notes: Notes) -> Manifest:
@@ -164,8 +179,12 @@ def _refuse_kind(notes: Notes, kind: Kind, api_version: str) -> None:
         notes.refuse(Code.UNKNOWN_VERSION, "apiVersion", one_of(elsewhere), api_version)
         return
     there = kinds_of(kind.group)
-    near = difflib.get_close_matches(kind.name[:60], there, n=1)
-    meant = f"did you mean {near[0]}?" if near else f"known are {', '.join(there)}"
+    if near := nearest(kind.name, there):
+        meant = f"did you mean {near}?"
+    elif elsewhere := api_versions_of(kind_meant(kind.name, api_version).name):
+        meant = f"did you mean {kind_meant(kind.name, api_version).name} of {elsewhere[0]}?"
+    else:
+        meant = f"known are {', '.join(there)}"
     notes.refuse(Code.UNKNOWN_KIND, "kind", f"is no kind of {cut(api_version)}; {meant}", kind.name)
 
 

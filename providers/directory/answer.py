@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from mesh.origins import InFile
-from mesh.problems import Problem, Problems, Severity, log_new
+from mesh.problems import Problem, Problems, Severity, log_gone, log_new
 from providers.contract import Counts, Freshness
 from providers.directory.files import Listing
 from providers.directory.settling import Belief
@@ -76,11 +76,7 @@ def log_differences(before: Answer, after: Answer) -> None:
     if after.problems == before.problems:
         return
     log_new(_log, "manifest_problem", after.problems, before.problems)
-    now = set(after.problems)
-    for problem in before.problems:
-        if problem not in now:
-            key = str(problem.key) if problem.key else "document"
-            _log.info("problem_gone", code=problem.code, origin=str(problem.origin), key=key)
+    log_gone(_log, before.problems, after.problems)
 
 
 def _unreadable(error: str) -> Problem:

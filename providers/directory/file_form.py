@@ -8,7 +8,7 @@ from mesh.problems import Problem, Severity
 from providers.objects import Form, read_form, unreadable
 from providers.text.documents import Document, documents
 from specs.codes import Code
-from specs.reader import Reading, key_meant, read
+from specs.reader import Reading, Unread, key_meant, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def read_file(file: str, content: str | Unreadable, before: Form | None) -> Form
 
 
 def _read(place: InFile, document: Document) -> Reading:
-    """Read one document; with faults it only says which object it means, if it can be told.
+    """Read one document; with faults it only says which object it means, if that can be told.
 
     Two documents that ran into one, because the line between them was lost, show as a fault as well:
     therefore a document with faults may always stand for more than it names.
@@ -63,4 +63,6 @@ def _read(place: InFile, document: Document) -> Reading:
         )
         for fault in document.faults
     )
-    return Reading((), problems, key, (key,) if key else (), unnamed=True)
+    mark = hashlib.sha256(document.text.encode()).hexdigest()
+    named = () if key is None else (Unread(key, mark),)
+    return Reading(problems=problems, unread=(*named, Unread(None, mark)))

@@ -6,7 +6,7 @@ A bad document does not cost its neighbours.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from providers.text.faults import Fault
@@ -24,7 +24,7 @@ _LEAD: Final = re.compile(rf"(?:(?:{_NO_CONTENT.pattern})(?:{_ENDS.pattern}))*")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file: its number (from 1), first line, content, and faults if there are any.
+    """One document of a file: its number (from 1), first line, content, faults if there are any, and text.
 
     With faults, `value` is what could be made of it nevertheless: enough to name the object, no more.
     """
@@ -33,6 +33,7 @@ class Document:
     line: int
     value: object = None
     faults: tuple[Fault, ...] = ()
+    text: str = field(default="", compare=False, repr=False)
 
 
 def documents(text: str, *, as_json: bool = False) -> tuple[Document, ...]:
@@ -41,10 +42,11 @@ def documents(text: str, *, as_json: bool = False) -> tuple[Document, ...]:
         return _json_document(text)
     found = []
     for number, (line, chunk) in enumerate(_chunks(text), start=1):
-        value = plain_value(chunk)
-        document = Document(number, line, *(yaml_value(chunk, line) if value is OTHER else (value,)))
-        if document.value is not None or document.faults:
-            found.append(document)
+        value, faults = plain_value(chunk), tuple[Fault, ...]()
+        if value is OTHER:
+            value, faults = yaml_value(chunk, line)
+        if value is not None or faults:
+            found.append(Document(number, line, value, faults, chunk))
     return tuple(found)
 
 
@@ -94,16 +96,16 @@ def _json_document(text: str) -> tuple[Document, ...]:
         value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         fault = Fault(Code.BAD_SYNTAX, f"must be valid JSON: {error.msg}", error.lineno)
-        return (Document(1, line, None, (fault,)),)
+        return (Document(1, line, None, (fault,), text),)
     except RecursionError:
-        return (Document(1, line, None, (Fault(Code.TOO_LARGE, "must not be nested as deep", line),)),)
+        return (Document(1, line, None, (Fault(Code.TOO_LARGE, "must not be nested as deep", line),), text),)
     except ValueError:
         fault = Fault(Code.BAD_SYNTAX, "must be valid JSON: a number is no number of JSON", line)
-        return (Document(1, line, None, (fault,)),)
+        return (Document(1, line, None, (fault,), text),)
     if "\\ud" in text.lower() and not _is_encodable(value):
         said = "must be valid JSON: an escape is half a character (a surrogate without its pair)"
-        return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),)),)
-    return (Document(1, line, value, tuple(faults)),)
+        return (Document(1, line, None, (Fault(Code.BAD_SYNTAX, said, line),), text),)
+    return (Document(1, line, value, tuple(faults), text),)
 
 
 def _is_encodable(value: object) -> bool:

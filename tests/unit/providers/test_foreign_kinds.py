@@ -140,7 +140,7 @@ def test_what_says_no_group_still_keeps_the_last_good_form() -> None:
     ):
         after = before.apply("a.yaml", broken)
         assert [(key, held.stale) for key, held in after.objects().items()] == [(KEY, True)]
-        assert [each.severity.value for each in after.problems()] == ["error"]
+        assert [each.severity.value for each in after.problems()] == ["error", "warning"]
 
 
 def test_a_broken_document_of_another_project_does_not_stand_for_ours() -> None:

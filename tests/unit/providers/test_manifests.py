@@ -43,7 +43,11 @@ def test_a_bad_newest_form_keeps_the_last_good_one() -> None:
     bad = good.apply("x.yaml", TWO.replace("10.0.0.1", "10.0.0"))
     assert _stale(bad) == {"ServiceAccount shop/a": False, "Workload shop/w": True}
     assert bad.objects()[workload_key("w")].value == good.objects()[workload_key("w")].value
-    assert _codes(bad) == ["MW1013"]
+    assert _codes(bad) == ["MW1013", "MW1107"]
+    assert str(bad.problems()[1]) == (
+        "MW1107 x.yaml:5 (document 2): Workload shop/w: stays in force in its last good form, which was "
+        "x.yaml:5 (document 2): what stands here cannot be read; mend it, or remove it for the object to go"
+    )
     assert bad.apply("x.yaml", TWO) == good
 
 
@@ -71,14 +75,17 @@ def test_documents_that_ran_into_one_keep_both_objects() -> None:
 
 
 def test_a_document_nobody_can_name_holds_what_is_missing() -> None:
-    """Its object may be the missing one; a bad document that has a name holds only its own."""
+    """Its object may be the missing one, and so may one of a kind that there is not."""
     state = Manifests().apply("x.yaml", TWO)
     assert _stale(state.apply("x.yaml", account("a") + "---\njust text\n")) == {
         "ServiceAccount shop/a": False,
         "Workload shop/w": True,
     }
     named = "---\napiVersion: v1\nkind: Wrkload\nmetadata: {name: w, namespace: shop}\n"
-    assert _stale(state.apply("x.yaml", account("a") + named)) == {"ServiceAccount shop/a": False}
+    assert _stale(state.apply("x.yaml", account("a") + named)) == {
+        "ServiceAccount shop/a": False,
+        "Workload shop/w": True,
+    }
 
 
 def test_an_unreadable_file_keeps_everything() -> None:

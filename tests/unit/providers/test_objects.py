@@ -57,7 +57,8 @@ def test_an_object_that_becomes_bad_keeps_its_last_good_form() -> None:
     bad = good.apply(key, "2", workload("w", "10.0.0"))
     assert _in_force(bad) == {"Workload shop/w": ("east (resourceVersion 1)", True)}
     assert [(each.code, str(each.origin)) for each in bad.problems()] == [
-        ("MW1013", "east (resourceVersion 2)")
+        ("MW1013", "east (resourceVersion 2)"),
+        ("MW1107", "east (resourceVersion 2)"),
     ]
     mended = bad.apply(key, "3", workload("w", "10.0.0.1"))
     assert _in_force(mended) == {"Workload shop/w": ("east (resourceVersion 3)", False)}

@@ -67,7 +67,7 @@ def test_policy_of_osm_that_is_not_enforced_says_what_holds_instead(group: str, 
         ObjectKey(Kind(kind, f"{group}.openservicemesh.io"), SHOP, "a"),
         said,
     )
-    assert (found.objects, found.key, found.refused, found.unnamed) == ((), None, (), False)
+    assert (found.objects, found.key, found.unread) == ((), None, ())
 
 
 def test_presets_of_osm_are_no_mesh_config() -> None:
@@ -119,7 +119,7 @@ def test_kinds_of_others_are_no_errors(api_version: str, kind: str, called: str)
                 f'MW1031 {ORIGIN}: document: kind is "{called}": is no part of a mesh and not read',
             )
         ]
-        assert (found.objects, found.key, found.refused, found.unnamed) == ((), None, (), False)
+        assert (found.objects, found.key, found.unread) == ((), None, ())
 
 
 POD = """
@@ -189,7 +189,7 @@ def test_replica_sets_that_their_deployment_has_left_are_not_used() -> None:
     owned = "  ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: a, uid: u}]\n"
     head = "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata:\n  name: a\n  namespace: shop\n"
     left = reading(head + owned + "spec:\n  replicas: 0\n  template:" + POD)
-    assert (left.objects, left.problems, left.refused) == ((), (), ())
+    assert (left.objects, left.problems, left.unread) == ((), (), ())
     for text in (owned + "spec:\n  replicas: 1\n  template:", "spec:\n  replicas: 0\n  template:"):
         assert len(reading(head + text + POD).objects) == 1
 

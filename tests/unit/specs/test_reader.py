@@ -94,8 +94,9 @@ items:
 """)
     name = Namespace("a")
     assert found.objects == ((ObjectKey.of_namespace("a"), NamespaceObject(name)),)
-    assert found.refused == (ObjectKey(SERVICE, Namespace("default"), "b"),)
-    assert found.unnamed
+    keys = [each.key for each in found.unread]
+    assert keys == [ObjectKey(SERVICE, Namespace("default"), "b"), None, None]
+    assert len({each.mark for each in found.unread}) == 3
     assert [(problem.code, problem.field) for problem in found.problems] == [
         ("MW1010", "spec"),
         ("MW1001", "items[2]"),
@@ -145,7 +146,7 @@ def test_no_known_kind_raises(kind: tuple[str, str], document: dict[str, object]
     found = read(document, ORIGIN)
     assert found.objects or found.problems
     assert all(len(problem.value) <= LIMIT for problem in found.problems)
-    assert not (found.objects and found.refused)
+    assert not (found.objects and found.unread)
 
 
 def test_codes_are_unique_and_explained() -> None:

@@ -169,7 +169,7 @@ def _pod(manifests: list[osm.Manifest], kind: str, name: str) -> osm.Manifest:
                 (
                     "error",
                     "MW1003",
-                    "HTTPRouteGrup bookwarehouse/bookwarehouse-service-routes",
+                    "HTTPRouteGroup bookwarehouse/bookwarehouse-service-routes",
                     '"HTTPRouteGrup"',
                 ),
                 (

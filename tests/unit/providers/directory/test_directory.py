@@ -155,8 +155,10 @@ async def test_a_bad_edit_keeps_the_last_good_form_and_is_logged_once(tmp_path: 
             file.write_text(workload("w", "10.0.0.2"))
             await watched.until(lambda: source.problems() == ())
             assert not source.objects()[workload_key("w")].stale
-    assert [log["event"] for log in logs] == ["manifest_problem", "problem_gone"]
+    assert [log["event"] for log in logs] == ["manifest_problem"] * 2 + ["problem_gone"] * 2
+    assert [log["code"] for log in logs] == ["MW1013", "MW1107"] * 2
     assert "spec.address" in logs[0]["problem"]
+    assert [log["problem"] for log in logs[2:]] == [log["problem"] for log in logs[:2]]
 
 
 def _rewrite_like_an_editor(file: Path, text: str) -> None:
@@ -221,3 +223,48 @@ async def test_a_vanished_directory_keeps_its_last_good_answer(tmp_path: Path) -
         assert source.problems() == ()
         (mesh / "y.yaml").write_text(account("c"))
         await watched.until_names("b", "c")
+
+
+@pytest.mark.parametrize("gap", [False, True], ids=["at once", "with nothing there for a moment"])
+async def test_a_link_to_another_release_keeps_what_that_cannot_say(tmp_path: Path, gap: bool) -> None:
+    """The mesh directory is a link that is exchanged: what is misspelt there is kept, what is gone goes."""
+    first, second, mesh = (tmp_path / name for name in ("first", "second", "mesh"))
+    for release in (first, second):
+        release.mkdir()
+    (first / "a.yaml").write_text(account("a") + "---\n" + workload("w", "10.0.0.1"))
+    (first / "gone.yaml").write_text(account("gone"))
+    (second / "a.yaml").write_text(account("b") + "---\n" + workload("w", "10.0.0.2").replace("W", "X"))
+    mesh.symlink_to(first)
+    source = _source(mesh)
+    async with _running(source) as watched:
+        if gap:
+            mesh.unlink()
+            await watched.until(lambda: bool(source.freshness().error))
+            assert len(source.objects()) == 3
+        (tmp_path / "next").symlink_to(second)
+        (tmp_path / "next").replace(mesh)
+        await watched.until_names("b", "w")
+        assert source.objects()[workload_key("w")].stale
+        assert [each.code for each in source.problems()] == ["MW1003", "MW1107"]
+
+
+async def test_a_file_that_becomes_unreadable_keeps_its_objects(tmp_path: Path) -> None:
+    """A link whose end is gone, and a text of another encoding; removed, the file takes them along."""
+    (tmp_path / "mesh").mkdir()
+    there, file = tmp_path / "there.yaml", tmp_path / "mesh" / "x.yaml"
+    there.write_text(account("a"))
+    file.symlink_to(there)
+    (tmp_path / "mesh" / "b.yaml").write_text(account("b"))
+    source = DirectorySource(
+        tmp_path / "mesh", _clock, settle=timedelta(0), reread=timedelta(milliseconds=50)
+    )
+    async with _running(source) as watched:
+        for spoil in (there.unlink, lambda: there.write_bytes(b"\xff\xfe")):
+            spoil()
+            await watched.until(lambda: bool(source.problems()))
+            assert source.objects()[account_key("a")].stale
+            assert source.problems()[0].expected.endswith("; what it held stays in force")
+            there.write_text(account("a"))
+            await watched.until(lambda: source.problems() == ())
+        file.unlink()
+        await watched.until_names("b")

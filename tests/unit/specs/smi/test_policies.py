@@ -95,7 +95,7 @@ def test_traffic_target_draft_is_refused_by_name() -> None:
             "access.smi-spec.io/v1alpha1, access.smi-spec.io/v1alpha2, access.smi-spec.io/v1alpha3"
         )
     ]
-    assert found.refused == (found.key,)
+    assert [str(each.key) for each in found.unread] == ["TrafficTarget default/x"]
 
 
 def test_traffic_target_in_the_old_shape_does_not_pass_as_a_new_one() -> None:

@@ -1,0 +1,154 @@
+"""What is there and cannot be read keeps its object in force, whatever is wrong; what is gone is gone."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mesh import kinds
+from mesh.kinds import Kind
+from mesh.objects import ObjectKey
+from providers.directory.manifests import Manifests
+from specs.kinds import READ
+from tests.meshes.texts import account, account_key, workload, workload_key
+from tests.unit.providers.test_foreign_kinds import BODIES
+
+
+def _text(kind: Kind, head: tuple[str, str] | None = None, *, name: str = "db") -> str:
+    api_version, word = head or (READ[kind].api_versions[-1], kind.name)
+    namespace = "" if kind == kinds.NAMESPACE else ", namespace: shop"
+    labels = "{kubernetes.io/service-name: db}" if kind == kinds.ENDPOINT_SLICE else "{}"
+    metadata = f"{{name: {name}{namespace}, labels: {labels}}}"
+    return f"apiVersion: {api_version}\nkind: {word}\nmetadata: {metadata}\n{BODIES[kind]}\n"
+
+
+def _slips(word: str) -> Iterator[str]:
+    """Yield a word with each letter left out, doubled, exchanged with the next, and in the wrong case."""
+    for at in range(len(word)):
+        yield word[:at] + word[at + 1 :]
+        yield word[:at] + word[at] + word[at:]
+        yield word[:at] + word[at + 1 : at + 2] + word[at] + word[at + 2 :]
+    yield from (word.lower(), word.upper(), word.swapcase(), f"{word}s")
+
+
+def _heads(kind: Kind) -> list[tuple[str, str]]:
+    api_version = READ[kind].api_versions[-1]
+    misspelt = [(each, kind.name) for each in _slips(api_version)]
+    misspelt += [(api_version, each) for each in _slips(kind.name)]
+    readable = {(version, each.name) for each, reader in READ.items() for version in reader.api_versions}
+    return [head for head in dict.fromkeys(misspelt) if head not in readable and all(head)]
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=str)
+def test_a_slip_in_the_head_takes_nothing_out_of_force(kind: Kind) -> None:
+    """In any letter of kind and apiVersion; it is an error, the object is named, and where it stands."""
+    good = Manifests().apply("x.yaml", account("a") + "---\n" + _text(kind))
+    (key,) = good.objects().keys() - {account_key("a")}
+    for head in _heads(kind):
+        state = good.apply("x.yaml", account("a") + "---\n" + _text(kind, head))
+        assert key in state.objects(), head
+        assert state.objects()[key].stale, head
+        problems = [each for each in state.problems() if each.code != "MW1031"]
+        assert [each.severity.value for each in problems][:1] == ["error"], (head, problems)
+        (held,) = [each for each in problems if each.code == "MW1107"]
+        assert (held.key, str(held.origin)) == (key, "x.yaml:5 (document 2)")
+        assert state.apply("x.yaml", account("a")).objects().keys() == {account_key("a")}
+
+
+BROKEN = {
+    "an empty kind": "apiVersion: meshwright.dev/v1alpha1\nkind:\nmetadata: {name: w, namespace: shop}\n",
+    "no head": "metadata: {name: w, namespace: shop}\n",
+    "metadata misspelt": workload("w", "10.0.0.1").replace("metadata", "metdata"),
+    "name misspelt": workload("w", "10.0.0.1").replace("name:", "nmae:", 1),
+    "no name of Kubernetes": workload("w", "10.0.0.1").replace("name: w", "name: W_1"),
+    "a bad namespace": workload("w", "10.0.0.1").replace("namespace: shop", "namespace: Shop"),
+    "another name, and another fault": workload("v", "10.0.0"),
+    "another name of no kind": workload("v", "10.0.0.1").replace("Workload", "Thing"),
+    "indented by one": workload("w", "10.0.0.1").replace("\nkind", "\n kind"),
+    "nothing but an opened list": "[\n",
+    "a list": "- " + workload("w", "10.0.0.1").replace("\n", "\n  "),
+    "a tab": workload("w", "10.0.0.1").replace("kind: ", "kind:\t\t[x"),
+    "a merge conflict": "<<<<<<< ours\n" + workload("w", "10.0.0.1") + "=======\n>>>>>>> theirs\n",
+    "its marker lost": None,
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=list(BROKEN))
+@pytest.mark.parametrize("first", ["", account("new") + "---\n"], ids=["at its place", "one further"])
+def test_what_cannot_be_read_stands_for_what_is_missing(broken: str | None, first: str) -> None:
+    """Wherever in its file, whatever was put before it; mended it is fresh; without it the object goes."""
+    good = Manifests().apply("x.yaml", account("a") + "---\n" + workload("w", "10.0.0.1"))
+    newest = account("a") + ("---\n" + broken if broken is not None else workload("w", "10.0.0.1"))
+    state = good.apply("x.yaml", first + newest)
+    assert state.objects()[workload_key("w")].stale
+    assert account_key("a") in state.objects()
+    assert "MW1107" in [each.code for each in state.problems()]
+    again = state.apply("x.yaml", account("other") + "---\n" + first + newest)
+    assert again.objects()[workload_key("w")].stale
+    mended = again.apply("x.yaml", workload("w", "10.0.0.2"))
+    assert [(str(key), each.stale) for key, each in mended.objects().items()] == [("Workload shop/w", False)]
+    assert mended.problems() == ()
+    assert workload_key("w") not in again.apply("x.yaml", account("a")).objects()
+
+
+@pytest.mark.parametrize("beside", ["just text\n", "apiVersion: v1\nkind: Wrkload\nmetadata: {name: v}\n"])
+def test_what_stood_there_already_holds_nothing_that_is_removed(beside: str) -> None:
+    """A document that nobody can read for long, and then a real deletion: wherever it has been moved to."""
+    both = account("a") + "---\n" + workload("w", "10.0.0.1") + "---\n" + beside
+    good = Manifests().apply("x.yaml", both)
+    state = good.apply("x.yaml", account("n") + "---\n" + beside + "---\n" + account("a"))
+    assert set(state.objects()) == {account_key("a"), account_key("n")}
+    broken = good.apply("x.yaml", both.replace("10.0.0.1", "10.0.0"))
+    assert broken.objects()[workload_key("w")].stale
+
+
+def test_another_object_that_is_bad_is_not_the_one_that_is_removed() -> None:
+    """It says which it is, by kind and by name, and neither is the other's."""
+    good = Manifests().apply("x.yaml", account("a") + "---\n" + workload("w", "10.0.0.1"))
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: shop}\nspec: []\n"
+    state = good.apply("x.yaml", account("a") + "---\n" + service)
+    assert set(state.objects()) == {account_key("a")}
+
+
+def test_an_object_that_is_renamed_is_another() -> None:
+    """Its document can be read: that the old name goes is a wish."""
+    good = Manifests().apply("x.yaml", account("a"))
+    assert set(good.apply("x.yaml", account("b")).objects()) == {account_key("b")}
+
+
+def _listed(*items: str) -> str:
+    return '{"apiVersion": "v1", "kind": "List", "items": [' + ", ".join(items) + "]}\n"
+
+
+def _item(name: str, kind: str = "ServiceAccount") -> str:
+    return f'{{"apiVersion": "v1", "kind": "{kind}", "metadata": {{"name": "{name}", "namespace": "shop"}}}}'
+
+
+def test_items_of_a_list_are_as_documents_are() -> None:
+    """One that is misspelt, a list that is, and one that is really gone."""
+    good = Manifests().apply("x.json", _listed(_item("a"), _item("b")))
+    for text in (
+        _listed(_item("a"), _item("b", "ServiceAcount")),
+        _listed(_item("a"), _item("b").replace('"b"', "7")),
+        _listed(_item("a"), _item("b")).replace('"List"', '"Lst"'),
+        _listed(_item("a"), _item("b")).replace('"items"', '"itms"'),
+        _listed(_item("a"), _item("b")).replace('"v1", "kind": "List"', '"v2", "kind": "List"'),
+        _listed(_item("a"), _item("b"))[:-3],
+    ):
+        state = good.apply("x.json", text)
+        assert set(state.objects()) == {account_key("a"), account_key("b")}, text
+        assert state.objects()[account_key("b")].stale
+    assert set(good.apply("x.json", _listed(_item("a"))).objects()) == {account_key("a")}
+
+
+def test_a_list_of_a_group_with_a_slip_is_no_deletion() -> None:
+    """Nor one whose kind has the slip."""
+    text = (
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSliceList\nitems:\n"
+        "- metadata: {name: db, namespace: shop, labels: {kubernetes.io/service-name: db}}\n"
+        "  addressType: IPv4\n  endpoints: [{addresses: [10.0.0.1]}]\n  ports: [{port: 1}]\n"
+    )
+    good = Manifests().apply("x.yaml", text)
+    (key,) = good.objects()
+    assert key == ObjectKey(kinds.ENDPOINT_SLICE, key.namespace, "db")
+    for slip in (text.replace("discovery", "discvery"), text.replace("EndpointSlice", "EndpointSlic")):
+        assert good.apply("x.yaml", slip).objects()[key].stale
