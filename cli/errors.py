@@ -4,18 +4,34 @@
     ├── NotRunning      no server answers
     ├── ServerRefused   the server answered, and said no
     ├── OfflineError    a directory of manifests cannot be read
-    └── IssuingError    a certificate was not issued, revoked or written
+    ├── IssuingError    a certificate was not issued, revoked or written
+    └── AnsweredNo      it was found out, and the answer is no
 
 Every message is one sentence for whoever typed the command.
 """
+
+import enum
+
+
+class Status(enum.IntEnum):
+    """How every command ends; docs/cli.md says for each what it means there.
+
+    NO: it was found out, and is a no, a difference, or a problem. UNKNOWN: it could not be found out, or not
+    be done.
+    """
+
+    YES = 0
+    NO = 1
+    UNKNOWN = 2
 
 
 class CommandFailed(Exception):
     """A command could not do what it was told; `status` is what the process ends with."""
 
-    def __init__(self, sentence: object, status: int = 1) -> None:
+    status = Status.UNKNOWN
+
+    def __init__(self, sentence: object) -> None:
         super().__init__(str(sentence))
-        self.status = status
 
 
 class NotRunning(CommandFailed):
@@ -32,3 +48,9 @@ class OfflineError(CommandFailed):
 
 class IssuingError(CommandFailed):
     """A certificate could not be issued, revoked or written; the message is one sentence."""
+
+
+class AnsweredNo(CommandFailed):
+    """What the command was to find out is a no; the message says why."""
+
+    status = Status.NO

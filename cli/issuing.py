@@ -3,16 +3,18 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from admin.http.commands import ProxyRequest
+from admin.http.commands import NobodysName, ProxyRequest, require_holder
+from admin.pages.certificates import offline_certificates
 from certs.errors import CertificateError
 from certs.proxy import VALIDITY
 from cli.client import ask
-from cli.errors import IssuingError, NotRunning, ServerRefused
+from cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
+from cli.offline.mesh import read
 from cli.printing.files import write_credentials
 from controller.errors import NothingIssued, StartupError, StateInUse
 from controller.proxies import ProxyIssuing, without_server
@@ -28,23 +30,37 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate that was written; `made`: with a CA that was made for it, in an empty directory."""
+    """A certificate that was written; `made`: with a CA that was made for it, in an empty directory.
+
+    `unasked`: nobody could say whether a workload has the name.
+    """
 
     name: str
     serial: str
     not_after: str
     made: bool = False
+    unasked: bool = False
 
 
 def issue(
-    state: Path, request: ProxyRequest, trust_domain: str, out: Path, *, shared: bool = False
+    state: Path,
+    request: ProxyRequest,
+    trust_domain: str,
+    out: Path,
+    *,
+    mesh: Path | None = None,
+    shared: bool = False,
 ) -> Issued:
-    """Have a proxy certificate issued and write it to `out`; raise IssuingError."""
+    """Have a proxy certificate issued and write it to `out`; raise IssuingError.
+
+    Raises AnsweredNo where no workload has the name, as the server knows, or the directory `mesh`.
+    """
     body = {
         "uuid": request.uuid,
         "service": request.service,
         "namespace": request.namespace,
         "validity_days": request.validity_days,
+        "anyway": request.anyway,
     }
 
     def by_server() -> Issued:
@@ -53,7 +69,16 @@ def issue(
         _write(out, issued, answer["chain_pem"], answer["key_pem"], answer["trust_bundle_pem"])
         return issued
 
-    return _by_either(by_server, lambda: _issued_here(state, request, trust_domain, out, shared=shared))
+    def here() -> Issued:
+        if mesh is not None:
+            require_holder(read(mesh).view, request)
+        issued = _issued_here(state, request, trust_domain, out, shared=shared)
+        return replace(issued, unasked=mesh is None and not request.anyway)
+
+    try:
+        return _by_either(by_server, here)
+    except NobodysName as error:
+        raise AnsweredNo(error) from error
 
 
 def revoke(state: Path, serial: str, trust_domain: str, *, shared: bool = False) -> tuple[str, str]:
@@ -72,6 +97,22 @@ def revoke(state: Path, serial: str, trust_domain: str, *, shared: bool = False)
         return _by_either(by_server, here)
     except NothingIssued as error:
         raise IssuingError(f"serial {serial} is not in the ledger: {error}") from error
+
+
+def listed(state: Path, trust_domain: str, *, shared: bool = False) -> object:
+    """Return all certificates as `/debug/certs` has them; without a server, those of proxies alone.
+
+    Raises IssuingError.
+    """
+
+    def here() -> object:
+        with _here(state, trust_domain, shared=shared, new=False) as issuing:
+            return offline_certificates(issuing.entries(), _now())
+
+    try:
+        return _by_either(lambda: ask(state, "GET", "/debug/certs"), here)
+    except NothingIssued as error:
+        raise IssuingError(str(error)) from error
 
 
 def _by_either(by_server: Callable[[], T], here: Callable[[], T]) -> T:

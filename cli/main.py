@@ -3,6 +3,10 @@
 What is heavy to import is imported by the command that needs it, so that help comes at once.
 """
 
+import sys
+import traceback
+from typing import Annotated
+
 import typer
 
 from cli.commands.agent import agent
@@ -15,17 +19,31 @@ from cli.commands.lint import lint
 from cli.commands.listing import hosts, proxies, sources
 from cli.commands.proxy import proxy
 from cli.commands.serve import serve
-from cli.commands.version import version
+from cli.commands.version import printed, version
+from cli.errors import Status
 from cli.program import Program
 
 app = typer.Typer(
     name="meshwright",
     cls=Program,
-    help="A service-mesh control plane for Envoy: SMI policies in, xDS v3 out, over mTLS.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=printed, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A service-mesh control plane for Envoy: SMI policies in, xDS v3 out, over mTLS.
+
+    Every command ends with 0 for a yes, 1 for a no, a difference or a problem, and 2 where it could not be
+    found out or done; what it prints is JSON with --json.
+    """
+
+
 for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy")):
     app.add_typer(group, name=name)
 for command in (diff, explain, intercept, lint, serve, proxies, sources, hosts, bootstrap, version):
@@ -33,5 +51,9 @@ for command in (diff, explain, intercept, lint, serve, proxies, sources, hosts, 
 
 
 def main() -> None:
-    """Run the command line."""
-    app()
+    """Run the command line; a fault of the program's own is no NO."""
+    try:
+        app(prog_name="meshwright")
+    except Exception:  # noqa: BLE001 - whatever it is, it has been printed, and the status is said
+        traceback.print_exc()
+        sys.exit(Status.UNKNOWN)

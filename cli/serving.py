@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
-from cli.errors import CommandFailed
+from cli.errors import AnsweredNo, CommandFailed
 from cli.signals import until_told
 from controller import app
 from controller.errors import StartupError
@@ -21,7 +21,9 @@ def run(flags: Mapping[str, object]) -> None:
         logs.configure(settings.log_level, settings.log_format)
         returning()
         asyncio.run(until_told(partial(app.run, settings)))
-    except (StartupError, TaskEnded) as error:
+    except StartupError as error:
         raise CommandFailed(error) from error
+    except TaskEnded as error:
+        raise AnsweredNo(error) from error
     except KeyboardInterrupt:  # before the server listened to signals
         raise CommandFailed("interrupted before it served") from None

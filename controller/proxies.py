@@ -13,8 +13,7 @@ from certs.opening import Opened, begun, opened
 from certs.proxy import issue_proxy
 from controller.errors import NothingIssued, StartupError
 from controller.process import lock
-from mesh.identity import ProxyName
-from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
+from mesh.names import TrustDomain
 
 _LEFT: Final = frozenset({"lost+found", ".ca.new"})
 """What may be in a directory in which nobody has begun: of its file system, or of a start that died."""
@@ -40,9 +39,8 @@ class ProxyIssuing:
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate; raise CertificateError."""
-        name = ProxyName(ProxyUuid(request.uuid), ServiceName(request.service), Namespace(request.namespace))
         validity = timedelta(days=request.validity_days) if request.validity_days else self._validity
-        issued = issue_proxy(self._issuer, self._ledger, name, validity, self._clock())
+        issued = issue_proxy(self._issuer, self._ledger, request.name, validity, self._clock())
         self._first.note(self._ledger)
         self._issued()
         return issued
@@ -50,6 +48,10 @@ class ProxyIssuing:
     def revoke(self, serial: str) -> LedgerEntry:
         """Revoke a certificate; raise CertificateError."""
         return self._ledger.revoke(serial, self._clock())
+
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """Return what the ledger knows; raise StateError."""
+        return self._ledger.entries()
 
     def trust_bundle(self) -> bytes:
         """Return the roots as PEM."""

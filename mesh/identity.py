@@ -33,6 +33,12 @@ class ProxyNameError(ValueError):
     """A common name is not of the shape `<uuid>.<service>.<namespace>`."""
 
 
+def is_proxy_name(common_name: str) -> bool:
+    """Say whether a common name is exactly three DNS-1123 labels."""
+    labels = common_name.split(".")
+    return len(labels) == 3 and all(map(is_dns_label, labels))
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class ProxyName:
     """A sidecar's name: the common name of its proxy certificate, `<uuid>.<service>.<namespace>`."""
@@ -44,11 +50,11 @@ class ProxyName:
     @classmethod
     def parse(cls, common_name: str) -> Self:
         """Read a common name; raise ProxyNameError unless it is exactly three DNS-1123 labels."""
-        labels = common_name.split(".")
-        if len(labels) != 3 or not all(is_dns_label(label) for label in labels):
+        if not is_proxy_name(common_name):
             raise ProxyNameError(
                 f"common name {common_name[:200]!r} is not <uuid>.<service>.<namespace> in DNS-1123 labels"
             )
+        labels = common_name.split(".")
         return cls(ProxyUuid(labels[0]), ServiceName(labels[1]), Namespace(labels[2]))
 
     def __str__(self) -> str:

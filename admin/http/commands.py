@@ -13,10 +13,13 @@ from admin.pages.debug import hosts_lines
 from admin.pages.jsonable import Json
 from admin.pages.naming import NotShown, find
 from admin.reading import ProxyReading
+from catalog.explain import nobody_has
+from catalog.store.view import View
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
-from mesh.identity import ProxyName
+from mesh.identity import ProxyName, is_proxy_name
+from mesh.names import Namespace, ProxyUuid, ServiceName
 from sidecars.type_words import short_type
 from xds.protocol.resource import Reference
 
@@ -29,16 +32,32 @@ _UNTIL_RESTART = (
 
 @dataclass(frozen=True, slots=True)
 class ProxyRequest:
-    """A proxy certificate that is asked for; None days is the server's own default."""
+    """A proxy certificate that is asked for; None days is the server's own default.
+
+    `anyway`: although no workload has the name, as far as is known.
+    """
 
     uuid: str
     service: str
     namespace: str
     validity_days: int | None = None
+    anyway: bool = False
+
+    @property
+    def name(self) -> ProxyName:
+        """The name it is to be for, whether that can be certified or not."""
+        return ProxyName(ProxyUuid(self.uuid), ServiceName(self.service), Namespace(self.namespace))
 
 
 class CommandError(ValueError):
     """A request that cannot be carried out as it stands; the message says what would be right."""
+
+
+class NobodysName(CommandError):
+    """A certificate that would be nobody's; the message says whose may be meant."""
+
+    def __init__(self, name: ProxyName, why: str) -> None:
+        super().__init__(f"no workload is to have the proxy {name}: {why}")
 
 
 class ProxyCertificates(Protocol):
@@ -67,7 +86,18 @@ def read_proxy_request(body: object) -> ProxyRequest:
     days = body.get("validity_days")
     if days is not None and (not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= 3650):
         raise CommandError("validity_days must be a number from 1 to 3650")
-    return ProxyRequest(names["uuid"], names["service"], names["namespace"], days)
+    anyway = body.get("anyway", False)
+    if not isinstance(anyway, bool):
+        raise CommandError("anyway must be true or false")
+    return ProxyRequest(names["uuid"], names["service"], names["namespace"], days, anyway)
+
+
+def require_holder(view: View | None, request: ProxyRequest) -> None:
+    """Raise NobodysName where no workload has the name; without a view nobody can tell."""
+    if view is None or request.anyway or not is_proxy_name(str(request.name)):
+        return  # of what is no name, whoever issues says so
+    if why := nobody_has(view, request.name):
+        raise NobodysName(request.name, why)
 
 
 def add_commands(
@@ -85,7 +115,9 @@ def add_commands(
     """
 
     async def issue(request: web.Request) -> web.Response:
-        issued = await asyncio.to_thread(proxies.issue, read_proxy_request(await _json(request)))
+        wanted = read_proxy_request(await _json(request))
+        require_holder(reading.view(), wanted)
+        issued = await asyncio.to_thread(proxies.issue, wanted)
         return web.json_response(
             {
                 "name": str(issued.name),
@@ -135,9 +167,14 @@ def add_commands(
 
 @web.middleware
 async def explained(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer what went wrong as JSON: `error`, one sentence. 400 is the client's fault, 500 is ours."""
+    """Answer what went wrong as JSON: `error`, one sentence. 400 is the client's fault, 500 is ours.
+
+    409 is for a certificate that would be nobody's.
+    """
     try:
         return await handler(request)
+    except NobodysName as error:
+        return _error(str(error), 409)
     except (CommandError, RequestError) as error:
         return _error(str(error), 400)
     except CertificateError as error:

@@ -1,5 +1,6 @@
 """`/debug/certs`: what certificates say, never their keys."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
@@ -23,6 +24,17 @@ def certificates(reading: CertificatePage, now: datetime) -> Document:
             if view is not None
         ],
         "proxy_certificates": [ledger_entry(entry, now) for entry in reading.ledger()],
+    }
+
+
+def offline_certificates(entries: Iterable[LedgerEntry], now: datetime) -> Document:
+    """Return the same without a server: nobody knows service certificates then, which is not that none are.
+
+    `service_certificates` is null.
+    """
+    return {
+        "service_certificates": None,
+        "proxy_certificates": [ledger_entry(entry, now) for entry in entries],
     }
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.errors import CommandFailed
-from cli.options import host_port
+from cli.errors import AnsweredNo, CommandFailed
+from cli.options import AsJson, host_port
+from cli.printing.answers import print_json
 from sidecars.layout import ADMIN_PORT, STATUS_PORT
 
 if TYPE_CHECKING:
@@ -82,8 +83,14 @@ def run(
             help="Although others can read the key.",
         ),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Log as JSON, wherever standard error goes.")
+    ] = False,
 ) -> None:
-    """Run Envoy beside a workload until SIGTERM, which drains it first."""
+    """Run Envoy beside a workload until SIGTERM, which drains it first.
+
+    Status: 0 if it was told to stop, 1 if Envoy failed again and again, 2 if it could not begin.
+    """
     if context.invoked_subcommand is not None:
         return
     if credentials is None or ads is None:
@@ -127,10 +134,10 @@ def run(
         )
     except (ValueError, OSError) as error:
         raise CommandFailed(error) from error
-    _run(settings, log_level)
+    _run(settings, log_level, as_json=as_json)
 
 
-def _run(settings: "AgentSettings", log_level: str) -> None:
+def _run(settings: "AgentSettings", log_level: str, *, as_json: bool) -> None:
     import asyncio
     from functools import partial
 
@@ -141,12 +148,12 @@ def _run(settings: "AgentSettings", log_level: str) -> None:
     from controller.process import logs
 
     try:
-        logs.configure(logs.LogLevel(log_level), logs.LogFormat.AUTO)
+        logs.configure(logs.LogLevel(log_level), logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO)
         ending = asyncio.run(until_told(partial(app.run, settings)))
     except (AgentError, ValueError) as error:
         raise CommandFailed(error) from error
     if ending is Ending.EXHAUSTED:
-        raise CommandFailed(f"{ending.value}; its own words are above")
+        raise AnsweredNo(f"{ending.value}; its own words are above")
 
 
 @agent.command()
@@ -155,13 +162,16 @@ def wait(
         str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
     ] = f"127.0.0.1:{STATUS_PORT}",
     seconds: Annotated[float, typer.Option(help="At most so long.")] = 60.0,
+    as_json: AsJson = False,
 ) -> None:
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
     from agent.status.waiting import until_ready
 
     words = until_ready(host_port("--status", status, STATUS_PORT), seconds)
+    if as_json:
+        print_json({"ready": not words, "reasons": words})
     if words:
-        raise CommandFailed(f"not ready after {seconds:g} s: {words}")
+        raise AnsweredNo(f"not ready after {seconds:g} s: {words}")
 
 
 @agent.command()
@@ -169,8 +179,9 @@ def request(
     method: Annotated[str, typer.Argument(help="GET or POST.")],
     path: Annotated[str, typer.Argument(help="Such as /clusters or /config_dump.")],
     admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
+    as_json: AsJson = False,
 ) -> None:
-    """Call Envoy's admin interface and print the answer."""
+    """Call Envoy's admin interface and print the answer; status 1 if that is another than 200."""
     import http.client
 
     if not path.startswith("/"):
@@ -183,6 +194,9 @@ def request(
         body = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise CommandFailed(f"Envoy's admin at {admin} does not answer: {error}") from error
-    sys.stdout.buffer.write(body)
+    if as_json:
+        print_json({"status": response.status, "body": body.decode("utf-8", "replace")})
+    else:
+        sys.stdout.buffer.write(body)
     if response.status != 200:
-        raise CommandFailed(f"{method.upper()} {path}: status {response.status}")
+        raise AnsweredNo(f"{method.upper()} {path}: status {response.status}")

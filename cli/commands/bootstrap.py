@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from cli.errors import CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import print_json
 
 
 def bootstrap(
@@ -14,8 +16,12 @@ def bootstrap(
     admin: Annotated[str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")] = "127.0.0.1:15000",
     protocol: Annotated[str, typer.Option(help="delta or sotw.")] = "delta",
     output: Annotated[Path | None, typer.Option(help="File to write; standard output without.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Write an Envoy bootstrap for one sidecar; its name is read from its certificate."""
+    """Write an Envoy bootstrap for one sidecar; its name is read from its certificate.
+
+    A bootstrap is JSON in any case; with --json and --output, what is printed is where it was written.
+    """
     from cli.offline.bootstrap import text
 
     made = text(credentials, ads, admin, protocol)
@@ -28,3 +34,5 @@ def bootstrap(
         write(output, made.encode(), 0o644)
     except OSError as error:
         raise CommandFailed(f"cannot write {output}: {error.strerror}") from error
+    if as_json:
+        print_json({"written": str(output)})

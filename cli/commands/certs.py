@@ -2,12 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from cli.client import ask
+from cli import completing
+from cli.errors import AnsweredNo
 from cli.options import AsJson, Shared, State, Trust
+from cli.printing.answers import print_json
+
+_UNASKED: Final = "nobody knows whether a workload has this name: no server runs; --mesh DIR would have asked"
 
 certs = typer.Typer(help="Certificates of proxies.", no_args_is_help=True)
 
@@ -19,39 +23,69 @@ def issue_proxy(
     service: Annotated[str, typer.Option(help="The workload's primary service.")],
     namespace: Annotated[str, typer.Option(help="The workload's namespace.")],
     out: Annotated[Path, typer.Option(help="Directory for proxy.pem, proxy.key and ca.pem.")],
+    mesh: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_MESH", help="Manifests that say who has the name, if no server runs."
+        ),
+    ] = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Although no workload has the name.")] = False,
     validity_days: Annotated[int | None, typer.Option(min=1, max=3650, help="[365]")] = None,
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Issue the certificate with which one sidecar dials in, and write it with its key."""
+    """Issue the certificate with which one sidecar dials in, and write it with its key.
+
+    Status: 1 where no workload has the name, by the server, or without one by --mesh; 2 for whatever else
+    keeps it from being issued.
+    """
     from admin.http.commands import ProxyRequest
     from cli.issuing import issue
 
-    issued = issue(
-        state, ProxyRequest(uuid, service, namespace, validity_days), trust_domain, out, shared=shared
-    )
+    request = ProxyRequest(uuid, service, namespace, validity_days, anyway)
+    try:
+        issued = issue(state, request, trust_domain, out, mesh=mesh, shared=shared)
+    except AnsweredNo as no:
+        raise AnsweredNo(f"{no}; --anyway issues it all the same") from no
     if issued.made:
         print(f"meshwright: a new CA was made in {state}: it was no state directory before", file=sys.stderr)
+    if issued.unasked:
+        print(f"meshwright: {_UNASKED}", file=sys.stderr)
+    if as_json:
+        named = {"name": issued.name, "serial": issued.serial, "not_after": issued.not_after}
+        print_json(named | {"directory": str(out), "ca_made": issued.made})
+        return
     print(f"{issued.name}\nserial {issued.serial}\nvalid until {issued.not_after}\nwritten to {out}")
 
 
 @certs.command("revoke")
 def revoke(
     state: State,
-    serial: Annotated[str, typer.Argument(help="Serial, hexadecimal.")],
+    serial: Annotated[str, typer.Argument(help="Serial, hexadecimal.", autocompletion=completing.serials)],
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
+    as_json: AsJson = False,
 ) -> None:
     """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
     from cli import issuing
 
     name, which = issuing.revoke(state, serial, trust_domain, shared=shared)
+    if as_json:
+        print_json({"name": name, "serial": which})
+        return
     print(f"revoked {which} of {name}")
 
 
 @certs.command("list")
-def list_certificates(state: State, as_json: AsJson = False) -> None:
-    """List service certificates and proxy certificates."""
+def list_certificates(
+    state: State, trust_domain: Trust = "cluster.local", shared: Shared = False, as_json: AsJson = False
+) -> None:
+    """List service certificates and proxy certificates.
+
+    Where no server runs, those of proxies, from the state directory; service certificates live in a server.
+    """
+    from cli.issuing import listed
     from cli.printing.table import certificates_tables, show
 
-    show(ask(state, "GET", "/debug/certs"), certificates_tables, as_json=as_json)
+    show(listed(state, trust_domain, shared=shared), certificates_tables, as_json=as_json)

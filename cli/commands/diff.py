@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.client import ask
-from cli.options import State
+from cli.errors import Status
+from cli.options import AsJson, State
+from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
-    from cli.offline.changes import Changed, Comparison
+    from cli.offline.changes import Change, Changed, Comparison
     from cli.offline.wanted import Wanted
     from xds.protocol.snapshot import Snapshot
+
+    How = dict[Change, list[str]]
 
 
 def diff(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
     state: State,
     names: Annotated[bool, typer.Option("--names", help="Names of resources only, not how.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
 
-    Secrets are not compared. Exit status: 0 if nothing would change, 3 if something would, 1 if it cannot be
-    told.
+    Secrets are not compared. Status: 0 if nothing would change, 1 if something would, 2 if it cannot be told.
     """
     from cli.offline.changes import compare
 
@@ -33,13 +37,44 @@ def diff(
     served = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
     before = {proxy: resources for proxy, resources in served.items() if proxy not in wanted.kept}
     found = compare(before, _versions(wanted.snapshots))
-    sys.stdout.write(_summary(found, wanted.kept))
-    for each in found.changed:
-        sys.stdout.write(_changed(each))
-        if not names:
-            sys.stdout.write(_how(state, each, wanted.snapshots[each.proxies[0]]))
+    how = [{} if names else _how(state, each, wanted.snapshots[each.proxies[0]]) for each in found.changed]
+    if as_json:
+        print_json(_document(found, wanted, how))
+    else:
+        sys.stdout.write(_summary(found, wanted.kept))
+        for each, lines in zip(found.changed, how, strict=True):
+            sys.stdout.write(_changed(each))
+            if parts := [line for part in lines.values() for line in part]:
+                sys.stdout.write("\n".join(["", *parts, ""]))
     if found:
-        raise typer.Exit(3)
+        raise typer.Exit(Status.NO)
+
+
+def _document(found: "Comparison", wanted: "Wanted", how: list["How"]) -> dict[str, object]:
+    """Return a comparison for programs; `diff` are the lines of a unified difference, empty if none."""
+    return {
+        "changed": [
+            {
+                "proxies": each.proxies,
+                "resources": [
+                    {
+                        "change": change.kind.name.lower(),
+                        "type": change.type,
+                        "name": change.name,
+                        "diff": lines.get(change, []),
+                    }
+                    for change in each.changes
+                ],
+            }
+            for each, lines in zip(found.changed, how, strict=True)
+        ],
+        "unchanged": found.unchanged,
+        "new": found.new,
+        "gone": found.gone,
+        "kept": dict(sorted(wanted.kept.items())),
+        "unreadable": wanted.errors,
+        "contradictions": wanted.between,
+    }
 
 
 def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> "Wanted":
@@ -83,8 +118,8 @@ def _changed(each: "Changed") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _how(state: Path, each: "Changed", wanted: "Snapshot") -> str:
-    """Return unified differences of the resources that change, as YAML."""
+def _how(state: Path, each: "Changed", wanted: "Snapshot") -> "How":
+    """Return unified differences of the resources that change, as YAML, line by line."""
     import difflib
 
     from admin.pages.decoding import decoded
@@ -92,13 +127,13 @@ def _how(state: Path, each: "Changed", wanted: "Snapshot") -> str:
 
     served = _ask(state, "/debug/proxy", {"proxy": each.proxies[0]})["configuration"]
     coming: Any = decoded(wanted)
-    parts: list[str] = []
+    parts: How = {}
     for change in each.changes:
         if change.kind is Kind.CHANGED:
             old, new = (_yaml(side[change.type][change.name]["resource"]) for side in (served, coming))
             label = f"{change.type} {change.name}"
-            parts.extend(difflib.unified_diff(old, new, f"served {label}", f"{label}", lineterm=""))
-    return "\n".join(["", *parts, ""]) if parts else ""
+            parts[change] = list(difflib.unified_diff(old, new, f"served {label}", label, lineterm=""))
+    return parts
 
 
 def _yaml(value: object) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.client import ask
-from cli.errors import CommandFailed
+from cli.errors import CommandFailed, Status
 from cli.options import AsJson
 from cli.printing.answers import Found, print_json, records, texts
 
@@ -42,7 +42,7 @@ def explain(
     A server also says whether that is in force: what the sidecars that the call goes by really have. Offline
     it is policy alone.
 
-    Exit status: 0 if it is allowed, 3 if it is not, 1 if the question cannot be answered.
+    Status: 0 if it is allowed, 1 if it is not, 2 if the question cannot be answered.
     """
     query = {"from": source, "to": to, "method": method, "path": path}
     if mesh is not None:
@@ -58,7 +58,7 @@ def explain(
     else:
         sys.stdout.write(text(found))
     if found.get("answer") != "allowed":
-        raise typer.Exit(3)
+        raise typer.Exit(Status.NO)
 
 
 def text(found: Found) -> str:

@@ -10,7 +10,9 @@ from agent.interception.iptables import Backend, Marked, check, put
 from agent.interception.ports import PortRange
 from agent.interception.rules import restore_input, routing, rules
 from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError, Network
-from cli.errors import CommandFailed
+from cli.errors import CommandFailed, Status
+from cli.options import AsJson
+from cli.printing.answers import print_json
 from mesh.workload import Capture
 from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT, TPROXY_PORT
 
@@ -97,6 +99,7 @@ def intercept(
         bool, typer.Option("--check", help="Say how what is in force differs; status 1 if it does.")
     ] = False,
     clean: Annotated[bool, typer.Option("--clean", help="Take the rules away.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Lead the traffic of this network namespace through its proxy; needs root there.
 
@@ -128,23 +131,34 @@ def intercept(
             )
         )
         if wanted is not None and dry_run:
-            print(script(wanted), end="")
+            _script(script(wanted), as_json=as_json)
         elif only_check:
-            _report(check(wanted, backend, marked))
+            _report(check(wanted, backend, marked), as_json=as_json)
         else:
-            _say(wanted, changed=put(wanted, backend, marked))
+            _say(wanted, changed=put(wanted, backend, marked), as_json=as_json)
     except InterceptionError as error:
         raise CommandFailed(error) from error
 
 
-def _report(differences: tuple[str, ...]) -> None:
-    for line in differences:
-        print(line)
+def _script(text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"script": text})
+    else:
+        print(text, end="")
+
+
+def _report(differences: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"as_wanted": not differences, "differences": differences})
+    else:
+        print("\n".join(differences) or "interception is as wanted")
     if differences:
-        raise typer.Exit(1)
-    print("interception is as wanted")
+        raise typer.Exit(Status.NO)
 
 
-def _say(wanted: Interception | None, *, changed: bool) -> None:
+def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
     state = "off" if wanted is None else "on"
-    print(f"interception is {state}" if changed else f"interception was {state} already, just so")
+    if as_json:
+        print_json({"interception": state, "changed": changed})
+    else:
+        print(f"interception is {state}" if changed else f"interception was {state} already, just so")

@@ -1,41 +1,46 @@
-"""`meshwright lint`: everything that the server would say of a directory of manifests, without a server."""
+"""`meshwright lint`: everything that the server would say of manifests, without a server."""
 
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.errors import CommandFailed, OfflineError
+from cli.errors import CommandFailed, Status
 from cli.options import AsJson
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
     from mesh.problems import Problem
 
-_UNREADABLE: Final = 2
-
 
 def lint(
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Directory of manifests.", show_default=False)
+    where: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR|FILE|-", help="Manifests: a directory, a file, standard input.", show_default=False
+        ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Fail for warnings too.")] = False,
     as_json: AsJson = False,
     codes: Annotated[bool, typer.Option("--codes", help="Print what each code means.")] = False,
 ) -> None:
-    """Say what is wrong with a directory of manifests; docs/codes.md explains the codes.
+    """Say what is wrong with manifests; docs/codes.md explains the codes. Nobody is asked.
 
-    Exit status: 0 without errors, 1 with errors (with --strict also for warnings), 2 if it cannot be read.
+    A file is taken for the whole mesh: what it names in others is missing. Status: 0 without errors, 1 with
+    errors (with --strict also for warnings), 2 if there is nothing to read.
     """
     if codes:
-        from cli.printing.codes import document
+        from cli.printing.codes import document, meanings
 
-        sys.stdout.write(document())
+        if as_json:
+            print_json([{"code": code, "meaning": meaning} for code, meaning in meanings()])
+        else:
+            sys.stdout.write(document())
         return
-    found = _problems(directory)
+    found = _problems(where)
     if as_json:
         from admin.pages.debug import problem
 
@@ -44,18 +49,15 @@ def lint(
         sys.stdout.write(text(found))
     failing = {"error", "warning"} if strict else {"error"}
     if any(each.severity.value in failing for each in found):
-        raise typer.Exit(1)
+        raise typer.Exit(Status.NO)
 
 
-def _problems(directory: Path | None) -> "Sequence[Problem]":
+def _problems(where: Path | None) -> "Sequence[Problem]":
     from cli.offline.mesh import read
 
-    if directory is None:
-        raise CommandFailed("give the directory of manifests, or --codes", _UNREADABLE)
-    try:
-        return read(directory).problems
-    except OfflineError as error:
-        raise CommandFailed(error, _UNREADABLE) from error
+    if where is None:
+        raise CommandFailed("give a directory or a file of manifests, - for standard input, or --codes")
+    return read(where).problems
 
 
 def text(found: "Sequence[Problem]") -> str:

@@ -6,6 +6,7 @@ import typer
 
 from cli.client import ask
 from cli.options import AsJson, State
+from cli.printing.answers import print_json
 
 
 def proxies(state: State, as_json: AsJson = False) -> None:
@@ -25,8 +26,12 @@ def sources(state: State, as_json: AsJson = False) -> None:
 def hosts(
     state: State,
     namespace: Annotated[str, typer.Option(help="The namespace whose short names are wanted.")],
+    as_json: AsJson = False,
 ) -> None:
     """Print the lines of a hosts file that make the mesh's services resolve."""
     found = ask(state, "GET", "/hosts", {"namespace": namespace})
+    if as_json:
+        print_json(found)
+        return
     for line in found.get("hosts", ()) if isinstance(found, dict) else ():
         print(f"{line['address']} {' '.join(line['names'])}")

@@ -7,13 +7,18 @@ from typing import Annotated
 
 import typer
 
+from cli import completing
 from cli.client import ask
 from cli.options import AsJson, State
 from cli.printing.answers import Found, print_json, records, texts
 
 proxy = typer.Typer(help="One proxy, and what it was told.", no_args_is_help=True)
 Name = Annotated[
-    str, typer.Argument(help="UUID or its beginning, common name, or the workload's [namespace/]name.")
+    str,
+    typer.Argument(
+        help="UUID or its beginning, common name, or the workload's [namespace/]name.",
+        autocompletion=completing.proxies,
+    ),
 ]
 
 
@@ -53,9 +58,13 @@ def show(
 def retry(
     name: Name,
     state: State,
+    as_json: AsJson = False,
 ) -> None:
     """Offer a proxy at once what it has rejected, instead of when its time comes."""
     found = ask(state, "POST", "/proxies/retry", body={"proxy": name})
+    if as_json:
+        print_json(found)
+        return
     offered = texts(found, "offered") if isinstance(found, dict) else []
     if not offered:
         sys.stdout.write("it has rejected nothing that is withheld from it\n")

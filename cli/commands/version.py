@@ -1,8 +1,24 @@
-"""`meshwright version`."""
+"""`meshwright version`, and `meshwright --version`."""
 
 from importlib.metadata import version as installed
 
+import typer
 
-def version() -> None:
+from cli.options import AsJson
+from cli.printing.answers import print_json
+
+
+def version(as_json: AsJson = False) -> None:
     """Print the version."""
-    print(installed("meshwright"))
+    found = installed("meshwright")
+    if as_json:
+        print_json({"version": found})
+    else:
+        print(found)
+
+
+def printed(wanted: bool) -> None:
+    """Print the version and end the program, if that is wanted."""
+    if wanted:
+        version()
+        raise typer.Exit

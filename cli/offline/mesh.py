@@ -1,43 +1,62 @@
-"""A directory of manifests as the server would read it, without a server."""
+"""Manifests as the server would read them, without a server: a directory, a file, or standard input."""
 
 import os
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from cli.errors import OfflineError
 from mesh.origins import InFile
 from mesh.problems import Problem, Problems, Severity, ordered
-from providers.directory.files import DirectoryError, list_directory, read_content
+from providers.directory.file_form import Content
+from providers.directory.files import DirectoryError, content_of, list_directory, read_content
 from providers.directory.manifests import Manifests
+from providers.text.documents import MAX_BYTES
 from sidecars import lint
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from specs.codes import Code
 
+STANDARD_INPUT: Final = Path("-")
+
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """What a directory comes to: the view, and everything that the server would say of it."""
+    """What manifests come to: the view, and everything that the server would say of them."""
 
     view: View
     problems: Problems
 
 
-def read(directory: Path, settings: MeshSettings | None = None) -> Offline:
-    """Read a directory; raise OfflineError."""
+def read(where: Path, settings: MeshSettings | None = None) -> Offline:
+    """Read a directory, a single file whatever its name ends in, or `-`; raise OfflineError."""
+    unlisted: list[str] = []
     try:
-        listing = list_directory(directory)
+        manifests = Manifests().apply_each(_contents(where, unlisted))
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
-    manifests = Manifests().apply_each((name, read_content(directory, name)) for name in listing.files)
     try:
         view = View.build(manifests.objects(), settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
-    found = {*map(_unlisted, listing.unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}
+    found = {*map(_unlisted, unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}
     return Offline(view, ordered(found))
+
+
+def _contents(where: Path, unlisted: list[str]) -> Iterator[tuple[str, Content]]:
+    """Yield files by name; folders that cannot be listed go into `unlisted`. Raises DirectoryError."""
+    if where == STANDARD_INPUT:
+        yield "standard input", content_of(sys.stdin.buffer.read(MAX_BYTES + 1))
+    elif where.exists() and not where.is_dir():
+        yield where.name, read_content(where.parent, where.name)
+    else:
+        listing = list_directory(where)
+        unlisted.extend(listing.unlisted)
+        yield from ((name, read_content(where, name)) for name in listing.files)
 
 
 def _of_drivers(view: View) -> Problems:

@@ -31,6 +31,12 @@ _SERVER: Final = (
 )
 
 
+def meanings() -> tuple[tuple[str, str], ...]:
+    """Return every code with its meaning, sorted."""
+    codes = (*ReaderCode, *CatalogCode, *DriverCode)
+    return tuple(sorted(((code.value, code.doc) for code in codes), key=lambda each: each[0])) + _SERVER
+
+
 def document() -> str:
     """Return the page, in Markdown."""
     reading = [(code.value, code.doc) for code in ReaderCode]

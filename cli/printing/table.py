@@ -62,8 +62,11 @@ def _sync(sync: object) -> Text:
     return Text(", ").join(parts)
 
 
-def certificates_tables(found: Found) -> tuple[Table, Table]:
-    """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates."""
+def certificates_tables(found: Found) -> tuple[Table, ...]:
+    """Return the tables of what `/debug/certs` lists: service certificates, and proxy certificates.
+
+    Without a server there is no table of service certificates.
+    """
     services = _table("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
     for each in records(found, "service_certificates"):
         names = each.get("dns_names")
@@ -72,7 +75,7 @@ def certificates_tables(found: Found) -> tuple[Table, Table]:
     proxies = _table("PROXY", "SERIAL", "STATE", "VALID UNTIL")
     for each in records(found, "proxy_certificates"):
         proxies.add_row(str(each["cn"]), str(each["serial"]), str(each["state"]), str(each["not_after"]))
-    return services, proxies
+    return (proxies,) if found.get("service_certificates") is None else (services, proxies)
 
 
 def sources_tables(found: Found) -> tuple[Table]:

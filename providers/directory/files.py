@@ -175,6 +175,11 @@ def read_content(path: Path, name: str) -> Content:
         return None
     except OSError as error:
         return Unreadable(Code.UNREADABLE, f"must be a readable file: {_reason(error)}")
+    return content_of(data)
+
+
+def content_of(data: bytes) -> str | Unreadable:
+    """Return what was read of a file as text; of one that is too long, one byte too many is enough."""
     if len(data) > MAX_BYTES:
         return Unreadable(Code.TOO_LARGE, f"must be a file of at most {MAX_BYTES} bytes")
     try:

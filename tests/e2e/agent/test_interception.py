@@ -330,7 +330,7 @@ def test_the_command(scene: Scene, meshwright: str) -> None:
     assert "*nat" in dry.stdout
     assert "MESH" not in run("iptables-save").stdout
     refused = run(meshwright, "intercept", "--exclude-outbound-ranges", "10.0.0.1/8", check=False)
-    assert (refused.returncode, refused.stdout) == (1, "")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == (
         "meshwright: --exclude-outbound-ranges is '10.0.0.1/8': 10.0.0.1/8 has host bits set\n"
     )

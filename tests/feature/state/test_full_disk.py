@@ -134,7 +134,7 @@ def test_issuing_without_room_leaves_no_half_files(program: Program, disk: Volum
     disk.fill()
     for directory in (out, new):
         status, text, complaint = program.issue("two", directory)
-        assert (status, text) == (1, "")
+        assert (status, text) == (2, "")
         assert complaint.startswith(f"cannot write to {directory}: {FULL}; certificate ")
         assert "PRIVATE" not in complaint
     assert {path.name: path.read_bytes() for path in (disk.path / "one").iterdir()} == before

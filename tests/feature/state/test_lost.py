@@ -79,7 +79,7 @@ def test_a_loss_is_refused_until_it_is_meant(used: Program, damage: Damage, said
     second = next(each for each in used.serials if each != first)
     assert "every proxy would be refused; put " in sentence
     for status, out, complaint in (used.issue("one", used.files / "x"), used.revoke(second)):
-        assert (status, out, complaint) == (1, "", sentence)
+        assert (status, out, complaint) == (2, "", sentence)
     assert used.refused("--begin-anew", second) == sentence
     assert contents(used.state) == before
     server = used.serve("--begin-anew", first)
@@ -157,7 +157,7 @@ def test_an_older_directory_is_taken_over(used: Program) -> None:
 def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: Program) -> None:
     """A path that was mistaken is no new mesh; to revoke, there must be one."""
     assert program.revoke("abc") == (
-        1,
+        2,
         "",
         f"serial abc is not in the ledger: there is no CA in {program.state}, and nothing was issued there",
     )
@@ -168,6 +168,6 @@ def test_a_command_makes_a_mesh_in_an_empty_directory_only_and_says_so(program: 
     assert program.issue("two")[2] == ""
     mistaken = Program(program.files, program.files / "mistaken", program.commands)
     status, out, said = mistaken.issue("one")
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert said.startswith(f"there is no CA in {program.files}, but other things (")
     assert not (program.files / "ca").exists()

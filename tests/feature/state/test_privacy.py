@@ -22,7 +22,7 @@ SECRETS = [
 def refusals(program: Program) -> set[str]:
     """Return what the server and both commands say who must not go on."""
     commands = (program.issue("one", program.files / "x"), program.revoke("abc"))
-    assert [(status, out) for status, out, _ in commands] == [(1, "")] * 2
+    assert [(status, out) for status, out, _ in commands] == [(2, "")] * 2
     return {program.refused(), *(said for _, _, said in commands)}
 
 

@@ -76,7 +76,7 @@ def test_a_file_system_that_turns_read_only(device: Volume, tmp_path: Path) -> N
         assert said["reason"].endswith("cannot be written: Read-only file system")
         assert program.served(server, "one")
         status, out, complaint = program.revoke(one)
-        assert (status, out) == (1, "")
+        assert (status, out) == (2, "")
         assert complaint.startswith(f"ledger {program.state}/ledger.sqlite cannot be written (")
         assert complaint.endswith(
             f"): that {one} is revoked is not kept; it is in force in this server, which goes on trying to "

@@ -71,11 +71,11 @@ def test_a_certificate_is_revoked_without_a_server(run: Run) -> None:
         (("bootstrap", "--credentials", "none", "--ads", "a:1"), ""),
     ],
 )
-def test_a_failure_is_one_sentence_and_status_1(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
+def test_a_failure_is_one_sentence_and_status_2(run: Run, arguments: tuple[str, ...], sentence: str) -> None:
     """No traceback, nothing on standard output."""
     done = run(*arguments)
     assert done.stderr.startswith(f"meshwright: {sentence}")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize("files", ["not a certificate", ""])
@@ -85,7 +85,7 @@ def test_credentials_that_are_none_are_said(run: Run, tmp_path: Path, files: str
     for name in ("proxy.pem", "proxy.key", "ca.pem"):
         (tmp_path / "out" / name).write_text(files)
     done = run("bootstrap", "--credentials", "out", "--ads", "127.0.0.1:1")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == f"meshwright: {tmp_path / 'out' / 'proxy.pem'} is no certificate in PEM\n"
 
 

@@ -77,7 +77,7 @@ async def client(
 
 async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any], proxies: _Proxies) -> None:
     """The one answer that holds a key, and it is not to be stored."""
-    body = {"uuid": "u", "service": "s", "namespace": "n", "validity_days": 3}
+    body = {"uuid": "u", "service": "s", "namespace": "n", "validity_days": 3, "anyway": True}
     response = await client.post("/certs/issue-proxy", json=body)
     assert await response.json() == {
         "name": "u.s.n",
@@ -88,7 +88,7 @@ async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any]
         "trust_bundle_pem": "ROOT",
     }
     assert response.headers["Cache-Control"] == "no-store"
-    assert proxies.asked == [ProxyRequest("u", "s", "n", 3)]
+    assert proxies.asked == [ProxyRequest("u", "s", "n", 3, anyway=True)]
 
 
 async def test_a_revocation_is_told_to_the_server(
@@ -108,7 +108,7 @@ async def test_a_revocation_is_told_to_the_server(
         ("/certs/issue-proxy", [], 400, "the body must be a JSON object"),
         (
             "/certs/issue-proxy",
-            {"uuid": "broken", "service": "s", "namespace": "n"},
+            {"uuid": "broken", "service": "s", "namespace": "n", "anyway": True},
             500,
             "the ledger cannot be used",
         ),

@@ -52,9 +52,9 @@ def mesh(tmp_path: Path) -> Path:
 
 
 def test_what_is_printed_makes_it_a_yes(run: Run, mesh: Path) -> None:
-    """Denied with status 3; the YAML that is printed, put beside, gives a yes and status 0."""
+    """Denied with status 1; the YAML that is printed, put beside, gives a yes and status 0."""
     denied = run("explain", "--mesh", str(mesh), *ASK)
-    assert (denied.returncode, denied.stderr) == (3, "")
+    assert (denied.returncode, denied.stderr) == (1, "")
     assert denied.stdout.startswith("shop/buyer to shop/store:80 GET /books?x=1: unreachable\n")
     assert "    Service shop/store, mesh.yaml:2 (document 1)\n" in denied.stdout
     added = denied.stdout.partition("# It would be allowed with this:\n")[2]
@@ -82,7 +82,7 @@ metadata: {name: shop, annotations: {meshwright.dev/egress-services: none}}
     added = denied.stdout.partition("# Policy lacks this; as said above, it is not all that is missing:\n")[2]
     (mesh / "added.yaml").write_text(added)
     still = run("explain", "--mesh", str(mesh), *ASK)
-    assert (still.returncode, "---" in still.stdout) == (3, False)
+    assert (still.returncode, "---" in still.stdout) == (1, False)
     assert "; policy is not what is missing: Namespace shop does not have shop/store among" in still.stdout
     (mesh / "narrow.yaml").unlink()
     assert run("explain", "--mesh", str(mesh), *ASK).returncode == 0
@@ -140,9 +140,9 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
         assert steps[: steps.index(UNKNOWN)] == offline[1 : offline.index(NOT_ASKED)]
         told = "    u2.buyer.shop is not connected"
         assert steps[steps.index(UNKNOWN) + 1] == told
-        assert (from_server.returncode, from_server.stderr) == (3, "")
+        assert (from_server.returncode, from_server.stderr) == (1, "")
         refused = await explain("--state", str(tmp_path), "--from", "x", "--to", "y")
-        assert refused == Done(1, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
+        assert refused == Done(2, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
 def test_what_cannot_be_explained_is_said(
     run: Run, mesh: Path, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    """One sentence and status 1."""
+    """One sentence and status 2."""
     done = run("explain", *arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"meshwright: {sentence}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"meshwright: {sentence}\n")
 
 
 BAD = """
@@ -220,4 +220,7 @@ def test_the_page_of_codes_is_what_the_program_prints(run: Run) -> None:
     """docs/codes.md is `meshwright lint --codes`: after a change, write it anew with that."""
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
-    assert run("lint").stderr == "meshwright: give the directory of manifests, or --codes\n"
+    assert (
+        run("lint").stderr
+        == "meshwright: give a directory or a file of manifests, - for standard input, or --codes\n"
+    )

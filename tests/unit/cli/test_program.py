@@ -1,0 +1,218 @@
+"""What all commands have in common: how they end, and that programs can read what they print."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli import main
+from cli.errors import CommandFailed, Status
+from tests.typed import ROOT, Done
+
+Run = Callable[..., Done]
+GOOD = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: store, namespace: shop}
+"""
+BAD = "kind: ["
+WORKLOAD = """
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: store-1, namespace: shop}
+spec: {address: 10.0.0.1, uuid: u1, service: store, serviceAccount: store}
+"""
+NOBODY = ("--state", "none")
+NAME = ("--service", "store", "--namespace", "shop", "--out", "out")
+ASK = ("--from", "a/b", "--to", "c/d:80")
+PORT = "127.0.0.1:1"
+
+NO_AND_UNKNOWN = [
+    (("agent",), 2),
+    (("agent", "request", "GET", "/", "--admin", PORT), 2),
+    (("agent", "wait", "--seconds", "0", "--status", PORT), 1),
+    (("agent", "wait", "--status", "here"), 2),
+    (("bootstrap", "--credentials", "none", "--ads", PORT), 2),
+    (("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *NAME), 1),
+    (("certs", "issue-proxy", "--state", "mesh", "--uuid", "u1", *NAME), 2),
+    (("certs", "list", *NOBODY), 2),
+    (("certs", "revoke", *NOBODY, "ab"), 2),
+    (("diff", "mesh", *NOBODY), 2),
+    (("explain", "--mesh", "mesh", *ASK), 1),
+    (("explain", "--mesh", "none", *ASK), 2),
+    (("hosts", *NOBODY, "--namespace", "n"), 2),
+    (("intercept", "--include-inbound-ports", "http"), 2),
+    (("lint", "bad.yaml"), 1),
+    (("lint", "none"), 2),
+    (("proxies", *NOBODY), 2),
+    (("proxy", "retry", *NOBODY, "u"), 2),
+    (("proxy", "show", *NOBODY, "u"), 2),
+    (("serve", "--mesh", "none", "--state", "s"), 2),
+    (("sources", *NOBODY), 2),
+    (("no-such-command",), 2),
+    (("lint", "--no-such-option"), 2),
+]
+YES = [
+    ("bootstrap", "--credentials", "out", "--ads", PORT, "--output", "envoy.json"),
+    ("certs", "list", "--state", "s"),
+    ("intercept", "--dry-run"),
+    ("lint", "good.yaml"),
+    ("lint", "--codes"),
+    ("version",),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with manifests that are right, and some that are not."""
+    (tmp_path / "mesh").mkdir()
+    (tmp_path / "mesh" / "mesh.yaml").write_text(WORKLOAD)
+    (tmp_path / "good.yaml").write_text(GOOD)
+    (tmp_path / "bad.yaml").write_text(BAD)
+    return tmp_path
+
+
+def _commands() -> Iterator[tuple[str, Any]]:
+    """Yield whatever can be typed and does something, by its words."""
+
+    def below(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        group = getattr(command, "commands", None)
+        if words and (group is None or command.invoke_without_command):
+            yield " ".join(words), command
+        for name, each in (group or {}).items():
+            yield from below(each, (*words, name))
+
+    return below(typer.main.get_command(main.app), ())
+
+
+COMMANDS = dict(_commands())
+
+
+@pytest.mark.parametrize(("arguments", "status"), NO_AND_UNKNOWN)
+def test_a_no_is_1_and_what_is_not_known_is_2(
+    run: Run, folder: Path, arguments: tuple[str, ...], status: int
+) -> None:
+    """Of every command; with 2 there is nothing on standard output, which programs read."""
+    assert folder.is_dir()
+    done = run(*arguments)
+    assert done.returncode == status, done
+    assert "Traceback" not in done.stderr
+    if status == Status.UNKNOWN:
+        assert done.stdout == ""
+
+
+def test_a_yes_is_0_and_json(run: Run, folder: Path) -> None:
+    """Without a server, and with nobody asked."""
+    assert run("certs", "issue-proxy", *("--state", "s", "--uuid", "u1"), *NAME, "--anyway").returncode == 0
+    assert folder.is_dir()
+    for arguments in YES:
+        done = run(*arguments, "--json")
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+        json.loads(done.stdout)
+
+
+def test_every_command_that_can_say_no_is_tried() -> None:
+    """The table above names all of them."""
+    tried = {" ".join(arguments) for arguments, _ in NO_AND_UNKNOWN} | {" ".join(each) for each in YES}
+    missing = {name for name in COMMANDS if not any(each.startswith(name) for each in tried)}
+    assert missing == set()
+
+
+def test_every_command_prints_json_if_it_is_asked_to() -> None:
+    """An option of the same name everywhere."""
+    without = [
+        name
+        for name, command in COMMANDS.items()
+        if not any("--json" in each.opts for each in command.params)
+    ]
+    assert without == []
+
+
+def test_the_page_has_every_command_in_both_tables() -> None:
+    """Sorted: how it ends, and what it prints."""
+    rows = re.findall(r"^\| `([a-z -]+)` \|", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE)
+    assert rows == sorted(COMMANDS) * 2
+
+
+def test_a_fault_of_the_program_is_no_no(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is printed whole, and its status is that of what could not be found out."""
+
+    def broken(**_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(main, "app", broken)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == Status.UNKNOWN
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_statuses_are_the_three_there_are() -> None:
+    """Whatever ends a command."""
+    kinds = [CommandFailed]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+        assert kind.status in (Status.NO, Status.UNKNOWN)
+
+
+def test_the_version_is_an_option_too(run: Run) -> None:
+    """As most programs have it."""
+    assert run("--version") == run("version")
+
+
+def test_a_file_or_standard_input_is_linted(run: Run, folder: Path) -> None:
+    """By whatever name, with that name in what is said."""
+    (folder / "shop.txt").write_text(GOOD)
+    assert run("lint", "shop.txt").stdout == "nothing to say\n"
+    assert run("lint", "bad.yaml").stdout.startswith("error: MW1101 bad.yaml:2 (document 1): ")
+    command = [sys.executable, "-c", "from cli.main import main; main()", "lint", "-"]
+    done = subprocess.run(command, input=BAD, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("error: MW1101 standard input:2 (document 1): ")
+
+
+def test_a_name_that_no_workload_has_is_not_certified(run: Run, folder: Path) -> None:
+    """It is said which may be meant, nothing is made, and --anyway is a way."""
+    arguments = ("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u2", *NAME)
+    done = run(*arguments)
+    assert done == Done(
+        1,
+        "",
+        "meshwright: no workload is to have the proxy u2.store.shop: no workload has the UUID u2 "
+        "(did you mean u1.store.shop?); --anyway issues it all the same\n",
+    )
+    assert not (folder / "out").exists()
+    assert run(*arguments, "--anyway").returncode == 0
+    other = ("certs", "issue-proxy", "--state", "s", "--mesh", "mesh", "--uuid", "u1", "--service", "buyer")
+    said = run(*other, *NAME[2:]).stderr
+    assert "workload shop/store-1 has the UUID u1, and its proxy is u1.store.shop" in said
+
+
+def test_who_asks_nobody_is_told_so(run: Run, folder: Path) -> None:
+    """Without a server and without a directory nobody knows of workloads; it is issued, as ever."""
+    assert folder.is_dir()
+    done = run("certs", "issue-proxy", "--state", "s", "--uuid", "u1", *NAME)
+    assert (done.returncode, "nobody knows whether a workload has this name" in done.stderr) == (0, True)
+
+
+def test_certificates_are_listed_without_a_server(run: Run, folder: Path) -> None:
+    """Those of proxies, from the ledger: the table has them, and JSON says what is not known."""
+    issued = run("certs", "issue-proxy", "--state", "s", "--uuid", "u1", *NAME, "--anyway", "--json")
+    serial = json.loads(issued.stdout)["serial"]
+    assert folder.is_dir()
+    listed = run("certs", "list", "--state", "s")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "u1.store.shop" in listed.stdout
+    assert "IDENTITY" not in listed.stdout
+    found = json.loads(run("certs", "list", "--state", "s", "--json").stdout)
+    assert found["service_certificates"] is None
+    assert [each["serial"] for each in found["proxy_certificates"]] == [serial]
+    assert not (folder / "none").exists()
