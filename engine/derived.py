@@ -85,12 +85,15 @@ class Observed(Generic[K, V]):
     def __contains__(self, key: object) -> bool:
         return self._find(key) is not None
 
-    def add(self, key: K) -> None:
-        """Want the value of a key; it counts as touched."""
+    def add(self, key: K, *, touched: bool = True) -> None:
+        """Want the value of a key; it counts as touched, but where whoever wants it asks for it at once."""
         if key not in self:
             node = self._wanted.node(key)
             self._graph.keep(node, self._changed)
-            self._changed[node] = None
+            if touched:
+                self._changed[node] = None
+            else:
+                self._changed.pop(node, None)
 
     def discard(self, key: K) -> None:
         """Want the value of a key no more."""

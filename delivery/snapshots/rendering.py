@@ -69,58 +69,73 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Resources of pieces that groups have in common, and the same as a set, made once for all of them."""
+    """Resources of pieces that groups have in common, made once for all of them; equal ones are one set."""
+
+    set: ResourceSet
+    refused: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """What the proxies of a group are sent, but for what it has `shared` with others; see `together`."""
 
     fits: Fitting
-    set: ResourceSet = field(compare=False)
+    shared: tuple[Pieces, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """All that the proxies of a group are sent: its own, and what it has in common with others."""
+    """All that the proxies of a group are sent."""
 
-    own: Fitting
-    shared: tuple[Together, ...] = ()
-
-    @property
-    def resources(self) -> tuple[Resource, ...]:
-        """Every resource."""
-        return joined(self._every()).resources
-
-    @property
-    def refused(self) -> tuple[Refused, ...]:
-        """What of the policy is left out."""
-        return tuple(refused for each in self._every() for refused in each.refused)
-
-    def _every(self) -> tuple[Fitting, ...]:
-        return (*(each.fits for each in self.shared), self.own)
+    resources: tuple[Resource, ...]
+    refused: tuple[Refused, ...] = ()
 
 
 @derived
 def resources(rendering: Rendering, group: ProxyGroup) -> Rendered:
     """Return all that the proxies of a group are sent, and what of their policy is left out of it."""
-    sorted_out, shared = translated(rendering, group)
-    return Rendered(_all_made(rendering, sorted_out), tuple(together(rendering, each) for each in shared))
+    mine = own(rendering, group)
+    shared = [together(rendering, each) for each in mine.shared]
+    every = (resource for each in shared for table in each.set.tables.values() for resource in table.values())
+    refused = (one for each in shared for one in each.refused)
+    return Rendered((*every, *mine.fits.resources), (*refused, *mine.fits.refused))
+
+
+@derived
+def own(rendering: Rendering, group: ProxyGroup) -> Own:
+    """Return what the proxies of a group alone are sent, and what they have in common with others.
+
+    It does not read what that comes to: whoever wants both of many groups asks for that once.
+    """
+    (lasting, wanting), shared = translated(rendering, group)
+    return Own(joined((lasting, *(_fits(rendering, piece) for piece in wanting))), shared)
 
 
 @derived
 def together(rendering: Rendering, pieces: Pieces) -> Together:
     """Return what pieces make that groups have in common."""
-    fits = joined(_fits(rendering, each) for each in _once(rendering, pieces))
-    return Together(fits, rendering.sets.of(fits.resources))
+    every = [_fits(rendering, each) for each in _once(rendering, pieces)]
+    refused = tuple(one for each in every for one in each.refused)
+    return Together(rendering.sets.of(each.resources for each in every), refused)
 
 
 def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
     """Make what a group has in common with others, if it is not made, and yield after each piece of it.
 
     Else the first group of all would have it made at one go: thousands of pieces. What is raised is raised
-    again by `resources`.
+    again by `together`.
     """
     for pieces in translated(rendering, group)[1]:
         if not together.is_known(rendering, pieces):
-            for each in _once(rendering, pieces):
-                _fits(rendering, each)
-                yield None
+            yield from _one_by_one(rendering, _once(rendering, pieces))
+
+
+def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterator[None]:
+    for each in found:
+        if isinstance(each, Pieces) and not _part.is_known(rendering, each):
+            yield from _one_by_one(rendering, each.pieces())
+        _fits(rendering, each)
+        yield None
 
 
 def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
@@ -158,11 +173,6 @@ def _sorted_out(rendering: Rendering, pieces: Iterable[Piece]) -> SortedOut:
     every = tuple(pieces)
     lasting = (made(rendering, piece) for piece in every if not piece.destinations)
     return joined(lasting), tuple(piece for piece in every if piece.destinations)
-
-
-def _all_made(rendering: Rendering, found: SortedOut) -> Fitting:
-    lasting, wanting = found
-    return joined((lasting, *(made(rendering, complete(rendering, piece)) for piece in wanting)))
 
 
 def complete(rendering: Rendering, piece: Piece) -> Piece:

@@ -14,19 +14,22 @@ from delivery.snapshots.consistency import consistent
 from delivery.snapshots.fitting import Refused
 from delivery.snapshots.published import Published, Result, Step
 from delivery.snapshots.rendering import (
-    Rendered,
+    Own,
     Rendering,
+    Together,
     Translate,
     complete,
     group_input,
     in_common,
     made,
+    own,
     resources,
+    together,
 )
 from delivery.snapshots.wanted import Everybody, NewWanted
 from engine.derived import Observed, derived
 from mesh.identity import ProxyName
-from sidecars.contract.driver import each_piece
+from sidecars.contract.driver import Pieces, each_piece
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.resource import ResourceName, TypeUrl
 from xds.protocol.snapshot import Snapshot
@@ -61,7 +64,9 @@ class Serving:
         self._came: dict[ProxyGroup, None] = {}
         self._due: dict[ProxyGroup, None] = {}
         self.refused: dict[ProxyGroup, tuple[Refused, ...]] = {}
-        self._pins: Observed[ProxyGroup, Rendered] = Observed(resources, self.rendering)
+        self._pins: Observed[ProxyGroup, Own] = Observed(own, self.rendering)
+        self._shared: Observed[Pieces, Together] = Observed(together, self.rendering)
+        self._sharing: dict[Pieces, dict[ProxyGroup, None]] = {}
         self._nodes: Observed[ProxyGroup, tuple[NodeKey, ...]] = Observed(nodes_of, view)
         self._groups: dict[ProxyGroup, _Group] = {}
         self.wanted.groups.watch()
@@ -101,6 +106,8 @@ class Serving:
                 self._nodes.add(key)
         for key in (*self._pins.take_changed(), *self._nodes.take_changed()):
             self._due[key] = None
+        for pieces in self._shared.take_changed():
+            self._due.update(self._sharing.get(pieces, {}))
         for key in came:
             self._due.pop(key, None)
 
@@ -198,24 +205,40 @@ class Serving:
         if not nodes:
             self._pins.discard(key)
             self._nodes.discard(key)
+            self._share(key, group, ())
             del self._groups[key]
             self.refused.pop(key, None)
             return
         try:
-            fits = self._pins.value(key)
-            snapshot = consistent(
-                fits.own.resources,
-                result.before.snapshots.get(group.name),
-                [each.set for each in fits.shared],
-            )
+            mine = self._pins.value(key)
+            self._share(key, group, mine.shared)
+            shared = [self._shared.value(each) for each in mine.shared]
+            before = result.before.snapshots.get(group.name)
+            snapshot = consistent(mine.fits.resources, before, [each.set for each in shared])
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.fail(group.name, nodes, error)
         else:
             result.add(group.name, nodes, snapshot)
-            if refused := fits.refused:
+            if refused := (*(one for each in shared for one in each.refused), *mine.fits.refused):
                 self.refused[key] = refused
             else:
                 self.refused.pop(key, None)
+
+    def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
+        """Note what a group has in common with others; what no group has any more is not kept current."""
+        before, group.shared = group.shared, shared
+        if shared == before:
+            return
+        for pieces in shared:
+            if pieces not in self._sharing:
+                self._shared.add(pieces, touched=False)
+            self._sharing.setdefault(pieces, {})[key] = None
+        for pieces in before:
+            if pieces not in shared:
+                del self._sharing[pieces][key]
+                if not self._sharing[pieces]:
+                    del self._sharing[pieces]
+                    self._shared.discard(pieces)
 
 
 @derived
@@ -233,7 +256,8 @@ def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is kept current: its name, and the nodes it had when it was last computed."""
+    """A group that is kept current: its name, and what it had when it was last computed."""
 
     name: GroupKey
     nodes: tuple[NodeKey, ...] = ()
+    shared: tuple[Pieces, ...] = ()

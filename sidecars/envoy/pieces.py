@@ -8,6 +8,8 @@ configurations.
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import Final
+from zlib import crc32
 
 from catalog.policy.provenance import (
     Admitting,
@@ -28,15 +30,19 @@ from catalog.policy.proxy import (
     OutboundService,
     ProxyPolicy,
     Reachable,
+    ServiceDestination,
 )
 from mesh.hashing import Shared
-from mesh.service import EscapedSlashes, ServiceKey
+from mesh.service import EscapedSlashes, ServiceKey, Upstream
 from sidecars.contract.driver import Piece, Pieces, each_piece
 from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
 from sidecars.envoy.judging import judged
 from sidecars.envoy.outbound_listeners import Calling
 
 _Judged = partial(Piece, faults=judged)
+
+BATCHES: Final = 64
+"""Into how many what many proxies have in common is divided: of a service, one of them is made again."""
 
 
 def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
@@ -61,7 +67,7 @@ def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
         return
     for each in policy.reachable:
         if each.common:
-            yield Pieces(_reached, (policy.terms, each))
+            yield Pieces(_batches, (policy.terms, each))
         else:
             yield from each_piece(_reached(policy.terms, each))
     yield from _own_listeners(calling)
@@ -86,7 +92,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
 def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
     """Yield all that a proxy's own calls need; who it is makes no difference."""
     for each in calling.reachable:
-        yield from _reached(calling.terms, each)
+        yield from _batches(calling.terms, each)
     yield from _own_listeners(calling)
 
 
@@ -96,6 +102,22 @@ def _own_listeners(calling: Calling) -> Iterator[Piece]:
     if calling.passthrough and calling.interception is InterceptionKind.TRANSPARENT:
         yield _Judged(clusters.passthrough, about=MeshWide())
         yield _Judged(clusters.blackhole, about=MeshWide())
+
+
+def _batches(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:
+    """Yield what makes all that may be called, a batch at a time: by its name each service is in one."""
+    batches: dict[int, tuple[list[OutboundService], list[Destination]]] = {}
+    for service in part.services:
+        batches.setdefault(_batch(service.upstream), ([], []))[0].append(service)
+    for destination in part.destinations:
+        place = destination.service if isinstance(destination, ServiceDestination) else destination.host
+        batches.setdefault(_batch(place), ([], []))[1].append(destination)
+    for _, found in sorted(batches.items()):
+        yield Pieces(_reached, (terms, Reachable.of(*found)))
+
+
+def _batch(upstream: Upstream) -> int:
+    return crc32(str(upstream).encode()) % BATCHES
 
 
 def _reached(terms: MeshTerms, part: Reachable) -> Iterator[Pieces]:

@@ -39,7 +39,7 @@ ONCE = (
     "claims by place",
     "workloads by group",
 )
-PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.rendering.resources")
+PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.rendering.own")
 
 
 class Server:

@@ -125,6 +125,20 @@ def test_what_everybody_may_call_is_made_once(services: int) -> None:
     assert found["service"] == Work(found["service"].computed, 4, served, new)
 
 
+def test_an_endpoint_of_all_is_put_together_once_for_all_groups() -> None:
+    """However many groups have the service: none of them computes anything for it."""
+    few, many = Server(200, "permissive"), Server(200, "permissive")
+    many.served.update(f"service-{number}" for number in range(100))
+    moved = workload(MOVED, 0, moved=1)
+    place = ObjectKey.of(WORKLOAD, moved.key)
+    found = []
+    for server in (few, many):
+        server.work()
+        found.append(server.work(Edits({place: sourced(place, moved)})))
+    assert found[0].groups + 50 < found[1].groups
+    assert found[0].computed == found[1].computed
+
+
 @pytest.mark.parametrize("mode", ["permissive", "mixed"])
 def test_groups_hold_the_same_set(mode: str) -> None:
     """Of what is open to all there is one set of resources, whoever has others beside it."""
