@@ -4,11 +4,11 @@ Tables, indexes and firewalls are made in the order in which they were declared.
 imports: whatever one of them reads was declared by a module that its own imports, so none reads a later one.
 """
 
-from collections.abc import Callable, Collection
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from engine.derived import Computed, Derived
-from engine.firewall import Firewall
+from engine.firewall import Firewall, Firewalls, MappingFirewall
 from engine.index import DerivedIndex, Index
 from engine.table import Column, Table
 
@@ -27,6 +27,7 @@ T = TypeVar("T")
 E = TypeVar("E")
 K = TypeVar("K")
 V = TypeVar("V")
+P = ParamSpec("P")
 
 
 class Declared(Generic[S, T]):
@@ -100,3 +101,13 @@ class Declarations(Generic[S]):
     def firewall(self, function: Derived[S, [], V]) -> Declared[S, Firewall[V]]:
         """Declare a derived value at which doubt ends; see engine.firewall.Firewall."""
         return self.declare(function.name, lambda source: Firewall(source.graph, function, source))
+
+    def mapping_firewall(
+        self, function: Derived[S, [], Mapping[K, V]]
+    ) -> "Declared[S, MappingFirewall[K, V]]":
+        """Declare a derived mapping that is read by key; see engine.firewall.MappingFirewall."""
+        return self.declare(function.name, lambda source: MappingFirewall(source.graph, function, source))
+
+    def firewalls(self, function: Derived[S, P, V]) -> "Declared[S, Firewalls[P, V]]":
+        """Declare a derived function at whose values doubt ends; see engine.firewall.Firewalls."""
+        return self.declare(function.name, lambda source: Firewalls(source.graph, function, source))

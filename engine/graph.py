@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from engine.errors import BusyError, CycleError, OrderError
-from engine.node import Derivation, Function, Node, Raised, Source
+from engine.node import Derivation, Function, Gate, Node, Raised, Source
 
 
 class Edit(Protocol):
@@ -130,6 +130,10 @@ class Graph:
         node.dirty_set = None
         if not node.readers:
             self._unread[node] = None
+
+    def unread(self, node: Node) -> None:
+        """Have a node forgotten with the next change, unless somebody reads it by then."""
+        self._unread[node] = None
 
     def discard(self, node: Derivation) -> None:
         """Forget a derivation that will never be asked for again, and what only it had read."""
@@ -259,6 +263,8 @@ class Graph:
         if isinstance(node, Derivation):
             for read in node.reads:
                 self._unlink(read, node)
+        elif isinstance(node, Gate):
+            self.let_go(node.behind)
 
     def _cycle(self, node: Derivation) -> CycleError:
         """Return the error of a cycle, having told each of its members: none may answer another way."""

@@ -7,7 +7,7 @@ family, and what few of them ever have in the graph.
 import enum
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 
 class Absent(enum.Enum):
@@ -139,13 +139,24 @@ class Source(Node):
 
 
 class Wall(Source):
-    """A source that is written from the one derivation that it reads."""
+    """A source that is written from the one derivation `behind` it, which it reads."""
 
     __slots__ = ("reads",)
 
-    def __init__(self, read: "Derivation", level: int) -> None:
-        super().__init__(Family(str(read)), None, level)
+    def __init__(self, family: Family, key: Hashable, read: "Derivation", level: int) -> None:
+        super().__init__(family, key, level)
         self.reads = (read,)
+
+    @property
+    def behind(self) -> "Derivation":
+        """The derivation that it reads."""
+        return cast("Derivation", self.reads[0])
+
+
+class Gate(Wall):
+    """A wall whose derivation is kept for its sake: that is let go when the wall is forgotten."""
+
+    __slots__ = ()
 
 
 class Derivation(Node):

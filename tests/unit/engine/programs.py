@@ -1,12 +1,12 @@
 """Random programs of derived values, run incrementally and naively."""
 
 import random
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.derived import derived
-from engine.firewall import Firewall
+from engine.firewall import Firewall, Firewalls, MappingFirewall
 from engine.graph import Graph
 from engine.index import DerivedIndex, Index
 from engine.table import Table
@@ -26,7 +26,7 @@ class Fault(Exception):
 class Program:
     """Functions by number, each reading inputs and functions of smaller numbers.
 
-    The first `early` of them may stand behind a derived index and a firewall, which the others read.
+    The first `early` of them may stand behind a derived index and firewalls, which the others read.
     """
 
     functions: list[Expression]
@@ -37,11 +37,11 @@ def random_program(dice: random.Random) -> Program:
     """Make a program; every way of reading is likely to be in it."""
     early = dice.randint(1, 3)
     late = dice.randint(1, 4)
-    functions = [_expression(dice, number, number >= early, 2) for number in range(early + late)]
+    functions = [_expression(dice, number, early, 2) for number in range(early + late)]
     return Program(functions, early)
 
 
-def _expression(dice: random.Random, number: int, late: bool, depth: int) -> Expression:
+def _expression(dice: random.Random, number: int, early: int, depth: int) -> Expression:
     leaves: list[Expression] = [
         ("get", dice.choice(KEYS)),
         ("has", dice.choice(KEYS)),
@@ -52,11 +52,12 @@ def _expression(dice: random.Random, number: int, late: bool, depth: int) -> Exp
     ]
     if number:
         leaves += [("call", dice.randrange(number))] * 4
-    if late:
-        leaves += [("placed", dice.choice(VALUES)), ("wall",)]
+    if number >= early:
+        leaves += [("placed", dice.choice(VALUES)), ("wall",), ("held", dice.choice(KEYS))]
+        leaves += [("gate", dice.randrange(early))] * 2
     if depth == 0 or dice.random() < 0.25:
         return dice.choice(leaves)
-    inner = [_expression(dice, number, late, depth - 1) for _ in range(3)]
+    inner = [_expression(dice, number, early, depth - 1) for _ in range(3)]
     return dice.choice(
         [
             ("if", *inner),
@@ -85,6 +86,8 @@ class Machine:
             self.graph, "placed", self.inputs, lambda key: (typed(self.inputs[key]), outcome_of(self, 0))
         )
         self.wall = Firewall(self.graph, wall, self)
+        self.held = MappingFirewall(self.graph, held, self)
+        self.gates = Firewalls(self.graph, gate, self)
         self.pins = [Pin(function, self, number) for number in range(len(self.program.functions))]
 
     def change(self, inputs: dict[int, Any]) -> None:
@@ -121,11 +124,30 @@ class Machine:
     def _read_wall(self) -> Outcome:
         return self.wall.value()
 
+    def _read_held(self, key: int) -> str:
+        return str(self.held.get(key))
+
+    def _read_gate(self, number: int) -> Any:
+        return self.gates.value(number)
+
 
 @derived
 def wall(machine: Machine) -> Outcome:
     """Stand behind the machine's firewall."""
     return outcome_of(machine, machine.program.early - 1)
+
+
+@derived
+def held(machine: Machine) -> Mapping[int, tuple[Hashable, int]]:
+    """Stand behind the machine's firewall that is read by key, with an error where the first function has."""
+    function(machine, 0)
+    return {key: (typed(machine.inputs[key]), machine.program.early) for key in machine.inputs if key % 2}
+
+
+@derived
+def gate(machine: Machine, number: int) -> Any:
+    """Stand behind the firewalls that the machine has for each early function."""
+    return repr(function(machine, number))
 
 
 @derived
@@ -219,6 +241,14 @@ class Naive:
 
     def _read_wall(self) -> Outcome:
         return self.outcome(self.program.early - 1)
+
+    def _read_held(self, key: int) -> str:
+        self._read_call(0)
+        found = (typed(self.inputs[key]), self.program.early) if key % 2 and key in self.inputs else None
+        return str(found)
+
+    def _read_gate(self, number: int) -> Any:
+        return repr(self._read_call(number))
 
 
 def random_inputs(dice: random.Random, before: dict[int, Any]) -> dict[int, Any]:

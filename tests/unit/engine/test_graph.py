@@ -3,13 +3,13 @@
 import itertools
 import random
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 import pytest
 
 from engine.derived import derived
 from engine.errors import BusyError, CycleError, OrderError
-from engine.firewall import Firewall
+from engine.firewall import Firewall, Firewalls, MappingFirewall
 from engine.graph import Graph
 from engine.index import DerivedIndex, Index
 from engine.node import FEW, Derivation, Family, Function, Source
@@ -377,6 +377,85 @@ def test_a_firewall_ends_doubt() -> None:
     sheet.put(a=20)
     assert pin.take_touched()
     assert pin.value() == "small: False"
+
+
+def test_each_value_may_stand_behind_a_firewall_of_its_own() -> None:
+    """Who reads one is not touched while that one stays; it goes with its last reader."""
+    sheet = Sheet(a=1, b=1)
+
+    @derived
+    def is_small(sheet: Sheet, name: str) -> bool:
+        return sheet.numbers[name] < 10
+
+    walls = Firewalls(sheet.graph, is_small, sheet)
+
+    @derived
+    def reader(sheet: Sheet, name: str) -> str:
+        return f"small: {walls.value(name)}" if name in tuple(sheet.numbers) else "gone"
+
+    pins = {name: Pin(reader, sheet, name) for name in "ab"}
+    assert [pins[name].value() for name in "ab"] == ["small: True"] * 2
+    assert [pins[name].take_touched() for name in "ab"] == [True, True]
+    sheet.put(a=2, b=3)
+    assert [pins[name].take_touched() for name in "ab"] == [False, False]
+    sheet.put(a=20)
+    assert (pins["a"].take_touched(), pins["b"].take_touched()) == (True, False)
+    assert (pins["a"].value(), walls.value("b")) == ("small: False", True)
+    held = sheet.graph.size()
+    sheet.graph.apply([sheet.numbers.remove("a")])
+    assert pins["a"].value() == "gone"
+    sheet.graph.apply([])
+    sheet.graph.apply([])
+    assert sheet.graph.size() == held - 1, "whether it is small is nobody's any more"
+    sheet.put(a=3)
+    assert pins["a"].value() == "small: True"
+
+
+def test_an_error_behind_a_firewall_is_its_readers() -> None:
+    """Raised to each of them, again when it is asked again, and mended with what it came from."""
+    sheet = Sheet(a=1, b=2)
+    walls = Firewalls(sheet.graph, half, sheet)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a is odd"):
+            walls.value("a")
+    assert walls.value("b") == 1
+    sheet.put(a=4)
+    assert walls.value("a") == 2
+
+
+def test_of_a_mapping_behind_a_firewall_one_key_concerns_its_readers() -> None:
+    """Whatever becomes of the others; an error concerns all of them."""
+    sheet = Sheet(a=1, b=2)
+
+    @derived
+    def large(sheet: Sheet) -> Mapping[str, int]:
+        if "bad" in sheet.numbers:
+            raise ValueError("bad")
+        return {name: number for name, number in sheet.numbers.items() if number > 1}
+
+    wall = MappingFirewall(sheet.graph, large, sheet)
+
+    @derived
+    def reader(sheet: Sheet, name: str) -> int | None:
+        return wall.get(name)
+
+    pins = {name: Pin(reader, sheet, name) for name in "abc"}
+    expected = [
+        ({}, {"a": None, "b": 2, "c": None}, "abc"),
+        ({"a": 5}, {"a": 5, "b": 2, "c": None}, "a"),
+        ({"c": 1}, {"a": 5, "b": 2, "c": None}, ""),
+        ({"b": 1, "c": 7}, {"a": 5, "b": None, "c": 7}, "bc"),
+    ]
+    for put, values, touched in expected:
+        sheet.put(**put)
+        assert "".join(name for name in "abc" if pins[name].take_touched()) == touched
+        assert {name: pins[name].value() for name in "abc"} == values
+    sheet.put(bad=1)
+    assert [pins[name].take_touched() for name in "abc"] == [True] * 3
+    with pytest.raises(ValueError, match="bad"):
+        pins["a"].value()
+    sheet.graph.apply([sheet.numbers.remove("bad")])
+    assert (pins["a"].value(), pins["c"].value()) == (5, 7)
 
 
 def test_a_stage_cannot_depend_on_a_later_one() -> None:
