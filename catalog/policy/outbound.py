@@ -6,6 +6,8 @@ namespace; a narrowing leaves out of that what it does not name. The server's si
 by request.
 """
 
+from typing import Final
+
 from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
 from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
@@ -15,7 +17,7 @@ from catalog.relations.endpoints import endpoints
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
 from catalog.store.smi import splits_by_backend, targets_by_source
-from catalog.store.view import View
+from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.names import Port
@@ -58,14 +60,19 @@ def _permitted(
 ) -> tuple[tuple[ServiceIdentity, Port], ...]:
     """Return those behind a service's port that a client may call, each with the workload's port; sorted."""
     protocol = protocol_of(view, key, port)
-    return tuple(each for each in _behind(view, key, port) if may_call(view, client, *each, protocol))
+    behind = _behind(view).value(key, port)
+    return tuple(each for each in behind if may_call(view, client, *each, protocol))
 
 
 @derived
-def _behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
+def who_is_behind(view: View, key: ServiceKey, port: ServicePort) -> tuple[tuple[ServiceIdentity, Port], ...]:
     """Return who is behind a service's port in the mesh, and at which port of the workload, sorted."""
     found = {(each.identity, each.port) for each in endpoints(view, key, port) if each.identity is not None}
     return tuple(sorted(found))
+
+
+_behind: Final = IN_VIEW.firewalls(who_is_behind)
+"""Endpoints come, go and move; who answers there remains the same, and all that may call them read that."""
 
 
 def allowed_endpoints(
@@ -77,9 +84,17 @@ def allowed_endpoints(
 
 
 @derived
-def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
+def spoken_there(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
     """Return what is spoken on a service's port."""
     return spoken(port, backing(view, key))
+
+
+_protocols: Final = IN_VIEW.firewalls(spoken_there)
+
+
+def protocol_of(view: View, key: ServiceKey, port: ServicePort) -> Protocol:
+    """Return what is spoken on a service's port; who reads it is not concerned by what else workloads say."""
+    return _protocols(view).value(key, port)
 
 
 def routes(

@@ -12,7 +12,7 @@ from typing import Final
 
 from catalog.policy.destinations import destination_endpoints
 from catalog.policy.inbound import access, inbound_ports
-from catalog.policy.outbound import protocol_of, routes
+from catalog.policy.outbound import routes, spoken_there
 from catalog.policy.reachable import reachable
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, members
@@ -175,7 +175,7 @@ def _nodes(view: View, group: ProxyGroup, part: Part) -> Iterator[Derivation]:
         case Calls(called, number):
             for port in _ports(view, called, number):
                 yield _ways.node(view, asked_for(view, identity, called), called, port)
-                yield protocol_of.node(view, called, port)
+                yield spoken_there.node(view, called, port)
         case Reached(key, target_port):
             yield destination_endpoints.node(view, asked_for(view, identity, key), key, target_port)
         case Certified(certified):

@@ -36,14 +36,14 @@ def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
     service = view.services.get(key)
     if service is None or not _is_virtual(service):
         return None
-    return _moved(view).value().get(key) or home(key, view.settings.virtual_addresses)
+    return _moved(view).get(key) or home(key, view.settings.virtual_addresses)
 
 
 @derived
 def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
     """Return the services that are not at home because another one is there.
 
-    There are few, so that a service that comes or goes concerns no other. Raises ValueError where the network
+    Raises ValueError where the network
     is too small for all.
     """
     network = view.settings.virtual_addresses
@@ -51,7 +51,8 @@ def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
     return MappingProxyType(dict(_placed(view, network)))
 
 
-_moved: Final = IN_VIEW.firewall(moved)
+_moved: Final = IN_VIEW.mapping_firewall(moved)
+"""All services look for themselves in it: only who is in it, or was, is concerned."""
 
 
 def _placed(view: View, network: IPv4Network) -> Iterator[tuple[ServiceKey, IpAddress]]:

@@ -10,6 +10,7 @@ import pytest
 from catalog.relations.addresses import home, virtual_address
 from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
+from engine.derived import Observed
 from engine.graph import Graph
 from mesh.names import IpAddress
 from mesh.service import Service, ServiceKey
@@ -119,3 +120,28 @@ def test_who_comes_concerns_those_alone_who_share_its_home() -> None:
         view.apply(Edits(a.objects(a.service("new"))))
         costs.append(view.graph.computed - before)
     assert costs[0] == costs[1]
+
+
+def test_who_has_to_move_concerns_nobody_else() -> None:
+    """Of all that look for themselves among those who are not at home, one finds something else."""
+    network = IPv4Network("240.0.0.0/22")
+    services = [a.service(f"s{number}") for number in range(60)]
+    homes = {home(each.key, network): each.key for each in services}
+    late = next(
+        each
+        for each in (a.service(f"z{number}") for number in range(1000))
+        if home(each.key, network) in homes and a.service("z").key < each.key
+    )
+    view = _view(services, network)
+    wanted: Observed[ServiceKey, IpAddress | None] = Observed(virtual_address, view)
+    for each in (*services, late):
+        wanted.add(each.key)
+        wanted.value(each.key)
+    wanted.take_changed()
+    view.apply(Edits(a.objects(late)))
+    assert wanted.take_changed() == (late.key,)
+    moved_to = wanted.value(late.key)
+    assert moved_to not in (None, home(late.key, network))
+    view.apply(Edits(dict.fromkeys(a.objects(late))))
+    assert wanted.take_changed() == (late.key,)
+    assert wanted.value(late.key) is None
