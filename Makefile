@@ -6,6 +6,9 @@ ENVOY := .envoy/bin/envoy
 PACKAGES := admin agent catalog certs cli controller delivery engine mesh providers sidecars specs xds
 OURS := $(PACKAGES) benchmarks demo docs tests tools
 
+# The fast tests on as many processors as there are, up to four: more would import longer than they test.
+SPREAD := -n auto --maxprocesses 4 --dist worksteal
+
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
@@ -54,13 +57,13 @@ check: setup ## formatting, lint, types, import contracts, fast tests
 	$(BIN)/ruff check $(OURS)
 	$(BIN)/mypy $(OURS)
 	$(BIN)/lint-imports
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest $(SPREAD) tests/unit
 
 types: setup ## mypy alone
 	$(BIN)/mypy $(OURS)
 
 verified: setup ## every loop of the fast tests and of those of the program compares itself with one from nothing
-	MESHWRIGHT_VERIFY=1 $(BIN)/pytest -p tests.verifying tests/unit/controller tests/unit/delivery tests/feature/serve --ignore tests/unit/delivery/test_histories.py
+	MESHWRIGHT_VERIFY=1 $(BIN)/pytest $(SPREAD) -p tests.verifying tests/unit/controller tests/unit/delivery tests/feature/serve --ignore tests/unit/delivery/test_histories.py
 
 test: check verified envoy system ## what CI runs: everything but the long matrices and soaks
 	$(MAKE) --no-print-directory --jobs=2 --output-sync --keep-going test-program test-traffic
@@ -70,7 +73,7 @@ test-program: ; $(BIN)/pytest tests/golden tests/acceptance tests/feature tests/
 test-traffic: ; $(BIN)/pytest tests/differential tests/conformance tests/e2e
 
 fast: setup ## the fast tests alone
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest $(SPREAD) tests/unit
 
 golden: setup envoy ## rewrite the golden files and remove stale ones
 	$(BIN)/pytest tests/golden tests/unit/agent --update-golden

@@ -1,11 +1,13 @@
 """A plugin for pytest (`-p tests.verifying`): every loop checks itself as under MESHWRIGHT_VERIFY=1.
 
 What a loop serves after each wave is compared with what the same inputs come to from nothing. A test in which
-they differ fails, unless it is marked `differs`; so does a run in which nothing was compared.
+they differ fails, unless it is marked `differs`; so does a run in which nothing was compared. Where tests run
+in several processes, that is said of all of them together.
 """
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,6 +29,7 @@ class Verified:
 
 
 _TOLD = Verification.on_verified
+_FOUND = "what was compared with nothing"
 VERIFIED = Verified()
 
 
@@ -54,9 +57,23 @@ def _nothing_differs(request: pytest.FixtureRequest) -> Iterator[None]:
         assert VERIFIED.differences[before:] == []
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what one of several processes found; one that broke down has failed the run already.
+
+    The node is pytest-xdist's, which is there or not.
+    """
+    waves, differences = getattr(node, "workeroutput", {}).get(_FOUND, (0, []))
+    VERIFIED.waves += waves
+    VERIFIED.differences += differences
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that compared nothing."""
-    if not VERIFIED.waves and session.exitstatus == pytest.ExitCode.OK:
+    """Fail a run that compared nothing; one of several processes tells what it found instead."""
+    told: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told[_FOUND] = (VERIFIED.waves, VERIFIED.differences)
+    elif not VERIFIED.waves and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

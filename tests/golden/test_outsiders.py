@@ -110,7 +110,9 @@ def gateway(mesh: LiveMesh, state: Path, name: str) -> ssl.SSLContext:
     return context
 
 
-@pytest.mark.parametrize(("address", "answer"), [(NEAR, (200, 403)), (FAR, (None, None))])
+@pytest.mark.parametrize(
+    ("address", "answer"), [(NEAR, (200, 403)), (FAR, (None, None))], ids=["near", "far"]
+)
 async def test_a_network_is_admitted_in_plain_text_by_its_rules(
     mesh: LiveMesh, address: IpAddress, answer: tuple[int | None, int | None]
 ) -> None:

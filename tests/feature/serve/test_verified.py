@@ -17,6 +17,7 @@ NO_LOOP = "tests/unit/delivery/test_debounce.py"
         ((BROKEN,), 0, "2 waves were compared with ones from nothing: "),
         ((BROKEN, "--no-exceptions"), 1, "AssertionError"),
         ((NO_LOOP,), 1, "0 waves were compared with ones from nothing: 0 differences"),
+        ((BROKEN, "-n1"), 0, "\n2 waves were compared with ones from nothing: "),
     ],
 )
 def test_a_difference_fails_the_run(arguments: tuple[str, ...], status: int, said: str) -> None:
