@@ -136,11 +136,12 @@ class Loop:
         try:
             return await work
         except Exception as error:  # noqa: BLE001 - whatever it was, the mesh goes on and says so
-            _log.exception("wave failed; the mesh stays as it was", doing=self.doing)
+            said = wave_problem(error)
+            _log.exception("wave failed; the mesh stays as it was", code=said.code, doing=self.doing)
             self.model = None  # what it knew may be half a wave: the next one begins from nothing
             self._problems.forget()
             self._say_inputs()
-            self._problems.say("wave", None, (wave_problem(error),))
+            self._problems.say("wave", None, (said,))
             self._take(replace(self.state, published=self._publishing.published))
             return False
         finally:

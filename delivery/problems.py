@@ -8,7 +8,7 @@ import structlog
 
 from delivery.snapshots.published import Failure
 from mesh.origins import FromSource
-from mesh.problems import Problem, Problems, Severity, log_new, ordered
+from mesh.problems import Problem, Problems, Severity, log_gone, log_new, ordered
 from xds.cache import GroupKey
 
 _log = structlog.get_logger("delivery.problems")
@@ -28,6 +28,7 @@ class AllProblems:
         self._times: dict[Problem, int] = {}
         self._logged: dict[Problem, int] = {}
         self._stood: dict[Problem, bool] = {}  # what was touched since it was logged: whether it stood then
+        self._told: frozenset[Problem] = frozenset()
         self._counts: Counter[Severity] = Counter()
         self._sorted: Problems | None = ()
 
@@ -75,11 +76,17 @@ class AllProblems:
             self.say(who, of, ())
 
     def log(self) -> bool:
-        """Log what is new since the last time but what sources have logged; say whether anything is other."""
+        """Log what is new since the last time but what sources have logged, and what of that has gone.
+
+        Say whether anything is other.
+        """
         stood, self._stood = self._stood, {}
         other = [each for each, before in stood.items() if before is not (each in self._times)]
         new = [each for each in other if each in self._times and each not in self._logged]
         log_new(_log, "problem", ordered(new), ())
+        gone = [each for each in other if each in self._told and each not in self._times]
+        log_gone(_log, ordered(gone), ())
+        self._told = self._told.difference(gone).union(new)
         return bool(other)
 
     def _count(self, who: str, problems: Iterable[Problem], by: int) -> None:

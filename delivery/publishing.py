@@ -8,6 +8,7 @@ import structlog
 
 from delivery.batches import parts
 from delivery.meters import WaveMeter
+from delivery.problems import failure_problem
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Failure, Published, Step
 from delivery.time_slices import Slices
@@ -113,7 +114,10 @@ class Publishing:
         for failure in failed.values():
             if failure is not None and failure != before.get(GroupKey(failure.group)):
                 self._meter.group_failed()
-                _log.error("group failed", group=failure.group, error=failure.error, kept=failure.kept)
+                code = failure_problem(failure).code
+                _log.error(
+                    "group failed", code=code, group=failure.group, error=failure.error, kept=failure.kept
+                )
 
 
 def _say_published(wave: Wave, step: Step, touched: int) -> None:

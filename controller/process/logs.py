@@ -3,6 +3,7 @@
 import enum
 import functools
 import logging
+import re
 import sys
 from collections.abc import Mapping, MutableMapping
 from typing import Final, TextIO
@@ -13,6 +14,11 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 REDACTED: Final = "[redacted]"
 _SECRET_WORDS: Final = frozenset({"secret", "secrets", "private", "password", "token", "pem"})
 _PEM_MARK: Final = "PRIVATE KEY-----"
+_PEM: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_TEXTS: Final = frozenset({"exception", "stack"})
+"""What is long text of many lines: a key in it is cut out of it, the rest stays."""
 
 
 class LogLevel(enum.StrEnum):
@@ -61,15 +67,19 @@ def redact(_logger: WrappedLogger, _method: str, event: MutableMapping[str, obje
 
     The first is that key types hide their bytes. Looks into mappings and sequences.
     """
-    return {name: REDACTED if _secret_name(name) else _redacted(value) for name, value in event.items()}
+    return {name: _field(name, value) for name, value in event.items()}
+
+
+def _field(name: str, value: object) -> object:
+    if name in _TEXTS and isinstance(value, str):
+        return _PEM.sub(REDACTED, value)
+    return REDACTED if _secret_name(name) else _redacted(value)
 
 
 def _renderer(style: LogFormat, stream: TextIO) -> list[Processor]:
     if style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty()):
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=True)]
-    # Not structlog's own choice for tracebacks: it prints the local variables, and keys are among them.
-    plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)]
+        return [structlog.processors.JSONRenderer(sort_keys=True)]
+    return [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
 
 
 def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -> None:
@@ -80,6 +90,9 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        # As text, before secrets are looked for in it. Without local variables: keys are among them.
+        structlog.processors.format_exc_info,
         redact,
     ]
     handler = logging.StreamHandler(target)

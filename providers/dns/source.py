@@ -10,7 +10,7 @@ import structlog
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
-from mesh.problems import Problems, log_new
+from mesh.problems import Problems, log_gone, log_new
 from providers.contract import Counts, Freshness
 from providers.dns.asking import Resolver
 from providers.dns.book import DnsBook
@@ -162,6 +162,7 @@ class DnsSource:
         objects, said = self._book.objects, self._book.problems()
         moved, known = objects is not self._objects, said == self._problems
         log_new(_log, "problem", said, self._problems)
+        log_gone(_log, self._problems, said)
         self._objects, self._problems = objects, said
         if self._book.complete():
             self._settled.set()

@@ -20,7 +20,7 @@ ONE, TWO, THREE = _problem(1), _problem(2, Severity.WARNING), _problem(3, Severi
 def _logged(problems: AllProblems) -> tuple[bool, list[str]]:
     with capture_logs() as lines:
         other = problems.log()
-    return other, [each["code"] for each in lines]
+    return other, [each["code"] for each in lines if each["event"] == "problem"]
 
 
 def test_what_several_say_is_one_problem_until_none_says_it() -> None:
@@ -49,6 +49,27 @@ def test_what_is_new_is_logged_once() -> None:
     problems.say("proxies", "b", (ONE, TWO, THREE))
     problems.say("proxies", "b", (ONE, TWO))
     assert _logged(problems) == (True, ["MW2"])
+
+
+def test_the_end_of_what_was_logged_is_logged() -> None:
+    """In its own words, with its code, once nobody says it any more; sources log theirs themselves."""
+    problems = AllProblems()
+    problems.of_sources({"directory": (THREE,)})
+    problems.say("lint", "a", (TWO, ONE))
+    problems.say("proxies", "b", (ONE,))
+    problems.log()
+    problems.say("lint", "a", ())
+    problems.of_sources({"directory": ()})
+    with capture_logs() as lines:
+        problems.log()
+        problems.log()
+    assert [(each["event"], each["code"], each["problem"]) for each in lines] == [
+        ("problem_gone", "MW2", str(TWO))
+    ]
+    problems.say("proxies", "b", ())
+    with capture_logs() as lines:
+        problems.log()
+    assert [each["problem"] for each in lines] == [str(ONE)]
 
 
 def test_what_a_source_has_logged_is_not_logged_again() -> None:

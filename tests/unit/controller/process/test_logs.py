@@ -58,6 +58,28 @@ def test_a_traceback_shows_no_local_variables(style: LogFormat) -> None:
 
 
 @pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("name", ["ours", "library"])
+def test_a_json_line_has_its_traceback_as_text_without_keys(name: str) -> None:
+    """Of ours and of libraries': where it was raised, and what it says but for the key in it."""
+    stream = io.StringIO()
+    configure(LogLevel.INFO, LogFormat.JSON, stream)
+    try:
+        raise ValueError(f"cannot read {PEM}it is of 1999")
+    except ValueError:
+        if name == "ours":
+            structlog.get_logger(name).exception("failed", doing="a wave")
+        else:
+            logging.getLogger(name).exception("failed")
+    (line,) = map(json.loads, stream.getvalue().splitlines())
+    assert "exc_info" not in line
+    lines = line["exception"].splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "test_logs.py" in lines[1]
+    assert lines[-2:] == ["ValueError: cannot read [redacted]", "it is of 1999"]
+    assert (line["event"], line["level"], line["logger"]) == ("failed", "error", name)
+
+
+@pytest.mark.usefixtures("_restored")
 def test_what_no_line_shows_is_not_asked_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the process nor the place: hundreds of lines are written in a second."""
     configure(LogLevel.INFO, LogFormat.AUTO, stream := io.StringIO())
