@@ -82,11 +82,15 @@ def destination_endpoints(
 
 
 def with_endpoints(view: View, found: ServiceDestination) -> ServiceDestination:
-    """Return a destination with its endpoints; there are none where the one that was called answers."""
+    """Return a destination with its endpoints."""
+    return replace(found, endpoints=endpoints_of(view, found))
+
+
+def endpoints_of(view: View, found: ServiceDestination) -> tuple[DestinationEndpoint, ...]:
+    """Return a destination's endpoints; there are none where the one that was called answers."""
     if found.as_called:
-        return found
-    places = destination_endpoints(view, found.caller, found.service, found.target_port)
-    return replace(found, endpoints=places)
+        return ()
+    return destination_endpoints(view, found.caller, found.service, found.target_port)
 
 
 def _identities(

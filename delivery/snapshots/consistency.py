@@ -1,7 +1,10 @@
 """From a group's resources to its snapshot: references lead somewhere, and what stays the same is shared."""
 
+import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from operator import is_
+from typing import Final
 
 from xds.protocol.resource import Resource
 from xds.protocol.resource_set import ResourceSet
@@ -12,17 +15,38 @@ class InconsistentSnapshot(Exception):
     """A group's resources refer to resources that are not there; the message names the first of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What a group's own resources were, one by one, and the set of them that its last snapshot has.
+
+    What comes after is mostly the same, in the same order, with one of them another.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    made: weakref.ref[ResourceSet] | None = None
+
+    def of(self, held: ResourceSet) -> tuple[Resource, ...] | None:
+        """Return the resources of a set in the order of their making; None where it is another set."""
+        return self.resources if self.made is not None and self.made() is held else None
+
+
+NOTHING: Final = Last()
+
+
 def consistent(
-    own: Iterable[Resource], before: Snapshot | None = None, shared: Sequence[ResourceSet] = ()
+    own: Iterable[Resource],
+    before: Snapshot | None = None,
+    shared: Sequence[ResourceSet] = (),
+    last: Last = NOTHING,
 ) -> Snapshot:
     """Return the snapshot of a group's own resources, beside those it shares with other groups.
 
     It shares with the one before all types that have not changed, and is the one before if nothing has.
-    What it costs is what is its own. Raises InconsistentSnapshot if a reference leads nowhere, SnapshotError
-    for two resources of one name.
+    What it costs is what is its own, and little of that is looked at where it is what it was `last`. Raises
+    InconsistentSnapshot if a reference leads nowhere, SnapshotError for two resources of one name.
     """
     found = tuple(own)
-    mine = ResourceSet.of(found) if before is None else after(before.parts[-1], found)
+    mine = ResourceSet.of(found) if before is None else after(before.parts[-1], found, last)
     parts = (*shared, mine)
     if before is not None and len(parts) == len(before.parts) and all(map(is_, parts, before.parts)):
         return before
@@ -37,8 +61,14 @@ def consistent(
     return snapshot
 
 
-def after(before: ResourceSet, found: tuple[Resource, ...]) -> ResourceSet:
+def after(before: ResourceSet, found: tuple[Resource, ...], last: Last = NOTHING) -> ResourceSet:
     """Return the set of these resources, made of the one before; that very one if nothing has changed."""
+    known = last.of(before)
+    if known is not None and len(known) == len(found):
+        others = [(old, new) for old, new in zip(known, found, strict=True) if old is not new]
+        if all((old.type_url, old.name) == (new.type_url, new.name) for old, new in others):
+            put = [new for old, new in others if old != new]
+            return before.changed(put) if put else before
     if sum(map(len, before.tables.values())) == len(found) and all(
         before.resources(each.type_url).get(each.name) is each for each in found
     ):

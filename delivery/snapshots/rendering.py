@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from catalog.policy.destinations import with_endpoints
+from catalog.policy.destinations import endpoints_of
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
@@ -179,8 +179,9 @@ def complete(rendering: Rendering, piece: Piece) -> Piece:
     """Return a piece with the endpoints of its destinations; whose these are says who calls, and goes."""
     if not piece.destinations:
         return piece
-    found = (with_endpoints(rendering.view, each) for each in piece.destinations)
-    return replace(piece, destinations=tuple(replace(each, caller=None) for each in found))
+    view, found = rendering.view, piece.destinations
+    whole = tuple(replace(each, endpoints=endpoints_of(view, each), caller=None) for each in found)
+    return replace(piece, destinations=whole)
 
 
 def group_input(rendering: Rendering, group: ProxyGroup) -> GroupInput:

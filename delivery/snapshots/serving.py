@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import itertools
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from catalog.policy.provenance import MadeFrom, Whole, made_from
 from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from delivery.snapshots.consistency import consistent
+from delivery.snapshots.consistency import NOTHING, Last, consistent
 from delivery.snapshots.fitting import Refused
 from delivery.snapshots.published import Published, Result, Step
 from delivery.snapshots.rendering import (
@@ -214,7 +215,9 @@ class Serving:
             self._share(key, group, mine.shared)
             shared = [self._shared.value(each) for each in mine.shared]
             before = result.before.snapshots.get(group.name)
-            snapshot = consistent(mine.fits.resources, before, [each.set for each in shared])
+            found = mine.fits.resources
+            snapshot = consistent(found, before, [each.set for each in shared], group.last)
+            group.last = Last(found, weakref.ref(snapshot.parts[-1]))
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
             result.fail(group.name, nodes, error)
         else:
@@ -261,3 +264,4 @@ class _Group:
     name: GroupKey
     nodes: tuple[NodeKey, ...] = ()
     shared: tuple[Pieces, ...] = ()
+    last: Last = NOTHING

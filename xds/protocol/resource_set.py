@@ -71,10 +71,20 @@ class ResourceSet:
         }
         step = {type_url: names for type_url, names in other.items() if names}
         made = weakref.ref(self), step
+        if self._needs is not None and all(self._refers_alike(t, each) for t, each in changes.items()):
+            return ResourceSet(tables, made, self._needs, self._counts)
         if self._needs is None or self._counts is None:
             return ResourceSet(tables, made)
         return ResourceSet(
             tables, made, *needs_after(self._needs, self._counts, self.tables, tables, changes)
+        )
+
+    def _refers_alike(self, type_url: TypeUrl, named: Mapping[ResourceName, Resource | None]) -> bool:
+        """Say whether resources that come stand where others did, and refer to the same: as endpoints do."""
+        there = self.resources(type_url)
+        return all(
+            now is not None and (was := there.get(name)) is not None and was.references == now.references
+            for name, now in named.items()
         )
 
     def resources(self, type_url: TypeUrl) -> Resources:

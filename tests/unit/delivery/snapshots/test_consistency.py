@@ -1,0 +1,80 @@
+"""A group's next snapshot: what is known of the last one makes it cheaper, and no other."""
+
+import weakref
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from delivery.snapshots.consistency import InconsistentSnapshot, Last, after, consistent
+from xds.protocol.resource import CLUSTER, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource_set import ResourceSet
+from xds.protocol.resources import Resources
+from xds.protocol.snapshot import Snapshot
+
+
+def _resource(kind: TypeUrl, name: int, version: int, needs: int | None = None) -> Resource:
+    references = () if needs is None else ((CLUSTER, ResourceName(str(needs))),)
+    return Resource(kind, ResourceName(str(name)), Version(str(version)), b"%d" % version, references)
+
+
+POOL = [
+    _resource(kind, name, version) for kind in (CLUSTER, LISTENER) for name in (0, 1, 2) for version in (0, 1)
+]
+
+
+@st.composite
+def _histories(draw: st.DrawFn) -> list[tuple[Resource, ...]]:
+    """Return resources from wave to wave, in any order; equal ones may be other objects."""
+    waves = draw(st.lists(st.lists(st.sampled_from(POOL), max_size=6), min_size=2, max_size=6))
+    found = []
+    for wave in waves:
+        named = {(each.type_url, each.name): each for each in wave}
+        anew = draw(st.booleans())
+        found.append(tuple(_again(each) if anew else each for each in named.values()))
+    return found
+
+
+def _again(each: Resource) -> Resource:
+    return _resource(each.type_url, int(each.name), int(each.version))
+
+
+@given(_histories())
+def test_knowing_the_last_makes_no_difference(waves: list[tuple[Resource, ...]]) -> None:
+    """Equal content, and the very snapshot before if nothing has changed."""
+    before = consistent(waves[0])
+    last = Last(waves[0], weakref.ref(before.parts[-1]))
+    for old, new in pairwise(waves):
+        snapshot = consistent(new, before, last=last)
+        assert snapshot == Snapshot.of(new)
+        assert (snapshot is before) == (set(old) == set(new))
+        before, last = snapshot, Last(new, weakref.ref(snapshot.parts[-1]))
+
+
+def test_of_one_resource_that_is_another_the_rest_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: of a hundred, one name is looked up in the set before."""
+    many = [_resource(CLUSTER, number, 0) for number in range(100)]
+    held = ResourceSet.of(many)
+    last = Last(tuple(many), weakref.ref(held))
+    many[7] = _resource(CLUSTER, 7, 1)
+    asked: list[TypeUrl] = []
+    look = ResourceSet.resources
+
+    def asking(self: ResourceSet, kind: TypeUrl) -> Resources:
+        asked.append(kind)
+        return look(self, kind)
+
+    monkeypatch.setattr(ResourceSet, "resources", asking)
+    made = after(held, tuple(many), last)
+    assert made.changed_since(held) == {CLUSTER: {"7"}}
+    assert len(asked) <= 4
+
+
+def test_a_reference_that_leads_nowhere_now_is_found() -> None:
+    """Though the resource that has it stands where another did."""
+    before = consistent((_resource(CLUSTER, 0, 0), _resource(LISTENER, 0, 0, needs=0)))
+    own = tuple(before.ordered(CLUSTER)) + tuple(before.ordered(LISTENER))
+    last = Last(own, weakref.ref(before.parts[-1]))
+    with pytest.raises(InconsistentSnapshot, match="1"):
+        consistent((own[0], _resource(LISTENER, 0, 1, needs=1)), before, last=last)
