@@ -5,7 +5,8 @@ import contextlib
 import fcntl
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -22,8 +23,11 @@ from agent.envoy.supervisor import Supervisor, validated
 from agent.errors import AgentError
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
+from agent.reach.probing import Dialling, observe
+from agent.reach.watching import ControlPlaneWatch
 from agent.settings import AgentSettings
 from agent.status import readiness, server
+from agent.status.described import described
 from agent.watching import changes
 from certs.errors import CertificateError
 from certs.files import make_private, touch_private
@@ -49,6 +53,9 @@ class Agent:
         self._stop = stop
         self._runtime = RuntimeDirectory(settings.run)
         self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
+        self._control_plane = ControlPlaneWatch(
+            admin, partial(observe, Dialling(settings.ads, self._runtime.credential("")))
+        )
         self._text = ""
         self._draining = False
         self._quick = False
@@ -110,6 +117,25 @@ class Agent:
         except AdminUnreachable as error:
             return (str(error),)
         return readiness.missing(found, self._settings.application_ports)
+
+    def remark(self) -> str:
+        """Say why there is no control plane, and what to do; nothing where there is one."""
+        return self._control_plane.standing.words
+
+    async def status(self) -> Mapping[str, object]:
+        """Return all that is known of the proxy, as JSON has it."""
+        shown = credentials.certificate(self._runtime.credential(CHAIN_FILE)) if self._text else None
+        return described(
+            self._settings.ads,
+            await self.not_ready(),
+            tuple(self._supervisor.pids.values()),
+            shown,
+            self._control_plane.standing,
+        )
+
+    async def watch_control_plane(self) -> None:
+        """See how it stands with the control plane, for as long as the agent runs."""
+        await self._control_plane.run()
 
     def not_alive(self) -> str:
         """Say why the agent is of no use; it ends when Envoy is given up, so it is as long as it answers."""
@@ -229,22 +255,24 @@ async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:
     keeping = asyncio.create_task(agent.keep(), name="envoy")
     watching = asyncio.create_task(agent.watch(), name="watch")
     naming = asyncio.create_task(agent.name(), name="hosts")
+    reaching = asyncio.create_task(agent.watch_control_plane(), name="control plane")
     stopping = asyncio.create_task(stop.wait(), name="stop")
+    tasks = (keeping, watching, naming, reaching, stopping)
     try:
-        tasks = (keeping, watching, naming, stopping)
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()
             raise AgentError("the watch of the certificate files has ended")
-        if naming in done:
-            naming.result()
+        for helping in (naming, reaching):
+            if helping in done:
+                helping.result()
         if keeping not in done:
             await agent.end()
         return await keeping
     finally:
-        for task in (keeping, watching, naming, stopping):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(keeping, watching, naming, stopping, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

@@ -80,21 +80,22 @@ def _require_private(directory: Path, chain: Path, key: Path, authority: Path) -
 def proxy_name(chain: Path) -> ProxyName:
     """Return whose certificate this is: its common name."""
     try:
-        return ProxyName.parse(_certificate(chain).common_name)
+        return ProxyName.parse(certificate(chain).common_name)
     except ProxyNameError as error:
         raise CredentialsError(f"{chain} is not a proxy's certificate: {error}") from error
 
 
 def trust_domain(authority: Path) -> TrustDomain:
     """Return the one trust domain that an authority's certificate names."""
-    uris = _certificate(authority).uri_sans
+    uris = certificate(authority).uri_sans
     found = [uri.removeprefix(_SPIFFE) for uri in uris if uri.startswith(_SPIFFE)]
     if len(found) != 1:
         raise CredentialsError(f"{authority} does not name one trust domain (a URI {_SPIFFE}<trust domain>)")
     return TrustDomain(found[0])
 
 
-def _certificate(path: Path) -> PeerCertificate:
+def certificate(path: Path) -> PeerCertificate:
+    """Read the first certificate of a file; raise CredentialsError."""
     try:
         return read_peer(_required(path))
     except PeerRefused as error:

@@ -5,7 +5,9 @@
     ├── ProbeConfigError    the probes that are to be carried out (agent.status.probes)
     ├── InterceptionError   what is to be captured, or the kernel's answer (agent.interception.settings)
     ├── EnvoyRejected       Envoy does not accept a bootstrap, or cannot be run (agent.envoy.supervisor)
-    └── AdminUnreachable    Envoy does not answer, now (agent.envoy.admin)
+    ├── AdminUnreachable    Envoy does not answer, now (agent.envoy.admin)
+    │   └── AnotherEnvoy    another sidecar's Envoy has the port
+    └── AgentSilent         no agent answers where one was asked (agent.status.waiting)
 
 Every message is one sentence for people, and holds nothing secret.
 """

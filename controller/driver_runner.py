@@ -129,7 +129,7 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
         config=view_config,
         catalog=OwnSnapshots(delivery.cache, parts.drivers.drivers[name].types),
         certificates=delivery.certificates,
-        clients=Clients(authenticator, delivery.observer, _limits(parts.settings)),
+        clients=Clients(authenticator, delivery.observer, _limits(parts.settings), authenticator.held),
         events=parts.events,
         debug=parts.pages,
         lifetime=lifetime,

@@ -21,6 +21,8 @@ AUTHORITY_FILE: Final = "ca.pem"
 PROBE_PREFIX: Final = "/app-health/"
 READY_PATH: Final = "/healthz/ready"
 LIVE_PATH: Final = "/healthz/live"
+STATUS_PATH: Final = "/healthz/status"
+"""All that the agent knows of its proxy, as JSON; for this machine alone."""
 
 
 class ProbeKind(enum.StrEnum):

@@ -10,6 +10,7 @@ from agent.envoy.listeners import Listener, listeners
 STATS_PATH: Final = (
     "/stats?filter=^(cluster_manager.cds|listener_manager.lds|listener_manager.workers_started)"
 )
+"""What a proxy has of its control plane; how it stands with it is asked apart (`agent.reach.watching`)."""
 
 
 @dataclass(frozen=True, slots=True)

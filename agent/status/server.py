@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from ipaddress import ip_address
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from aiohttp import web
 from agent.status import probes, scraping
 from agent.status.probes import Probes
 from mesh.host_port import HostPort
-from sidecars.layout import LIVE_PATH, READY_PATH
+from sidecars.layout import LIVE_PATH, READY_PATH, STATUS_PATH
 
 _SCRAPE_TIMEOUT = aiohttp.ClientTimeout(total=5.0)
 
@@ -22,6 +22,12 @@ class Proxied(Protocol):
 
     async def not_ready(self) -> tuple[str, ...]:
         """Say what keeps the proxy from being ready; nothing if it is."""
+
+    def remark(self) -> str:
+        """Say what is to be known of a proxy although it may be ready; nothing if nothing is."""
+
+    async def status(self) -> Mapping[str, object]:
+        """Return all that is known of the proxy, as JSON has it."""
 
     def not_alive(self) -> str:
         """Say why the agent is of no use any more; nothing if it is."""
@@ -43,7 +49,10 @@ def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web
     """Return the server's pages; `metrics_url` is where the application has its metrics, if it has."""
 
     async def ready(_request: web.Request) -> web.Response:
-        return _verdict(await proxied.not_ready())
+        return _verdict(await proxied.not_ready(), proxied.remark())
+
+    async def status(_request: web.Request) -> web.Response:
+        return web.json_response(await proxied.status())
 
     async def live(_request: web.Request) -> web.Response:
         words = proxied.not_alive()
@@ -71,6 +80,7 @@ def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web
     app = web.Application()
     app.router.add_get(READY_PATH, ready)
     app.router.add_get(LIVE_PATH, live)
+    app.router.add_get(STATUS_PATH, from_here(status))
     app.router.add_get("/stats/prometheus", metrics)
     app.router.add_get("/metrics", metrics)
     app.router.add_post("/drain", from_here(drain))
@@ -110,10 +120,12 @@ def _is_loopback(text: str) -> bool:
         return False
 
 
-def _verdict(reasons: tuple[str, ...]) -> web.Response:
+def _verdict(reasons: tuple[str, ...], remark: str = "") -> web.Response:
+    """Answer 503 with the reasons, the remark first, for it may be what they come from; 200 without any."""
     if reasons:
-        return web.Response(status=503, text="".join(f"{each}\n" for each in reasons))
-    return web.Response(text="ok\n")
+        said = (remark, *reasons) if remark else reasons
+        return web.Response(status=503, text="".join(f"{each}\n" for each in said))
+    return web.Response(text=f"ok\nbut: {remark}\n" if remark else "ok\n")
 
 
 async def _application_metrics(url: str | None) -> str:

@@ -5,10 +5,15 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from agent.errors import AgentError
 from mesh.host_port import HostPort
 from sidecars.layout import READY_PATH
 
 _PAUSE_SECONDS: Final = 0.2
+
+
+class AgentSilent(AgentError):
+    """No agent answers where one was asked."""
 
 
 def until_ready(
@@ -26,14 +31,22 @@ def until_ready(
     return ""
 
 
-def _not_ready(status: HostPort) -> str:
-    connection = http.client.HTTPConnection(status.host, status.port, timeout=5)
+def asked(status: HostPort, path: str) -> tuple[int, str]:
+    """Ask an agent's server; return status and text. Raises AgentSilent where it does not answer."""
+    connection = http.client.HTTPConnection(status.host, status.port, timeout=10)
     try:
-        connection.request("GET", READY_PATH)
+        connection.request("GET", path)
         answer = connection.getresponse()
-        words = "; ".join(answer.read().decode(errors="replace").splitlines())
+        return answer.status, answer.read().decode(errors="replace")
     except (OSError, http.client.HTTPException) as error:
-        return f"the agent at {status} does not answer: {error}"
+        raise AgentSilent(f"the agent at {status} does not answer: {error}") from error
     finally:
         connection.close()
-    return "" if answer.status == 200 else words or f"status {answer.status}"
+
+
+def _not_ready(status: HostPort) -> str:
+    try:
+        code, text = asked(status, READY_PATH)
+    except AgentSilent as error:
+        return str(error)
+    return "" if code == 200 else "; ".join(text.splitlines()) or f"status {code}"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from cli.errors import AnsweredNo, CommandFailed
+from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
-from sidecars.layout import ADMIN_PORT, STATUS_PORT
+from sidecars.layout import ADMIN_PORT, STATUS_PATH, STATUS_PORT
 
 if TYPE_CHECKING:
     from agent.settings import AgentSettings
@@ -172,6 +172,32 @@ def wait(
         print_json({"ready": not words, "reasons": words})
     if words:
         raise AnsweredNo(f"not ready after {seconds:g} s: {words}")
+
+
+@agent.command()
+def status(
+    at: Annotated[
+        str, typer.Option("--status", metavar="HOST:PORT", help="The agent's server.")
+    ] = f"127.0.0.1:{STATUS_PORT}",
+    as_json: AsJson = False,
+) -> None:
+    """Say how the proxy is, and how it stands with its control plane; status 1 if either is not well."""
+    from agent.status.described import lines
+    from agent.status.waiting import AgentSilent, asked
+
+    try:
+        code, text = asked(host_port("--status", at, STATUS_PORT), STATUS_PATH)
+        found = json.loads(text) if code == 200 else None
+    except (AgentSilent, ValueError) as error:
+        raise CommandFailed(error) from error
+    if not isinstance(found, dict):
+        raise CommandFailed(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
+    if as_json:
+        print_json(found)
+    else:
+        print("\n".join(lines(found)))
+    if not (found["ready"] and found["control_plane"]["reached"]):
+        raise typer.Exit(Status.NO)
 
 
 @agent.command()

@@ -34,6 +34,13 @@ class Refusal(enum.StrEnum):
     LEDGER = "ledger_unavailable"
 
 
+class Held(enum.StrEnum):
+    """Why a proxy that was let in is held without an answer; proxies are told."""
+
+    WORKLOAD = "workload-unknown"
+    NOT_READ = "sources-not-read"
+
+
 def names_itself(name: str, node_id: str) -> bool:
     """Say whether a client whose certificate names `name` may call itself `node_id`.
 
@@ -97,6 +104,12 @@ class MeshAuthenticator:
             raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
         self._claim(peer, entry, now)
         return NodeKey(str(name))
+
+    def held(self, node_key: NodeKey) -> str:
+        """Return why there is nothing for a proxy that was let in; nothing if there is, or soon will be."""
+        if (view := self._view()) is None:
+            return Held.NOT_READ
+        return "" if holder_of(view, ProxyName.parse(node_key).uuid) else Held.WORKLOAD
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Raise Refused if a client calls itself otherwise than its certificate does (see names_itself)."""

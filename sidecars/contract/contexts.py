@@ -10,7 +10,7 @@ from mesh.config import MeshConfig
 from mesh.identity import ServiceIdentity
 from sidecars.contract.events import Events
 from sidecars.contract.lifetime import Lifetime
-from xds.cache import Snapshots
+from xds.cache import NodeKey, Snapshots
 from xds.server.hooks import Authenticator, Observer
 from xds.server.limits import Limits
 from xds.server.status import StreamStatus
@@ -53,12 +53,14 @@ class Clients:
     """Who may be served, who is told of it, and what it may cost: the same for every driver.
 
     `authenticator` knows the ledger and the mesh, and refuses proxies of other drivers. What `observer` is
-    told is in the list of proxies, the metrics and the log.
+    told is in the list of proxies, the metrics and the log. `held` says in a word why there is nothing for
+    a proxy that was let in, nothing if there is.
     """
 
     authenticator: Authenticator
     observer: Observer
     limits: Limits
+    held: Callable[[NodeKey], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True)

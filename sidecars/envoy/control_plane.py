@@ -15,6 +15,7 @@ async def start(context: ControllerContext) -> HealthProbes:
         context.server_certificate,
         observer=clients.observer,
         limits=clients.limits,
+        held=clients.held,
     )
     port = await server.start(f"{_bracketed(context.host)}:{context.port}")
 

@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from protos.envoy.service.status.v3 import csds_pb2
-from xds.cache import Snapshots
+from xds.cache import NodeKey, Snapshots
 from xds.connections.guard import ConnectionGuard
 from xds.server.auxiliary import check_health, fetch_status, stream_status, watch_health
 from xds.server.budget import Account, Accounts, Bound, Excess
@@ -51,11 +51,14 @@ class AdsServer:
         observer: Observer | None = None,
         limits: Limits | None = None,
         control_plane: str = "meshwright",
+        held: Callable[[NodeKey], str] | None = None,
     ) -> None:
         """Make a server that does not listen yet.
 
         `tls` is asked at each handshake, so that certificates rotate without a restart; Plaintext is for
         tests, and for clients that know no TLS.
+        `held` says in a word why there is nothing for a client yet, nothing if there is: it may ask for the
+        health of discovery, as it finds it.
         `control_plane` is the identifier in every response (rule N4); it must be the same on all replicas,
         or equal content would not be equal bytes.
         """
@@ -64,6 +67,7 @@ class AdsServer:
         self._tls = tls
         self._observer = observer or Unobserved()
         self._limits = limits or Limits()
+        self._held = held or (lambda _: "")
         self._encoder = Encoder(control_plane)
         self._decoder = Decoder()
         self._waking = Waking()
@@ -135,7 +139,7 @@ class AdsServer:
             **{(each.service, each.method): partial(self._converse, each) for each in DISCOVERY},
             (CLIENT_STATUS, "FetchClientStatus"): alone(partial(fetch_status, self._status_of)),
             (CLIENT_STATUS, "StreamClientStatus"): alone(partial(stream_status, self._status_of)),
-            (HEALTH, "Check"): alone(check_health),
+            (HEALTH, "Check"): alone(partial(check_health, self._held)),
             (HEALTH, "Watch"): alone(watch_health),
         }
 
@@ -182,7 +186,7 @@ class AdsServer:
             node_key = self._authenticator.authenticate(peer)
         except Refused as refused:
             self._observer.refused(peer, refused.reason)
-            return Ending.REFUSED, ""
+            return Ending.REFUSED, refused.reason
         await asyncio.sleep(wait)
         number = next(self._numbers)
         call = self._calls[number] = Call(number, node_key, peer, account, self._long)

@@ -8,10 +8,12 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from protos.envoy.service.status.v3 import csds_pb2
+from xds.cache import NodeKey
 from xds.protocol.wire import WireError
 from xds.server.budget import Bound, check
 from xds.server.call import Call, Result
 from xds.server.hooks import Ending
+from xds.server.services import AGGREGATED
 from xds.server.transport import Transport
 
 REQUEST_BYTES: Final = 64 * 1024
@@ -19,16 +21,22 @@ REQUEST_BYTES: Final = 64 * 1024
 
 StatusOf = Callable[[Call, csds_pb2.ClientStatusRequest], Awaitable[csds_pb2.ClientStatusResponse]]
 
+_KNOWN: Final = ("", AGGREGATED)
 _SERVING: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 _NOT_SERVING: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
 _UNKNOWN: Final = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
 
 
-async def check_health(call: Call, transport: Transport) -> Result:
-    """Health/Check: this server serves, or it would not answer; of a single service it knows nothing."""
-    del call
-    if await _service(transport):
+async def check_health(held: Callable[[NodeKey], str], call: Call, transport: Transport) -> Result:
+    """Health/Check: this server serves, or it would not answer; of other services it knows nothing.
+
+    Aggregated discovery is as its client finds it.
+    """
+    service = await _service(transport)
+    if service not in _KNOWN:
         return Ending.NOT_FOUND, "unknown service"
+    if service and (word := held(call.node_key)):
+        return Ending.HELD, word
     await transport.write(_SERVING.SerializeToString())
     return Ending.CLIENT, ""
 
@@ -37,7 +45,7 @@ async def watch_health(call: Call, transport: Transport) -> Result:
     """Health/Watch: it serves until it shuts down."""
     left = asyncio.Event()
     call.on_leave = left.set
-    known = not await _service(transport)
+    known = await _service(transport) in _KNOWN
     await call.write(transport, (_SERVING if known else _UNKNOWN).SerializeToString())
     await left.wait()
     if known and call.leaving is not None and call.leaving[0] is Ending.SHUTDOWN:

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from email.utils import formatdate
 from typing import Final
 
 import grpc
 import grpc.aio
 
 from xds.server.hooks import Ending, Peer
+from xds.server.services import REASON
 from xds.server.transport import Disconnected, Writing
 
 _STATUS: Final = {
@@ -17,9 +19,12 @@ _STATUS: Final = {
     Ending.TOO_LARGE: (grpc.StatusCode.RESOURCE_EXHAUSTED, ""),
     Ending.TOO_MANY: (grpc.StatusCode.RESOURCE_EXHAUSTED, "too many streams"),
     Ending.NOT_FOUND: (grpc.StatusCode.NOT_FOUND, ""),
+    Ending.HELD: (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet"),
     Ending.FAILED: (grpc.StatusCode.INTERNAL, "internal error"),
 }
-"""What a client is told; endings not listed close the stream with OK. No reason of a refusal is in it."""
+"""What a client is told; endings not listed close the stream with OK."""
+_EXPLAINED: Final = (Ending.REFUSED, Ending.HELD)
+"""Endings whose detail is a word, which a trailer has: whoever runs the client is to know what to mend."""
 
 
 class GrpcTransport:
@@ -57,6 +62,8 @@ async def say(context: grpc.aio.ServicerContext, ending: Ending, detail: str) ->
         code, words = _STATUS[ending]
         context.set_code(code)
         context.set_details(words or detail)
+    date = (("date", formatdate(usegmt=True)),)  # a clock that is wrong explains much
+    context.set_trailing_metadata((*date, (REASON, detail)) if ending in _EXPLAINED and detail else date)
 
 
 def peer_of(context: grpc.aio.ServicerContext) -> Peer:

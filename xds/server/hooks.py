@@ -23,7 +23,10 @@ class Peer:
 
 
 class Refused(XdsError):
-    """A client gets nothing. `reason` is for our log and metric; the client is told only that it is so."""
+    """A client gets nothing. `reason`, one word, is for our log and metric, and the client is told it.
+
+    It has shown a certificate of ours, so it is no stranger; what there is besides is for the log alone.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -63,6 +66,7 @@ class Ending(enum.StrEnum):
     INVALID = "invalid-request"
     SLOW = "slow-reader"
     NOT_SERVED = "nothing-to-serve"
+    HELD = "held"
     TOO_MANY = "too-many-streams"
     TOO_LARGE = "too-large"
     NOT_FOUND = "not-found"

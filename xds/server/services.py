@@ -10,6 +10,9 @@ AGGREGATED: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService"
 CLIENT_STATUS: Final = "envoy.service.status.v3.ClientStatusDiscoveryService"
 HEALTH: Final = "grpc.health.v1.Health"
 
+REASON: Final = "meshwright-reason"
+"""The trailer in which a client is told, in one word, why it is refused, or why there is nothing for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Discovery:

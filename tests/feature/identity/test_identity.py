@@ -29,9 +29,12 @@ def workload(uuid: str, service: str = "store", host: int = 1) -> str:
 
 
 async def _refused_as(server: Any, pair: Any, reason: str) -> None:
-    """Prove that a client is refused, is not told why, and that metrics say why."""
+    """Prove that a client is refused, is told why in a word and no more, and that metrics say why."""
     async with server.client(pair) as client:
         assert await client.ended() == REFUSED
+        told = dict(await client.call.trailing_metadata())
+        assert sorted(told) == ["date", "meshwright-reason"]
+        assert told["meshwright-reason"] == reason
     assert await server.metric(f'meshwright_xds_streams_refused_total{{reason="{reason}"}}') == 1
     assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
 

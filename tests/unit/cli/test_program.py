@@ -36,6 +36,7 @@ PORT = "127.0.0.1:1"
 NO_AND_UNKNOWN = [
     (("agent",), 2),
     (("agent", "request", "GET", "/", "--admin", PORT), 2),
+    (("agent", "status", "--status", PORT), 2),
     (("agent", "wait", "--seconds", "0", "--status", PORT), 1),
     (("agent", "wait", "--status", "here"), 2),
     (("bootstrap", "--credentials", "none", "--ads", PORT), 2),

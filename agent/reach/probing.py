@@ -1,0 +1,95 @@
+"""Going the way to a control plane, with the proxy's own credentials, until something stands in it."""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from agent.credentials import CredentialsError, certificate, trust_domain
+from agent.reach.handshake import greeted
+from agent.reach.observations import NoAnswer, NoRoute, NotResolved, Observed, PortClosed, Shown, Way
+from mesh.host_port import HostPort
+from sidecars.envoy.bootstrap import server_name
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
+
+PATIENCE_SECONDS: Final = 5.0
+"""How long each step may take: as long as Envoy gives to connecting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialling:
+    """Where to, and the directory with `proxy.pem`, `proxy.key` and `ca.pem`."""
+
+    control_plane: HostPort
+    credentials: Path
+    seconds: float = PATIENCE_SECONDS
+
+
+async def observe(dialling: Dialling) -> Observed:
+    """Go as far as it leads; raise CredentialsError where there is nothing to go with."""
+    shown = certificate(dialling.credentials / CHAIN_FILE)
+    name = server_name(trust_domain(dialling.credentials / AUTHORITY_FILE))
+    try:
+        way = await _led(dialling, name)
+    except ssl.SSLError as error:  # of our own files: `load_cert_chain` reads them
+        raise CredentialsError(f"the files in {dialling.credentials} cannot be used: {error}") from error
+    own = Shown(shown.common_name, shown.serial, shown.not_before, shown.not_after)
+    return Observed(dialling.control_plane, own, datetime.now(UTC), way)
+
+
+async def _led(dialling: Dialling, name: str) -> Way:
+    found = await _resolved(dialling.control_plane)
+    if isinstance(found, NotResolved):
+        return found
+    way: Way | HostPort = NotResolved("no address")
+    for address in found:
+        way = await _connected(address, dialling.seconds)
+        if isinstance(way, HostPort):
+            break
+    if not isinstance(way, HostPort):
+        return way
+    stands = await greeted(way, _context(dialling.credentials), name, dialling.seconds)
+    if stands is not None:
+        return stands
+    from agent.reach.asking import ask  # gRPC takes its time and memory: only where it is needed
+
+    return await ask(way, dialling.credentials, name, dialling.seconds)
+
+
+async def _resolved(at: HostPort) -> tuple[HostPort, ...] | NotResolved:
+    try:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return NotResolved(error.strerror or str(error))
+    return tuple(dict.fromkeys(HostPort(str(address[0]), at.port) for *_, address in found))
+
+
+async def _connected(at: HostPort, seconds: float) -> Way | HostPort:
+    """Return the address if somebody listens there, or what is there instead."""
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(at.host, at.port)
+    except ConnectionRefusedError:
+        return PortClosed(str(at))
+    except TimeoutError:
+        return NoAnswer(str(at), seconds)
+    except OSError as error:
+        if error.errno == errno.ETIMEDOUT:
+            return NoAnswer(str(at), seconds)
+        return NoRoute(str(at), os.strerror(error.errno) if error.errno else str(error))
+    writer.close()
+    return at
+
+
+def _context(credentials: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(credentials / AUTHORITY_FILE))
+    context.minimum_version = ssl.TLSVersion.TLSv1_3  # as Envoy's
+    context.set_alpn_protocols(["h2"])
+    context.load_cert_chain(credentials / CHAIN_FILE, credentials / KEY_FILE)
+    return context

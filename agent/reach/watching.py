@@ -1,0 +1,161 @@
+"""Keeps an eye on a proxy's control plane: asks why as soon as Envoy is without it, and says it once."""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+import structlog
+
+from agent.credentials import CredentialsError
+from agent.envoy.admin import AdminUnreachable
+from agent.reach.observations import Observed
+from agent.reach.reasons import Reason, Unreached, unreached
+from sidecars.envoy.bootstrap import ADS_CLUSTER
+
+LOOK_SECONDS: Final = 1.0
+CALM_SECONDS: Final = 5.0
+"""From look to look while Envoy has its control plane."""
+GRACE_SECONDS: Final = 3.0
+"""So long an Envoy may be without before it is asked why: one that starts is, and one whose server does."""
+LONGEST_PAUSE_SECONDS: Final = 30.0
+
+STATS_PATH: Final = (
+    f"/stats?filter=^(control_plane.connected_state|cluster_manager.cds.update_success|cluster.{ADS_CLUSTER}."
+    "upstream_(cx_total|cx_connect_fail|rq_total|rq_pending_active))$"
+)
+
+_log = structlog.get_logger("agent.control_plane")
+
+
+class Admin(Protocol):
+    """What is asked of Envoy's admin interface."""
+
+    async def text(self, path: str, method: str = "GET") -> str:
+        """Return the body of an answer; raise AdminUnreachable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How Envoy stands with its control plane: what it thinks, how often it tried, what it waits for."""
+
+    connected: bool
+    tried: int
+    pending: int
+    updates: int
+
+    @classmethod
+    def read(cls, stats: str) -> "Counts":
+        """Read the answer of STATS_PATH."""
+        lines = re.findall(r"^([\w.-]+): (\d+)$", stats, re.MULTILINE)
+        found = {name.rpartition(".")[2]: int(value) for name, value in lines}
+        tried = ("upstream_cx_total", "upstream_cx_connect_fail", "upstream_rq_total")
+        return cls(
+            found.get("connected_state", 0) == 1,
+            sum(found.get(each, 0) for each in tried),
+            found.get("upstream_rq_pending_active", 0),
+            found.get("update_success", 0),
+        )
+
+
+def has_it(now: Counts, before: Counts | None) -> bool:
+    """Say whether Envoy has its control plane, by two looks.
+
+    It takes itself for connected from when it begins to dial: so it must not have dialled again since, nor
+    be waiting for a connection, and it must have been sent something.
+    """
+    is_open = now.connected and not now.pending and before is not None and now.tried == before.tried
+    return is_open and now.updates > 0
+
+
+def pause(times: int) -> float:
+    """Return how long it is until the way is gone again, after so many times (from 1)."""
+    return min(2.0 ** min(times, 10), LONGEST_PAUSE_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How it stands: whether Envoy has its control plane, since when; if not, why, where that is known."""
+
+    has_it: bool
+    since: datetime
+    why: Unreached | None = None
+
+    @property
+    def words(self) -> str:
+        """Return why there is none and what to do, in a sentence; nothing where that is not known."""
+        return "" if self.why is None else str(self.why)
+
+
+class ControlPlaneWatch:
+    """Looks at one proxy's control plane; `observe` goes the way to it with the proxy's credentials."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        observe: Callable[[], Awaitable[Observed]],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._admin = admin
+        self._observe = observe
+        self._now = monotonic
+        self._before: Counts | None = None
+        self._without: float | None = None
+        self._times = 0
+        self._due = 0.0
+        self._told: Reason | None = None
+        self.standing = Standing(has_it=False, since=datetime.now(UTC))
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(CALM_SECONDS if self.standing.has_it else LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Look once, and go the way if that is due."""
+        try:
+            counts = Counts.read(await self._admin.text(STATS_PATH))
+        except AdminUnreachable:  # that there is no Envoy is said by whoever keeps it
+            self._before = self._without = None
+            return
+        having, self._before = has_it(counts, self._before), counts
+        now = self._now()
+        if having:
+            self._reached()
+            return
+        if self._without is None:
+            self._without, self._times, self._due = now, 0, now + GRACE_SECONDS
+        if now >= self._due:
+            self._times += 1
+            await self._ask()
+            self._due = self._now() + pause(self._times)
+
+    async def _ask(self) -> None:
+        try:
+            seen = await self._observe()
+        except (CredentialsError, OSError) as error:
+            _log.error("cannot find out why there is no control plane", reason=" ".join(str(error).split()))
+            return
+        self._found(unreached(seen))
+
+    def _found(self, why: Unreached | None) -> None:
+        """Say why it is, once for each reason; the words that go with it may change."""
+        if why is not None and why.reason is not self._told:
+            self._told = why.reason
+            _log.error("no control plane", reason=why.reason.value, said=why.said, do=why.do)
+        known = self.standing
+        since = datetime.now(UTC) if known.has_it else known.since
+        self.standing = Standing(has_it=False, since=since, why=why)
+
+    def _reached(self) -> None:
+        self._without = None
+        if self.standing.has_it:
+            return
+        if self._told is not None:
+            _log.info("the control plane is reached", was=self._told.value)
+            self._told = None
+        self.standing = Standing(has_it=True, since=datetime.now(UTC))

@@ -1,0 +1,59 @@
+"""An agent without a control plane says so, once, wherever it is asked; with one again, too."""
+
+import asyncio
+import json
+import subprocess
+
+import pytest
+
+from tests.e2e.agent.scenes import Agent, Scene, get, when
+from tests.golden.live import until
+
+pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
+WHY, AGAIN = "no control plane", "the control plane is reached"
+
+
+async def _status(meshwright: str, agent: Agent, *more: str) -> tuple[int, str]:
+    """Run `meshwright agent status`."""
+    command = [meshwright, "agent", "status", "--status", agent.status.removeprefix("http://"), *more]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _said(agent: Agent, event: str) -> list[dict[str, object]]:
+    return [each for each in agent.events if each["event"] == event]
+
+
+async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwright: str) -> None:
+    """Before it was ever served it is not ready; served once it is, and both are told with what to do."""
+    at = f"127.0.0.1:{scene.mesh.ads_port}"
+    sentence = f"no control plane: nobody listens at {at}; start `meshwright serve` there"
+    async with scene.mesh.away():
+        agent = await scene.start("alice-uuid")
+        await when(lambda: bool(_said(agent, WHY)))
+        code, words = await get(f"{agent.status}/healthz/ready")
+        assert (code, words.startswith(sentence)) == (503, True), words
+        code, words = await _status(meshwright, agent)
+        assert (code, f"control plane  {at} is not reached since 2" in words) == (1, True), words
+        assert f"port-closed: nobody listens at {at}\n" in words
+        code, words = await _status(meshwright, agent, "--json")
+        found = json.loads(words)
+        assert (code, found["ready"], found["control_plane"]["reason"]) == (1, False, "port-closed")
+        assert found["proxy"] == "alice-uuid.alice.default"
+    await until(agent.ready)
+    await when(lambda: bool(_said(agent, AGAIN)))
+    code, words = await _status(meshwright, agent)
+    assert (code, f"{at} is reached since" in words, "runs (pid " in words) == (0, True, True), words
+    assert (await get(f"{agent.status}/healthz/ready")) == (200, "ok\n")
+
+    async with scene.mesh.away():
+        await when(lambda: len(_said(agent, WHY)) == 2)
+        code, words = await get(f"{agent.status}/healthz/ready")
+        assert (code, words.startswith(f"ok\nbut: {sentence}")) == (200, True), words
+    await when(lambda: len(_said(agent, AGAIN)) == 2)
+    (first, _) = _said(agent, WHY)
+    assert (first["level"], first["reason"]) == ("error", "port-closed")
+    assert await _status(meshwright, agent, "--status", "127.0.0.1:1") == (
+        2,
+        "meshwright: the agent at 127.0.0.1:1 does not answer: [Errno 111] Connection refused\n",
+    )

@@ -1,0 +1,250 @@
+"""Why a machine has no control plane, found on the way to it: each reason in the situation that it is for."""
+
+import asyncio
+import shutil
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from agent.reach.asking import DISCOVERY, REASON
+from agent.reach.observations import Observed
+from agent.reach.probing import Dialling, observe
+from agent.reach.reasons import Reason, Unreached, unreached
+from certs.files import write_private
+from certs.issuers.contract import Names, Usage
+from certs.pair import Pair, issue_pair
+from demo.ports import free_port
+from mesh.host_port import HostPort
+from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import CLIENT, WORKLOAD, pair
+from tests.feature.identity.test_identity import workload
+from tests.unit.agent.credentials_of import authority, write_credentials, write_server_certificate
+from xds.server import services
+
+NAME = "one.store.shop"
+PATIENCE = 20.0
+Serve = Callable[..., Any]
+
+
+def _credentials(server: Any, shown: Pair, out: Path) -> Path:
+    """Write a proxy's three files."""
+    out.mkdir(exist_ok=True)
+    write_private(out / "proxy.pem", shown.chain_pem)
+    write_private(out / "proxy.key", shown.key.reveal())
+    write_private(out / "ca.pem", server.authority.trust_bundle())
+    return out
+
+
+async def _why(at: str, credentials: Path, seconds: float = PATIENCE) -> tuple[Unreached | None, Observed]:
+    seen = await observe(Dialling(HostPort.parse(at), credentials, seconds))
+    return unreached(seen), seen
+
+
+async def _found(at: str, credentials: Path, seconds: float = PATIENCE) -> Unreached:
+    """Return why; the sentence names where to, says what to do, and is one line."""
+    why, _ = await _why(at, credentials, seconds)
+    assert why is not None
+    assert at in why.said or why.said.startswith("this proxy's certificate") or "the name " in why.said
+    assert "\n" not in str(why)
+    assert why.do
+    return why
+
+
+@pytest.fixture
+def credentials(tmp_path: Path) -> Path:
+    """A proxy's files, of a mesh that does not run."""
+    write_credentials(tmp_path / "other", tmp_path / "credentials")
+    return tmp_path / "credentials"
+
+
+async def test_who_is_served_lacks_nothing_and_learns_the_clock(serve: Serve, tmp_path: Path) -> None:
+    """The positive control of all others; nothing is opened that would count as a stream of discovery."""
+    server = await serve(workload("one"))
+    files = _credentials(server, server.certificate(NAME), tmp_path / "files")
+    why, seen = await _why(str(server.bound.ads), files)
+    assert why is None
+    assert seen.clock_ahead is not None
+    assert abs(seen.clock_ahead) < timedelta(seconds=30)
+    assert await server.metric('meshwright_xds_streams_opened_total{protocol="delta"}') == 0
+
+
+async def test_a_refusal_has_its_reason(serve: Serve, tmp_path: Path) -> None:
+    """Revoked, unknown to the ledger, of another service's name, of a workload that nobody declared."""
+    server = await serve(workload("one"))
+    at = str(server.bound.ads)
+    revoked = server.certificate(NAME)
+    await server.ask("POST", "/certs/revoke", {"serial": revoked.leaf.serial})
+    cases = {
+        Reason.REVOKED: revoked,
+        Reason.NOT_ISSUED: server.certificate(NAME, issued=False),
+        Reason.OTHER_WORKLOAD: server.certificate("one.another.shop"),
+        Reason.WORKLOAD_UNKNOWN: server.certificate("nobody.store.shop"),
+    }
+    for reason, shown in cases.items():
+        why = await _found(at, _credentials(server, shown, tmp_path / reason.value))
+        assert (why.reason, shown.leaf.serial in why.said or "nobody.store.shop" in why.said) == (
+            reason,
+            True,
+        )
+    assert (DISCOVERY, REASON) == (services.AGGREGATED, services.REASON)
+
+
+async def test_a_certificate_out_of_its_time(serve: Serve, tmp_path: Path) -> None:
+    """The server just ends the connection: by the clock here it is known why, and by how much."""
+    server = await serve(workload("one"))
+    at = str(server.bound.ads)
+    expired = server.certificate(NAME, lived=timedelta(days=3))
+    why = await _found(at, _credentials(server, expired, tmp_path / "expired"))
+    assert (why.reason, "2 d 2" in why.said) == (Reason.EXPIRED, True), why
+    early = server.certificate(NAME, lived=-timedelta(hours=5))
+    why = await _found(at, _credentials(server, early, tmp_path / "early"))
+    assert why.reason is Reason.NOT_YET_VALID
+    assert "the clock here is behind by 4 h" in why.do, why
+
+
+async def test_another_mesh(serve: Serve, credentials: Path, tmp_path: Path) -> None:
+    """Its server is of another CA; where it is ours that the server does not know, it ends the connection."""
+    server = await serve(workload("one"))
+    at = str(server.bound.ads)
+    why = await _found(at, credentials)
+    assert (why.reason, "for ads that no authority in ca.pem has issued" in why.said) == (
+        Reason.SERVER_OF_ANOTHER_CA,
+        True,
+    ), why
+    both = tmp_path / "both"
+    shutil.copytree(credentials, both)
+    write_private(both / "ca.pem", server.authority.trust_bundle())
+    why = await _found(at, both)
+    assert (why.reason, "`handshake failed`" in why.do) == (Reason.NOT_ACCEPTED, True)
+
+
+async def test_a_closed_port_and_a_name_that_nobody_has(credentials: Path) -> None:
+    """The first steps of the way."""
+    closed = f"127.0.0.1:{free_port('127.0.0.1')}"
+    assert (await _found(closed, credentials)).reason is Reason.PORT_CLOSED
+    assert (await _found("control.invalid:15128", credentials)).reason is Reason.NAME_NOT_FOUND
+
+
+@asynccontextmanager
+async def _listening(
+    serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[str]:
+    at = f"127.0.0.1:{free_port('127.0.0.1')}"
+    served = await asyncio.start_server(serve, *at.split(":"), ssl=tls)
+    try:
+        yield at
+    finally:
+        served.close()
+
+
+async def _greets(words: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Say something, and wait until the other side ends."""
+    writer.write(words)
+    await reader.read(-1)
+    writer.close()
+
+
+async def _hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.close()
+
+
+async def test_another_service_on_the_port(credentials: Path) -> None:
+    """HTTP, a protocol with a greeting, one that waits to be told something, one that hangs up."""
+    app = web.Application()
+    runner = web.AppRunner(app)
+    await runner.setup()
+    at = f"127.0.0.1:{free_port('127.0.0.1')}"
+    await web.TCPSite(runner, "127.0.0.1", int(at.rpartition(":")[2])).start()
+    try:
+        why = await _found(at, credentials)
+    finally:
+        await runner.cleanup()
+    assert (why.reason, "an HTTP server is at" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    assert str(HTTPStatus.BAD_REQUEST.value) in why.said
+
+    async with _listening(partial(_greets, b"SSH-2.0-OpenSSH_9.7\r\n")) as at:
+        why = await _found(at, credentials)
+    assert (why.reason, "SSH-2.0-OpenSSH" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    async with _listening(partial(_greets, b"hi")) as at:
+        why = await _found(at, credentials, 0.5)
+    assert (why.reason, "'hi'" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+    async with _listening(partial(_greets, b"")) as at:
+        why = await _found(at, credentials, 0.5)
+    assert (why.reason, "answers nothing" in why.said) == (Reason.NO_HANDSHAKE, True), why
+    async with _listening(_hangs_up) as at:
+        why = await _found(at, credentials)
+    assert (why.reason, "ends each connection" in why.said) == (Reason.NO_HANDSHAKE, True), why
+
+
+async def test_another_server_of_the_mesh(credentials: Path, tmp_path: Path) -> None:
+    """With the control plane's own name it is told by what it speaks; with another name by that."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(write_server_certificate(tmp_path / "other"))
+    async with _listening(partial(_greets, b"HTTP/1.1 400 Bad Request\r\n\r\n"), tls) as at:
+        why = await _found(at, credentials)
+    assert (why.reason, "no control plane" in why.said) == (Reason.ANOTHER_SERVICE, True), why
+
+    tls.load_cert_chain(_server_certificate(tmp_path / "other", "web.example"))
+    async with _listening(partial(_greets, b""), tls) as at:
+        why = await _found(at, credentials)
+    assert (why.reason, "not for ads.cluster.local" in why.said) == (Reason.SERVER_OF_ANOTHER_NAME, True), why
+
+
+def _server_certificate(state: Path, name: str, age: timedelta = timedelta()) -> Path:
+    """Write a certificate of a day for a server, issued so long ago, with its key."""
+    names = Names(name.partition(".")[0], dns_names=(name,))
+    made = issue_pair(authority(state), Usage.SERVER, names, timedelta(days=1), datetime.now(UTC) - age)
+    (state / f"{name}.pem").write_bytes(made.chain_pem + made.key.reveal())
+    return state / f"{name}.pem"
+
+
+@pytest.mark.parametrize(
+    ("age", "reason", "word"),
+    [
+        (timedelta(days=9), Reason.SERVER_EXPIRED, "ahead by 8 d"),
+        (-timedelta(hours=9), Reason.SERVER_NOT_YET_VALID, "behind by 8 h"),
+    ],
+)
+async def test_a_clock_by_which_the_server_is_out_of_its_time(
+    credentials: Path, tmp_path: Path, age: timedelta, reason: Reason, word: str
+) -> None:
+    """The clock here is named, and by how much it is wrong at least."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(_server_certificate(tmp_path / "other", "ads.cluster.local", age))
+    async with _listening(partial(_greets, b""), tls) as at:
+        why = await _found(at, credentials)
+    assert (why.reason, word in why.do) == (reason, True), why
+
+
+@pytest.mark.root
+@pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces())
+def test_a_network_that_says_nothing_or_no(credentials: Path) -> None:
+    """A firewall that drops what is sent there, one that rejects it, and an address that nothing leads to."""
+    v4 = socket.AF_INET
+    with pair() as (there, here):
+        at = f"{WORKLOAD[v4]}:15128"
+
+        def why(to: str) -> Unreached:
+            return here.do(lambda: asyncio.run(_found(to, credentials, 0.5)))
+
+        assert why(at).reason is Reason.PORT_CLOSED
+        there.run("iptables", "-A", "INPUT", "-p", "tcp", "--dport", "15128", "-j", "DROP")
+        found = why(at)
+        assert (found.reason, "0.5 s" in found.said) == (Reason.NO_ANSWER, True), found
+        there.run("iptables", "-F")
+        reject = ("-j", "REJECT", "--reject-with", "icmp-host-prohibited")
+        there.run("iptables", "-A", "INPUT", "-s", CLIENT[v4], *reject)
+        assert why(at).reason is Reason.NO_ROUTE
+        here.run("ip", "route", "delete", "default")
+        assert why("192.0.2.1:15128").reason is Reason.NO_ROUTE

@@ -1,0 +1,120 @@
+"""When a proxy counts as having its control plane, when it is asked why not, and what is said of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from agent.envoy.admin import AdminUnreachable
+from agent.reach.observations import Answered, Observed, PortClosed, Shown, Way
+from agent.reach.watching import GRACE_SECONDS, ControlPlaneWatch, Counts, has_it, pause
+from mesh.host_port import HostPort
+
+HAS_IT = Counts(connected=True, tried=3, pending=0, updates=2)
+STATS = """\
+cluster.meshwright-ads.upstream_cx_connect_fail: 1
+cluster.meshwright-ads.upstream_cx_total: 1
+cluster.meshwright-ads.upstream_rq_pending_active: 0
+cluster.meshwright-ads.upstream_rq_total: 1
+cluster_manager.cds.update_success: 2
+control_plane.connected_state: 1
+"""
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SHOWN = Shown("u.s.n", "1", NOW, NOW + timedelta(days=1))
+
+
+def test_counts_are_read() -> None:
+    """As Envoy writes them; of one that has just started nothing is there."""
+    assert Counts.read(STATS) == HAS_IT
+    assert Counts.read("") == Counts(connected=False, tried=0, pending=0, updates=0)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        (HAS_IT, HAS_IT, True),
+        (HAS_IT, None, False),
+        (HAS_IT, replace(HAS_IT, tried=2), False),
+        (replace(HAS_IT, pending=1), replace(HAS_IT, pending=1), False),
+        (replace(HAS_IT, connected=False), HAS_IT, False),
+        (replace(HAS_IT, updates=0), replace(HAS_IT, updates=0), False),
+    ],
+)
+def test_who_has_it(now: Counts, before: Counts | None, *, expected: bool) -> None:
+    """Not who dials, has just dialled, or was let in and is held."""
+    assert has_it(now, before) is expected
+
+
+def test_pauses_grow_to_a_bound() -> None:
+    """Each time it is asked twice as long after the last."""
+    assert [pause(times) for times in (1, 2, 3, 5, 100)] == [2, 4, 8, 30, 30]
+
+
+class _Story:
+    """An Envoy, a way to its control plane, and a clock, as a test tells them."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.stats: str | None = ""
+        self.way: Way = PortClosed("127.0.0.1:1")
+        self.asked = 0
+        self.watch = ControlPlaneWatch(self, self._observe, lambda: self.now)
+
+    async def text(self, path: str, method: str = "GET") -> str:
+        """Answer for Envoy."""
+        del path, method
+        if self.stats is None:
+            raise AdminUnreachable("gone")
+        return self.stats
+
+    async def _observe(self) -> Observed:
+        self.asked += 1
+        return Observed(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
+
+    async def look(self, *, after: float = 0.0) -> None:
+        """Let time pass, and look."""
+        self.now += after
+        await self.watch.look()
+
+
+async def test_it_is_said_once_for_each_reason() -> None:
+    """After a grace, when it becomes another, and when it is over; it is asked less and less often."""
+    story = _Story()
+    with capture_logs() as said:
+        await story.look()
+        assert story.asked == 0
+        await story.look(after=GRACE_SECONDS)
+        await story.look(after=pause(1))
+        await story.look(after=pause(2) - 0.1)
+        assert story.asked == 2
+        assert [each["reason"] for each in said] == ["port-closed"]
+        story.way = Answered("PERMISSION_DENIED", "refused", "revoked")
+        await story.look(after=0.2)
+        assert [each["reason"] for each in said] == ["port-closed", "certificate-revoked"]
+        assert "certificate 1 was revoked" in story.watch.standing.words
+        story.stats = STATS
+        await story.look()
+        first = story.watch.standing.has_it
+        await story.look()
+    assert (first, story.watch.standing.has_it) == (False, True)
+    assert story.watch.standing.words == ""
+    assert (said[-1]["event"], said[-1]["was"]) == ("the control plane is reached", "certificate-revoked")
+
+
+async def test_a_short_absence_is_nobodys_trouble() -> None:
+    """A server that is started anew, or an Envoy: nothing is asked, nothing said."""
+    story = _Story()
+    story.stats = STATS
+    with capture_logs() as said:
+        await story.look()
+        await story.look()
+        assert story.watch.standing.has_it
+        story.stats = STATS.replace("state: 1", "state: 0")
+        await story.look(after=1)
+        story.stats = None
+        await story.look(after=GRACE_SECONDS)
+        story.stats = STATS
+        await story.look(after=1)
+        await story.look(after=1)
+    assert (story.asked, said) == (0, [])
