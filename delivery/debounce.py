@@ -58,11 +58,14 @@ def for_so_many(pace: Pace, proxies: int) -> Pace:
 def begin_at(pending: Pending, pace: Pace) -> float:
     """Return the moment at which the next wave should begin; it may lie in the past.
 
-    A change that comes at least `quiet` after the last wave began goes at once. One that comes sooner is
-    part of a burst: it waits until there was no change for `quiet`, but never longer than `longest`.
+    A change that comes at least `quiet` after the last wave began goes at once, and one that comes sooner and
+    stays alone when that time is over. Others are a burst: they wait until there was no change for `quiet`,
+    but never longer than `longest`.
     """
     if pending.wave is None or pending.first - pending.wave >= pace.quiet:
         return pending.first
+    if pending.last == pending.first:
+        return pending.wave + pace.quiet
     return min(pending.last + pace.quiet, pending.first + pace.longest)
 
 
