@@ -48,8 +48,10 @@ TRIM_SECONDS: Final = 15.0
 """How often what is free in the midst of the heaps is given back."""
 
 _ARENA_MAX: Final = (-8, 2)
-_MMAP_THRESHOLD: Final = (-3, 1024 * 1024)
-"""glibc's mallopt(3): which setting, and its value."""
+_MMAP_THRESHOLD: Final = (-3, 16 * 1024)
+"""glibc's mallopt(3): which setting, and its value. Each TLS connection has two buffers of 17 KiB, of which
+it needs little: in blocks of their own, what is not used is not there.
+"""
 
 LEAST: Final = 500_000
 """So many frozen objects are never too many."""
