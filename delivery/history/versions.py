@@ -13,7 +13,7 @@ from typing import Final
 
 from delivery.history.push import Trigger
 from delivery.wave import Wave
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version, identities
 from xds.protocol.resources import Resources
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.versions import NO_VERSIONS, Versions
@@ -178,7 +178,7 @@ class Contents:
             variant,
             response.type_url,
             response.removed,
-            tuple(map(id, response.resources)),
+            identities(response.resources),
         )
         if (known := self._known.get(key)) is not None:
             return known.content

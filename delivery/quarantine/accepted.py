@@ -1,12 +1,13 @@
 """What proxies have acknowledged: the resources that are known to be good."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import ne
 from types import MappingProxyType
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, identities
 from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Response
@@ -20,7 +21,28 @@ _Newest = tuple[Resource, ...]
 FEW: Final = 16
 """Of so many resources it is looked after each answer whether all that is served is acknowledged."""
 
+OFTEN: Final = 32
+"""Of more it is looked after so many that were noted by name: at rest few stand beside the table."""
+
+SAME: Final = 1024
+"""So many versions that were noted last are known again when the next has acknowledged the same."""
+
 _NONE: Final[Mapping[ResourceName, _Newest]] = MappingProxyType({})
+
+
+class Same:
+    """The versions that were noted last: who acknowledges what others have has their very tuple."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, _Newest] = OrderedDict()
+
+    def __call__(self, newest: _Newest) -> _Newest:
+        """Return equal versions that were noted before, or these."""
+        # The entry holds the resources: their identities cannot become others'.
+        found = self._known.setdefault(identities(newest), newest)
+        if len(self._known) > SAME:
+            self._known.popitem(last=False)
+        return found
 
 
 class Noted:
@@ -30,9 +52,11 @@ class Noted:
     is noted by name is what differs from it, which is hardly ever anything.
     """
 
-    __slots__ = ("_named", "_whole")
+    __slots__ = ("_named", "_same", "_whole")
 
-    def __init__(self) -> None:
+    def __init__(self, same: Same) -> None:
+        """Note nothing yet; versions are those that `same` knows of others."""
+        self._same = same
         self._whole: Resources = NO_RESOURCES
         self._named = _NONE
 
@@ -51,6 +75,7 @@ class Noted:
 
     def put(self, name: ResourceName, newest: _Newest) -> None:
         """Note the versions of a resource; none where nothing is to be known of it."""
+        newest = self._same(newest)
         if isinstance(self._named, dict):
             self._named[name] = newest
         else:
@@ -61,9 +86,11 @@ class Noted:
         if len(resources) == len(served) and resources == served.ordered:
             self._take_all(served, count)
         else:
+            noted = len(self._named)
             for each in resources:
                 self._take(each, count)
-            if len(served) <= FEW and self._whole is not served and self._is_all(served):
+            looks = len(served) <= FEW or len(self._named) // OFTEN > noted // OFTEN
+            if looks and self._whole is not served and self._is_all(served):
                 self._take_all(served, count)
         if len(self._named) + len(self._whole) > 2 * len(served) + SPARE:
             kept = {name: found for name in served if (found := self.get(name))}
@@ -114,6 +141,7 @@ class Accepted:
 
     def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:
         self._of = of
+        self._same = Same()
         self._by_group: dict[GroupKey, Acknowledged] = {}
 
     def note(self, node: NodeKey, group: GroupKey | None, response: Response, served: Snapshot) -> None:
@@ -126,7 +154,7 @@ class Accepted:
         if group is not None:
             noted.append((self._by_group.setdefault(group, {}), 2))
         for held, count in noted:
-            _of_type(held, response.type_url).take(response.resources, in_force, count)
+            self._of_type(held, response.type_url).take(response.resources, in_force, count)
 
     def replaced(self, group: GroupKey, before: Snapshot, after: Snapshot | None) -> None:
         """Take it that a group is served another snapshot: of what it had, the versions before the newest."""
@@ -135,7 +163,7 @@ class Accepted:
         known = self._by_group.setdefault(group, {})
         for type_url, names in after.changed_since(before).items():
             old = before.resources(type_url)
-            noted = _of_type(known, type_url)
+            noted = self._of_type(known, type_url)
             for name in names & old.keys():
                 if not noted.get(name):
                     noted.put(name, (old[name],))
@@ -166,12 +194,11 @@ class Accepted:
         for group in groups:
             self._by_group.pop(group, None)
 
-
-def _of_type(held: Acknowledged, type_url: TypeUrl) -> Noted:
-    found = held.get(type_url)
-    if found is None:
-        found = held[type_url] = Noted()
-    return found
+    def _of_type(self, held: Acknowledged, type_url: TypeUrl) -> Noted:
+        found = held.get(type_url)
+        if found is None:
+            found = held[type_url] = Noted(self._same)
+        return found
 
 
 def _found(held: Acknowledged, key: Reference) -> _Newest:

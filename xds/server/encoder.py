@@ -4,7 +4,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Final, NamedTuple
 
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version, identities
 from xds.protocol.wire import (
     Response,
     delta_resource_field,
@@ -15,7 +15,7 @@ from xds.protocol.wire import (
 )
 from xds.server.status import Variant
 
-_Key = tuple[Variant, TypeUrl, Version, tuple[int, ...], tuple[ResourceName, ...], bool]
+_Key = tuple[Variant, TypeUrl, Version, bytes, tuple[ResourceName, ...], bool]
 
 ENTRIES: Final = 64
 BYTES: Final = 24 * 1024 * 1024
@@ -83,7 +83,7 @@ class Encoder:
         self._control_plane = control_plane
         self._bodies: OrderedDict[_Key, _Body] = OrderedDict()
         self._owned: Counter[Hashable] = Counter()
-        self._tuples: dict[int, tuple[tuple[Resource, ...], tuple[int, ...]]] = {}
+        self._tuples: dict[int, tuple[tuple[Resource, ...], bytes]] = {}
         self._size = 0
         self._last: tuple[Response | None, bytes] = _NOTHING
         self._fields = {variant: _Fields(variant) for variant in Variant}
@@ -128,16 +128,16 @@ class Encoder:
             response.heartbeat,
         )
 
-    def _identities(self, resources: tuple[Resource, ...]) -> tuple[int, ...]:
+    def _identities(self, resources: tuple[Resource, ...]) -> bytes:
         """Return who the resources are; of a tuple that many share this is worked out once."""
         if len(resources) < SHARED:
-            return tuple(map(id, resources))
+            return identities(resources)
         known = self._tuples.get(id(resources))
         if known is None:
             if len(self._tuples) >= ENTRIES:
                 self._tuples.clear()
             # The entry holds the tuple: its identity cannot become another's.
-            known = self._tuples[id(resources)] = (resources, tuple(map(id, resources)))
+            known = self._tuples[id(resources)] = (resources, identities(resources))
         return known[1]
 
     def _body(self, variant: Variant, response: Response) -> bytes:

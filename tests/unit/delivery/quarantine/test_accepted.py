@@ -23,10 +23,10 @@ class Plane:
         self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
         self.accepted = Accepted(self.of.__getitem__)
 
-    def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
+    def note(self, node: NodeKey, served: Snapshot, *names: str, group: GroupKey = GROUP) -> None:
         """Have a proxy acknowledge some resources of what is served."""
         found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
-        self.accepted.note(node, GROUP, Response(CLUSTER, Version("v"), Nonce("1"), found), served)
+        self.accepted.note(node, group, Response(CLUSTER, Version("v"), Nonce("1"), found), served)
 
     def good(self, node: NodeKey, name: str) -> list[str]:
         """Return the versions of a cluster that count as good for a proxy."""
@@ -73,11 +73,35 @@ def test_few_are_held_once_for_all_after_any_answer() -> None:
     assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
 
 
-@pytest.mark.parametrize("few", [0, 10, 10**6])
+def test_many_that_change_one_by_one_are_the_table_again() -> None:
+    """As endpoints do while sidecars connect: beside the table a proxy has few, whatever there is.
+
+    The versions before, which its group keeps, are other groups' as well.
+    """
+    plane, names = Plane(), _names(300)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    groups = (GROUP, GroupKey("other"))
+    for group in groups:
+        plane.note(NODES[0], served, *names, group=group)
+    for name in names:
+        before, served = served, served.changed([_cluster(name, "2")])
+        for group in groups:
+            plane.accepted.replaced(group, before, served)
+            plane.note(NODES[0], served, name, group=group)
+    assert len(plane.of[NODES[0]][CLUSTER]._named) < accepted.OFTEN
+    noted = [plane.accepted._by_group[group][CLUSTER] for group in groups]
+    assert all(noted[0].get(ResourceName(each)) is noted[1].get(ResourceName(each)) for each in names)
+    assert plane.good(NODES[1], "cluster-007") == ["2", "1"]
+
+
+@pytest.mark.parametrize(("few", "often"), [(0, 3), (0, 10**6), (10, 10**6), (10**6, 10**6)])
 @pytest.mark.parametrize("seed", range(20))
-def test_as_a_whole_or_by_name_is_the_same(few: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_a_whole_or_by_name_is_the_same(
+    few: int, often: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After any history the same versions count as good, and the same are accepted."""
     monkeypatch.setattr(accepted, "FEW", few)
+    monkeypatch.setattr(accepted, "OFTEN", often)
     found = _history(random.Random(seed))  # noqa: S311 - dice
     monkeypatch.setattr(accepted, "Noted", ByName)
     assert found == _history(random.Random(seed))  # noqa: S311 - dice
