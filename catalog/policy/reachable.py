@@ -7,7 +7,7 @@ first by name has it: where the one is everybody's and the other the group's own
 own that is both.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from catalog.policy.destinations import destinations
@@ -53,6 +53,25 @@ def open_to_all(view: View, scope: Scope, ipv6: bool) -> Reachable:
 @derived
 def _open(view: View, scope: Scope, ipv6: bool) -> _Offer:
     return _together(view, None, (each for each in open_services(view) if in_scope(scope, each)), ipv6)
+
+
+def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
+    """Derive what all may call and a group may, if it is not known, and yield after each service of it.
+
+    Else the first group of all would have it derived at one go: thousands of services. What is raised is
+    raised again by `reachable`.
+    """
+    match group.interception:
+        case Explicit():
+            return
+        case Transparent(ipv6=ipv6):
+            scope = scope_of(view, group)
+    if open_to_all.is_known(view, scope, ipv6):
+        return
+    for key in open_services(view):
+        if in_scope(scope, key):
+            destinations(view, None, _offered_to_all(view, key, ipv6).services)
+            yield None
 
 
 def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:

@@ -6,6 +6,7 @@ from typing import Final
 
 from catalog.policy.destinations import endpoints_of
 from catalog.policy.proxy import ProxyPolicy
+from catalog.policy.reachable import derive_open
 from catalog.policy.whole import outline
 from catalog.relations.groups import ProxyGroup
 from catalog.store.view import View
@@ -120,11 +121,12 @@ def together(rendering: Rendering, pieces: Pieces) -> Together:
 
 
 def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
-    """Make what a group has in common with others, if it is not made, and yield after each piece of it.
+    """Make what a group has in common with others, if it is not made, and yield after each part of it.
 
     Else the first group of all would have it made at one go: thousands of pieces. What is raised is raised
     again by `together`.
     """
+    yield from derive_open(rendering.view, group)
     for pieces in translated(rendering, group)[1]:
         if not together.is_known(rendering, pieces):
             yield from _one_by_one(rendering, _once(rendering, pieces))
