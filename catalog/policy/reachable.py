@@ -69,9 +69,13 @@ def derive_open(view: View, group: ProxyGroup) -> Iterator[None]:
     if open_to_all.is_known(view, scope, ipv6):
         return
     for key in open_services(view):
-        if in_scope(scope, key):
+        if in_scope(scope, key) and not _offered_to_all.is_known(view, key, ipv6):
             destinations(view, None, _offered_to_all(view, key, ipv6).services)
             yield None
+    _open(view, scope, ipv6)
+    yield None
+    open_to_all(view, scope, ipv6)
+    yield None
 
 
 def _transparent(view: View, group: ProxyGroup, ipv6: bool) -> tuple[Reachable, ...]:

@@ -128,13 +128,18 @@ def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
     """
     yield from derive_open(rendering.view, group)
     for pieces in translated(rendering, group)[1]:
+        yield None
         if not together.is_known(rendering, pieces):
             yield from _one_by_one(rendering, _once(rendering, pieces))
+            together(rendering, pieces).set.needs()
+            yield None
 
 
 def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterator[None]:
     for each in found:
-        if isinstance(each, Pieces) and not _part.is_known(rendering, each):
+        if isinstance(each, Piece):
+            yield from each.ahead(*each.arguments)
+        elif not _part.is_known(rendering, each):
             yield from _one_by_one(rendering, each.pieces())
         _fits(rendering, each)
         yield None

@@ -46,6 +46,12 @@ def no_faults(resource: Resource) -> tuple[str, ...]:
     return ()
 
 
+def no_steps(*arguments: object) -> Iterator[None]:
+    """Make nothing beforehand."""
+    del arguments
+    return iter(())
+
+
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class Piece(HashedOnce):
@@ -56,7 +62,8 @@ class Piece(HashedOnce):
     be in them. `about` is the part of the policy that they are taken from. `destinations` are further
     arguments, those whose endpoints the function looks at: they are filled in when it is made, as their
     callers may call them, and who that is is left out. `faults` says why proxies would refuse a resource
-    that it made, as far as that is known before they are asked.
+    that it made, as far as that is known before they are asked. What takes long to make may have an `ahead`,
+    a generator of the same arguments that makes parts of it beforehand and remembers them for `make`.
     """
 
     make: Callable[..., "Resource | tuple[Resource, ...]"]
@@ -64,6 +71,7 @@ class Piece(HashedOnce):
     about: Part = field(default=Whole(), compare=False)
     destinations: tuple[ServiceDestination, ...] = ()
     faults: Callable[[Resource], tuple[str, ...]] = field(default=no_faults, compare=False)
+    ahead: Callable[..., Iterator[None]] = field(default=no_steps, compare=False)
 
     def resources(self) -> tuple[Resource, ...]:
         """Make the resources; those that may be made with less of the policy know their piece as `recipe`."""

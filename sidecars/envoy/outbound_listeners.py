@@ -63,6 +63,15 @@ def outbound(calls: Calling) -> tuple[Resource, ...]:
             return tuple(_explicit_outbound(calls))
 
 
+def chain_by_chain(calls: Calling) -> Iterator[None]:
+    """Make the chains of the services beforehand, as many as are remembered."""
+    if calls.interception is InterceptionKind.TRANSPARENT:
+        for service in calls.services[:CHAINS]:
+            for family in (4, 6) if calls.ipv6 else (4,):
+                _service_chain(calls.terms, service, family)
+            yield None
+
+
 def _transparent_outbound(calls: Calling) -> list[Resource]:
     sockets = listeners.sockets(names.OUTBOUND_LISTENER, names.OUTBOUND_PORT, ipv6=calls.ipv6)
     made = (_outbound_listener(calls, each) for each in sockets)

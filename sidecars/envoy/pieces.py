@@ -98,7 +98,9 @@ def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:
 
 def _own_listeners(calling: Calling) -> Iterator[Piece]:
     bare = replace(calling, reachable=tuple(map(_of_listener, calling.reachable)))
-    yield _Judged(outbound_listeners.outbound, (bare,), AllOutbound())
+    yield _Judged(
+        outbound_listeners.outbound, (bare,), AllOutbound(), ahead=outbound_listeners.chain_by_chain
+    )
     if calling.passthrough and calling.interception is InterceptionKind.TRANSPARENT:
         yield _Judged(clusters.passthrough, about=MeshWide())
         yield _Judged(clusters.blackhole, about=MeshWide())

@@ -20,6 +20,7 @@ from mesh.config import MeshConfig
 from mesh.kinds import WORKLOAD
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
+from sidecars.envoy import outbound_listeners
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.cache import NodeKey
@@ -216,3 +217,14 @@ def test_what_all_have_in_common_is_made_in_steps(mode: str) -> None:
         assert 4 * longest <= made[-1], "the pieces that are its own, at the most"
         most.append(max(after - before for before, after in itertools.pairwise(derived)))
     assert most[0] == most[1] < 100, "the values of a service, or its own; not those of all"
+
+
+def test_the_listener_of_all_is_made_chain_by_chain() -> None:
+    """Its chains are made in steps, no two in one, and are there when it is put together."""
+    server = Server(50, "permissive")
+    outbound_listeners._service_chain.cache_clear()
+    first = sorted(server.serving.touched(), key=repr)[:1]
+    steps = server.serving.steps(server.published, first)
+    made = [0, *(outbound_listeners._service_chain.cache_info().misses for _ in steps)]
+    assert made[-1] == 50
+    assert max(after - before for before, after in itertools.pairwise(made)) == 1
