@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks import changes, meshes
 from benchmarks.clients import sidecars
-from benchmarks.figures import ALONE, DEFAULT, NARROW
+from benchmarks.figures import ALONE, BESIDE, DEFAULT, NARROW
 from benchmarks.measuring import Served
 from benchmarks.mesh_tables import costs, starts, tables, values
 from benchmarks.peers.istiod import objects
@@ -26,7 +26,7 @@ from benchmarks.peers.istiod.source import InKubernetes, mesh, scopes
 from benchmarks.processes import memory
 from benchmarks.programs import BenchmarkError, Checkout, build, end_with_sigterm
 from benchmarks.quiet import settled
-from benchmarks.results import RESULTS, Values, machine, write
+from benchmarks.results import Values, machine, place, write
 from benchmarks.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
 from mesh.workload import Workload
 from tools.real_parts.building import PartError, download, has_go, is_built
@@ -49,7 +49,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--peer", action="store_true", help="without ours")
     parser.add_argument("--server", type=Path, help="another checkout, whose program is measured beside it")
     parser.add_argument("--quick", action="store_true", help="50 services, few repetitions, to try")
-    parser.add_argument("--output", type=Path, default=RESULTS / "istiod.json")
+    parser.add_argument("--output", type=Path, help="[results/istiod.json, quick results/quick/istiod.json]")
     told = parser.parse_args(argv)
     if told.quick:
         told.services, told.repeat = 50, 3
@@ -185,8 +185,9 @@ def main() -> None:
     for each in tables(ours, None, None, found):
         console.print(each)
     details = {"peers": {who: asdict(size) for who, size in peers}, "ours": [asdict(each) for each in ours]}
-    write(told.output, where, found | values(ours), **details)
-    console.print(f"written to {told.output}")
+    output = place("istiod", told.output, quick=told.quick)
+    write(output, where, found | values(ours, who=BESIDE), **details)
+    console.print(f"written to {output}")
 
 
 if __name__ == "__main__":

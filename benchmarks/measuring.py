@@ -4,7 +4,7 @@ import statistics
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -13,12 +13,12 @@ from benchmarks.changes import Change, Source
 from benchmarks.clients import Report, Sidecars
 from benchmarks.plane import Series
 from benchmarks.programs import BenchmarkError, Distribution
-from benchmarks.quiet import until_quiet
+from benchmarks.quiet import LEAST, Spent, idled, until_quiet
 
 GATHERING: Final = 0.3
 """A change has reached everybody when nothing came for so long, where it is not known whom it concerns."""
 LIMIT: Final = 60.0
-SERIES: Final = 40.0
+SERIES: Final = 60.0
 """Seconds after which a change is not repeated any more, if it has been twice."""
 
 
@@ -44,7 +44,7 @@ class Plane(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A mesh that is served to sidecars, and `idle`: CPU of the server when nothing happens.
+    """A mesh that is served to sidecars.
 
     `everyone` says that each sidecar holds every service, and so each change of an endpoint concerns all.
     """
@@ -54,7 +54,6 @@ class Served:
     plane: Plane
     sidecars: Sidecars
     everyone: bool = False
-    idle: float = 0.0
 
     def concerned(self, services: Iterable[int]) -> frozenset[int]:
         """Return the connected sidecars, by number, that a change concerns which concerns these services."""
@@ -65,7 +64,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a kind of change costs, of all repetitions, without what idling costs.
+    """What a kind of change costs, of all repetitions, without what idling costs before and after each.
 
     `cpu_ms` is up to the last ACK (and GATHERING, where it is not known whom the change concerns), `quiet_ms`
     until the server rests again, see `benchmarks.quiet`; both are medians, and there are means beside them.
@@ -96,12 +95,25 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    cpu: float
-    quiet: float
+    """One repetition: until the last ACK, until the server rested, and what it used idle around that."""
+
+    acked: Spent
+    rested: Spent
+    idle: tuple[Spent, ...]
     restless: bool
     took: float
     report: Report
     late: float
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of the change itself until the last ACK."""
+        return self.acked.beyond(*self.idle)
+
+    @property
+    def quiet(self) -> float:
+        """CPU seconds of the change itself until the server rested."""
+        return self.rested.beyond(*self.idle)
 
 
 def distribution(values: Iterable[float]) -> Distribution:
@@ -118,7 +130,7 @@ def cost(served: Served, change: Change, repeat: int, first: int = 0) -> Cost:
     """
     concerned = None if change.concerned is None else served.concerned(change.concerned(served.services))
     before = served.plane.metrics()
-    samples = [_sample(served, change, first + count, concerned) for count in unless_dear(repeat)]
+    samples = list(_samples(served, change, repeat, first, concerned))
     after = served.plane.metrics()
     others = [each.report.proxies - concerned for each in samples] if concerned is not None else []
     missed = [concerned - each.report.proxies for each in samples] if concerned is not None else []
@@ -154,7 +166,22 @@ def unless_dear(repeat: int) -> Iterator[int]:
         yield count
 
 
-def _sample(served: Served, change: Change, count: int, concerned: frozenset[int] | None) -> _Sample:
+def _samples(
+    served: Served, change: Change, repeat: int, first: int, concerned: frozenset[int] | None
+) -> Iterator[_Sample]:
+    """Yield repetitions, each between two windows without a change; a server that did not rest has no second."""
+    before = idled(served.plane.cpu, LEAST)
+    for count in unless_dear(repeat):
+        sample = _sample(served, change, first + count, concerned, before)
+        if not sample.restless:
+            after = idled(served.plane.cpu, sample.rested.seconds)
+            sample, before = replace(sample, idle=(before, after)), after
+        yield sample
+
+
+def _sample(
+    served: Served, change: Change, count: int, concerned: frozenset[int] | None, idle: Spent
+) -> _Sample:
     plane, sidecars = served.plane, served.sidecars
     sidecars.wait(0, 0)
     before, began = plane.cpu(), time.time()
@@ -165,14 +192,15 @@ def _sample(served: Served, change: Change, count: int, concerned: frozenset[int
         report = sidecars.wait(sidecars.connected if change.heavy else 1, GATHERING, LIMIT)
     else:
         report = sidecars.wait(len(concerned), 0, LIMIT)
-    acked, then = plane.cpu(), time.time()
-    rest = until_quiet(plane.cpu, served.idle, began)
+    acked = Spent(plane.cpu() - before, time.time() - began)
+    rest = until_quiet(plane.cpu, idle.share, began)
     report = _joined(report, sidecars.wait(0, 0))
     if sidecars.connected and not report.responses:
         raise BenchmarkError(f"{change.name}: nobody got anything within {LIMIT:.0f} s")
     return _Sample(
-        acked - before - served.idle * (then - began),
-        rest.cpu - before - served.idle * (rest.moment - began),
+        acked,
+        Spent(rest.cpu - before, rest.moment - began),
+        (idle,),
         rest.restless,
         report.last_ack - began if report.responses else 0.0,
         report,

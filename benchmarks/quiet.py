@@ -4,6 +4,9 @@
 idle one and begins `PAUSE` or more after the change, less what it would have used idle. The pause is there
 because a control plane may rest between the last ACK and what it does afterwards: ours looks for problems
 once a second at most. As an idle one is a window with no more than `SLACK` above what idling costs.
+
+What idling costs is measured beside each change, before and after it and for as long as it took: from one
+minute to the next it is another, by as much as a small change costs.
 """
 
 import statistics
@@ -20,11 +23,30 @@ SLACK: Final = 0.002
 """Seconds of CPU in one window."""
 LIMIT: Final = 30.0
 """Seconds after which a process is taken as it is, and called restless."""
+LEAST: Final = PAUSE + WINDOW
+"""Seconds that a change takes at least until the process is said to rest."""
 SETTLED: Final = 0.05
 """CPU seconds a second, of a process of which it is not known yet what idling costs it."""
 
 Clock = Callable[[], float]
 """CPU seconds that a process has used so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """CPU seconds that a process used in so many seconds."""
+
+    cpu: float
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """CPU seconds a second."""
+        return self.cpu / self.seconds
+
+    def beyond(self, *idle: "Spent") -> float:
+        """Return the CPU without what idling costs, which is what it cost in other windows, in the mean."""
+        return self.cpu - statistics.fmean(each.share for each in idle) * self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +88,18 @@ def settled(cpu: Clock) -> Rest:
             return Rest(after, moment, after - before > SETTLED)
 
 
+def idled(
+    cpu: Clock,
+    seconds: float,
+    now: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Spent:
+    """Return what a process uses in so many seconds in which nothing changes."""
+    before, began = cpu(), now()
+    sleep(seconds)
+    return Spent(cpu() - before, now() - began)
+
+
 def idling(cpu: Clock, windows: int) -> float:
     """Return the CPU seconds that each second without a change costs: the median of several."""
-    found = []
-    for _ in range(windows):
-        began, before = time.monotonic(), cpu()
-        time.sleep(1)
-        found.append((cpu() - before) / (time.monotonic() - began))
-    return statistics.median(found)
+    return statistics.median(idled(cpu, 1).share for _ in range(windows))

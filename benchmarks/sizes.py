@@ -153,7 +153,7 @@ def measure(bench: Bench, case: Case, plan: Plan, say: Callable[[str], None]) ->
         churned: Churn | None = None
         if plan.churn and case.whole:
             with plane.sampling(plan.profile, f"churn {case.services}"):
-                churned = churn(replace(served, idle=stages[-1].idle), plan.churn)
+                churned = churn(served, plan.churn)
         after = memory(plane.pid)
     return Sized(case.services, case.permissive, start, rested, tuple(stages), after, churned)
 
@@ -181,16 +181,16 @@ def stage(
     at_rest(served.plane, say)
     held = memory(served.plane.pid)
     with served.plane.sampling(plan.profile, f"idle {count} of {served.services}"):  # which costs some itself
-        idle = replace(served, idle=idling(served.plane.cpu, IDLE_WINDOWS))
+        idle = idling(served.plane.cpu, IDLE_WINDOWS)
     found: list[Cost] = []
     for change, repeat in wanted:
         name = f"{change.name if change else 'a service comes and goes'} {served.services}"
         with served.plane.sampling(plan.profile, name):
-            costs = _costs(idle, change, repeat)
+            costs = _costs(served, change, repeat)
         for each in costs:
             say(f"{each.change}, {each.connected} there: {each.cpu_ms:.1f} ms, to quiet {each.quiet_ms:.1f}")
         found += costs
-    return Stage(served.sidecars.connected, connecting, held, idle.idle, tuple(found))
+    return Stage(served.sidecars.connected, connecting, held, idle, tuple(found))
 
 
 def _changes(case: Case, connected: int, repeat: int) -> list[Repeated]:

@@ -46,6 +46,38 @@ def test_the_peer_at_its_best_is_the_measure(connected: int, peer: float, reache
     assert (last.peer, last.reached) == (f"{peer:.4g} ms", reached)
 
 
+PEERS = (
+    ("P5", "istiod-narrow", ("policy", 1000, 2000, ENDPOINT, "cpu_ms")),
+    ("P7", "istiod-narrow", ("policy", 1000, "ready_cpu_s")),
+    ("P7", "istiod-narrow", ("policy", 1000, 2000, "serve_wall_s")),
+    ("P9", "istiod-narrow", ("policy", 1000, 2000, "memory_mib")),
+    ("P14", "istiod-default", ("permissive", 1000, 2000, "memory_mib")),
+)
+
+
+@pytest.mark.parametrize(("number", "peer", "words"), PEERS)
+def test_the_mesh_peer_stands_beside_ours_of_its_own_run(
+    number: str, peer: str, words: tuple[object, ...]
+) -> None:
+    """What another run measured of ours counts where that run has nothing, and where there is no peer."""
+    elsewhere, its = {name("ours", *words): 100.0}, {name(peer, *words): 140.0}
+    same = {name("ours-beside-istiod", *words): 150.0}
+    (apart,) = figures(elsewhere | its)
+    (beside,) = figures(elsewhere | same | its)
+    assert (apart.number, beside.number) == (number, number)
+    assert "150" not in apart.measured
+    assert "150" in beside.measured
+    assert not any("150" in each.measured for each in figures(elsewhere | same))
+
+
+def test_memory_must_be_below_the_peers_of_the_same_run() -> None:
+    """However little another run held."""
+    words = ("policy", 1000, 2000, "memory_mib")
+    values = {name("ours", *words): 330.0, name("istiod-narrow", *words): 340.0}
+    assert _reached(values) == [("P9", "memory, 2000 connected", True)]
+    assert _reached(values | {name("ours-beside-istiod", *words): 345.0})[0][-1] is False
+
+
 def test_growth_is_told_by_the_doubling() -> None:
     """Two doublings of 1.05 are 1.1025."""
     values = _cost(1000, 12, quiet_ms=4.0) | _cost(4000, 12, quiet_ms=4.41)

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import measuring
 from benchmarks.measuring import distribution
 from benchmarks.mesh import arguments, cases
-from benchmarks.quiet import LIMIT, PAUSE, SLACK, WINDOW, until_quiet
+from benchmarks.quiet import LIMIT, PAUSE, SLACK, WINDOW, Spent, idled, until_quiet
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,18 @@ def test_who_never_rests_is_taken_as_it_is_and_called_so() -> None:
     rest = until_quiet(process.cpu, 0.01, 100.0, process.now, process.sleep)
     assert rest.restless
     assert rest.moment == pytest.approx(100 + LIMIT, abs=2 * WINDOW)
+
+
+def test_what_idling_costs_is_of_the_windows_around_a_change() -> None:
+    """A change that costs 2 ms, in a process that idles less from second to second."""
+    process = Process(iter([0.010, 0.009 + 0.002, 0.008]))
+    before, change, after = (idled(process.cpu, 1.0, process.now, process.sleep) for _ in range(3))
+    assert change.beyond(before, after) == pytest.approx(0.002)
+
+
+def test_idle_windows_count_by_the_second() -> None:
+    """One that was longer says no more than another, and what a longer change is charged with is more."""
+    assert Spent(0.020, 2.0).beyond(Spent(0.004, 1.0), Spent(0.024, 4.0)) == pytest.approx(0.010)
 
 
 def test_a_mesh_is_measured_with_nobody_there_with_those_concerned_and_with_all() -> None:
