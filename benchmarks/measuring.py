@@ -169,7 +169,7 @@ def unless_dear(repeat: int) -> Iterator[int]:
 def _samples(
     served: Served, change: Change, repeat: int, first: int, concerned: frozenset[int] | None
 ) -> Iterator[_Sample]:
-    """Yield repetitions, each between two windows without a change; a server that did not rest has no second."""
+    """Yield repetitions, each between two windows without a change; after one that did not rest is none."""
     before = idled(served.plane.cpu, LEAST)
     for count in unless_dear(repeat):
         sample = _sample(served, change, first + count, concerned, before)
