@@ -14,8 +14,9 @@ from typing import Any, Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.processes import cpu_seconds
-from benchmarks.programs import BenchmarkError, Checkout, end
+from benchmarks.programs import BenchmarkError, Checkout
 from demo.ports import free_port
+from tools.ending import end
 
 PATIENCE: Final = 600.0
 """Seconds that a control plane may take to serve a mesh."""

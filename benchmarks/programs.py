@@ -14,6 +14,7 @@ from typing import Final
 
 from benchmarks.processes import cpu_seconds, memory
 from demo.ports import free_port
+from tools.ending import end
 
 HERE: Final = Path(__file__).parent
 PATIENCE: Final = 30.0
@@ -109,16 +110,6 @@ def serving(
 def end_with_sigterm() -> None:
     """Let SIGTERM end this program as an exit does, so that it ends what it started."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-
-
-def end(process: subprocess.Popen[bytes], patience: float) -> None:
-    """Ask a process to end; kill it if it has not after so many seconds."""
-    process.terminate()
-    try:
-        process.wait(patience)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _await(server: Server) -> None:

@@ -8,16 +8,11 @@ endpoints and answers when that snapshot is set, `GET /again` publishes an equal
 
 import argparse
 import asyncio
-import contextlib
-import resource
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
-
-from benchmarks.sampling import sampled
+from benchmarks.synthetic_frame import control, flags, until_told
 from benchmarks.synthetic_resources import around, assignment
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import Resource
@@ -35,15 +30,9 @@ _LIMITS: Final = Limits(streams_per_second=None).without_budgets()
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.synthetic_server", description=__doc__)
-    parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
-    parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")
-    parser.add_argument("--port", type=int, default=18000, help="port of the discovery service")
-    parser.add_argument("--control-port", type=int, default=18001, help="port of /bump, /again and /stats")
-    parser.add_argument("--tls-dir", type=Path, required=True, help="directory of ca.pem, s.pem and s.key")
+    parser = flags("benchmarks.synthetic_server", __doc__)
     parser.add_argument("--types", choices=("eds", "mesh"), default="eds", help="mesh: with CDS, LDS and RDS")
     parser.add_argument("--default-admission", action="store_true", help="keep the limit of new streams/s")
-    parser.add_argument("--profile", type=Path, help="write a profile of the event loop's thread here")
     return parser.parse_args(argv)
 
 
@@ -76,50 +65,20 @@ class Synthetic:
         self.cache.publish({_GROUP: Snapshot.of(self._resources)}, {_NODE: _GROUP})
 
 
-def control(synthetic: Synthetic, server: AdsServer) -> web.Application:
-    """Make the control port's application."""
-
-    async def bump(_: web.Request) -> web.Response:
-        synthetic.bump()
-        return web.Response()
-
-    async def again(_: web.Request) -> web.Response:
-        synthetic.again()
-        return web.Response()
-
-    async def stats(_: web.Request) -> web.Response:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return web.json_response(
-            {
-                "streams": len(server.statuses()),
-                "responses_encoded": server.responses_encoded,
-                "cpu_seconds": usage.ru_utime + usage.ru_stime,
-                "rss_kib": _resident(),
-            }
-        )
-
-    application = web.Application()
-    application.add_routes([web.get("/bump", bump), web.get("/again", again), web.get("/stats", stats)])
-    return application
-
-
-async def serve(options: argparse.Namespace) -> None:
+async def serve(told: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    directory: Path = options.tls_dir
+    directory: Path = told.tls_dir
     identity = TlsIdentity(*((directory / name).read_bytes() for name in ("s.pem", "s.key", "ca.pem")))
-    synthetic = Synthetic(options.services, options.endpoints, mesh=options.types == "mesh")
-    limits = Limits().without_budgets() if options.default_admission else _LIMITS
+    synthetic = Synthetic(told.services, told.endpoints, mesh=told.types == "mesh")
+    limits = Limits().without_budgets() if told.default_admission else _LIMITS
     server = AdsServer(synthetic.cache, AnyNode(_NODE), lambda: identity, limits=limits)
-    await server.start(f"127.0.0.1:{options.port}")
-    runner = web.AppRunner(control(synthetic, server), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", options.control_port).start()
-    with sampled(options.profile) if options.profile is not None else contextlib.nullcontext():
-        await stopping.wait()
-    await runner.cleanup()
+
+    def stats() -> dict[str, object]:
+        encoded = server.responses_encoded
+        return {"streams": len(server.statuses()), "responses_encoded": encoded, "rss_kib": _resident()}
+
+    await server.start(f"127.0.0.1:{told.port}")
+    await until_told(told, control({"bump": synthetic.bump, "again": synthetic.again}, stats))
     await server.stop(0.5)
 
 

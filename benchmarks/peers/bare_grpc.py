@@ -7,17 +7,13 @@ mTLS and control port are those of `benchmarks/synthetic_server.py`.
 
 import argparse
 import asyncio
-import contextlib
-import resource
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
 import grpc.aio
-from aiohttp import web
 
-from benchmarks.sampling import sampled
+from benchmarks.synthetic_frame import control, flags, until_told
 from benchmarks.synthetic_resources import assignment
 from xds.protocol.resource import ENDPOINT, Resource, Version
 from xds.protocol.wire import Nonce, Response, delta_response_body, response_body, with_nonce
@@ -31,14 +27,7 @@ _METHODS = {"DeltaAggregatedResources": Variant.DELTA, "StreamAggregatedResource
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.bare_grpc", description=__doc__)
-    parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
-    parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")
-    parser.add_argument("--port", type=int, default=18000, help="port of the discovery service")
-    parser.add_argument("--control-port", type=int, default=18001, help="port of /bump and /stats")
-    parser.add_argument("--tls-dir", type=Path, required=True, help="directory of ca.pem, s.pem and s.key")
-    parser.add_argument("--profile", type=Path, help="write a profile of the event loop's thread here")
-    return parser.parse_args(argv)
+    return flags("benchmarks.peers.bare_grpc", __doc__).parse_args(argv)
 
 
 class Bare:
@@ -101,45 +90,20 @@ class Bare:
         }
 
 
-def control(bare: Bare) -> web.Application:
-    """Make the control port's application."""
-
-    async def bump(_: web.Request) -> web.Response:
-        bare.bump()
-        return web.Response()
-
-    async def stats(_: web.Request) -> web.Response:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return web.json_response({"streams": bare.streams, "cpu_seconds": usage.ru_utime + usage.ru_stime})
-
-    application = web.Application()
-    application.add_routes([web.get("/bump", bump), web.get("/stats", stats)])
-    return application
-
-
 def credentials(directory: Path) -> grpc.ServerCredentials:
     """Return what the server shows; a client certificate is demanded."""
     authority, chain, key = ((directory / name).read_bytes() for name in ("ca.pem", "s.pem", "s.key"))
     return grpc.ssl_server_credentials([(key, chain)], authority, require_client_auth=True)
 
 
-async def serve(options_given: argparse.Namespace) -> None:
+async def serve(told: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
-    stopping = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
-    bare = Bare(options_given.services, options_given.endpoints)
+    bare = Bare(told.services, told.endpoints)
     server = grpc.aio.server(options=options(Limits().without_budgets()))
     server.add_generic_rpc_handlers((bare.handlers(),))
-    server.add_secure_port(f"127.0.0.1:{options_given.port}", credentials(options_given.tls_dir))
+    server.add_secure_port(f"127.0.0.1:{told.port}", credentials(told.tls_dir))
     await server.start()
-    runner = web.AppRunner(control(bare), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", options_given.control_port).start()
-    profile = options_given.profile
-    with sampled(profile) if profile is not None else contextlib.nullcontext():
-        await stopping.wait()
-    await runner.cleanup()
+    await until_told(told, control({"bump": bare.bump}, lambda: {"streams": bare.streams}))
     await server.stop(0.5)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from demo.ports import free_port
+from tools.ending import end
 from tools.real_parts.building import PartError, build
 from tools.real_parts.keys import LOOPBACK, Keys
 from tools.real_parts.parts import API_SERVER, ETCD
@@ -133,12 +134,7 @@ def running(
     try:
         yield process
     finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, 15)
 
 
 def until_ready(

@@ -1,0 +1,60 @@
+"""What servers of synthetic resources have in common: their flags, their control port, their life."""
+
+import argparse
+import asyncio
+import contextlib
+import resource
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from aiohttp import web
+
+from benchmarks.sampling import sampled
+
+
+def flags(program: str, description: str | None) -> argparse.ArgumentParser:
+    """Return the flags that each of them has."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
+    parser.add_argument("--services", type=int, default=1, help="ClusterLoadAssignments")
+    parser.add_argument("--endpoints", type=int, default=10, help="endpoints of each")
+    parser.add_argument("--port", type=int, default=18000, help="port of the discovery service")
+    parser.add_argument("--control-port", type=int, default=18001, help="port of what changes, and of /stats")
+    parser.add_argument("--tls-dir", type=Path, required=True, help="directory of ca.pem, s.pem and s.key")
+    parser.add_argument("--profile", type=Path, help="write a profile of the event loop's thread here")
+    return parser
+
+
+def control(
+    changes: Mapping[str, Callable[[], None]], stats: Callable[[], Mapping[str, object]]
+) -> web.Application:
+    """Make the control port's application: `GET /<name>` makes a change, `GET /stats` says what it cost."""
+
+    def route(change: Callable[[], None]) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(_: web.Request) -> web.Response:
+            change()
+            return web.Response()
+
+        return handle
+
+    async def tell(_: web.Request) -> web.Response:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return web.json_response({**stats(), "cpu_seconds": usage.ru_utime + usage.ru_stime})
+
+    application = web.Application()
+    application.add_routes(web.get(f"/{name}", route(change)) for name, change in changes.items())
+    application.add_routes([web.get("/stats", tell)])
+    return application
+
+
+async def until_told(told: argparse.Namespace, application: web.Application) -> None:
+    """Have the control port answer, until SIGTERM or SIGINT."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", told.control_port).start()
+    with sampled(told.profile) if told.profile is not None else contextlib.nullcontext():
+        await stopping.wait()
+    await runner.cleanup()
