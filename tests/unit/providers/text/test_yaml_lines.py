@@ -1,13 +1,21 @@
 """Reading by lines is reading by events, quicker: what it does not read the same it does not read."""
 
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterable
+
 import pytest
+import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.meshes import files
 from providers.text import documents as module
+from providers.text import yaml_lines
 from providers.text.documents import documents
 from providers.text.yaml_lines import OTHER, plain_value
+from providers.text.yaml_scalars import plain_scalar
 from providers.text.yaml_value import MAX_DEPTH, MAX_NODES, yaml_value
 
 KEYS = ["", "a:", "b:", "c: ", "d: ", "1:", "~: ", "<<: ", '"e": ', "f/g.h: ", "? "]
@@ -74,7 +82,7 @@ LINES = st.builds(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=500)
 @given(st.lists(LINES, min_size=1, max_size=8).map("\n".join))
 @example("a:\n- b: c\n  d:\n  - e\nf: 1")
 @example("a: x\n  b: y")
@@ -159,3 +167,171 @@ def test_a_mesh_is_read_by_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "yaml_value", by_events)
     found = [each for text in files(20).values() for each in documents(text)]
     assert len(found) == 20 * 9 + 2 + 1
+
+
+ALPHABET = "ab1:- #\n\r\t'\"[]{}&*!|>?%@`,~.=<\\/$é\x85\u2028\ufeff"
+"""What YAML gives a meaning to, and what it forbids or breaks lines at."""
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**6), 10**6),
+    st.sampled_from([*VALUES, "yes", "0o17", "1e3", ".5", "null", "team-1", "a: b", "x #y", " x", "x "]),
+    st.text(ALPHABET, max_size=6),
+)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.dictionaries(st.text("abc-./ 1~", min_size=1, max_size=4), inner)
+    ),
+    max_leaves=12,
+)
+DUMPED = st.builds(
+    lambda tree, indent, width, unicode, style, flow: yaml.safe_dump(
+        {"top": tree},
+        indent=indent,
+        width=width,
+        allow_unicode=unicode,
+        default_style=style,
+        default_flow_style=flow,
+        sort_keys=False,
+    ),
+    TREES,
+    st.integers(2, 5),
+    st.sampled_from([10, 80, 10_000]),
+    st.booleans(),
+    st.sampled_from([None, None, None, "'", '"', "|"]),
+    st.sampled_from([False, False, None]),
+)
+EDITS = st.lists(st.tuples(st.integers(0, 400), st.integers(0, 2), st.text(ALPHABET, max_size=2)), max_size=3)
+
+
+def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Put something in the place of a few characters."""
+    for at, length, put in edits:
+        place = at % (len(text) + 1)
+        text = text[:place] + put + text[place + length :]
+    return text
+
+
+class Unlike(Exception):
+    """What PyYAML reads, and we refuse or mean otherwise: a key twice, a key that is no text, a merge."""
+
+
+def _meant(node: yaml.Node) -> object:
+    match node:
+        case yaml.ScalarNode():
+            return node.value if node.style else plain_scalar(node.value)
+        case yaml.SequenceNode():
+            return [_meant(each) for each in node.value]
+        case yaml.MappingNode():
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            if len(keys) != len(node.value) or len({*keys}) != len(keys) or "<<" in keys:
+                raise Unlike
+            return {key.value: _meant(value) for key, value in node.value}
+        case _:
+            raise Unlike
+
+
+def _differs(text: str, read: Callable[[str], object] = plain_value) -> str | None:
+    """Say how what is read by lines differs from what PyYAML makes of a text, in C and in Python."""
+    found = read(text)
+    if found is OTHER:
+        return None
+    for loader in (yaml.CSafeLoader, yaml.SafeLoader):
+        try:
+            node = yaml.compose(text, Loader=loader)
+            meant = None if node is None else _meant(node)
+        except (yaml.YAMLError, Unlike) as error:
+            return f"{text!r}: {found!r} instead of {type(error).__name__}"
+        if repr(found) != repr(meant):
+            return f"{text!r}: {found!r} instead of {meant!r}"
+    return None
+
+
+@settings(max_examples=300, deadline=None)
+@given(DUMPED, EDITS)
+def test_it_is_what_pyyaml_says_or_is_left_to_it(text: str, edits: list[tuple[int, int, str]]) -> None:
+    """Documents as a library writes them, whatever they hold, and the same with a few characters changed."""
+    assert _differs(text) is None
+    assert _differs(_edited(text, edits)) is None
+
+
+@settings(max_examples=1000, deadline=None)
+@given(st.text(ALPHABET, max_size=40))
+def test_hostile_text_is_what_pyyaml_says_or_is_left_to_it(text: str) -> None:
+    """Anything of what YAML gives a meaning to."""
+    assert _differs(text) is None
+    assert _differs(f"a:\n  {text}") is None
+    assert _differs(f"a: {text}\nb: c") is None
+
+
+SHORT = "a:- #\n'\"~["
+LINE_OF_THREE = [
+    *("a:", "b:", "  a:", "  b:", "- a", "  - a", "-", "- a:", "  - b: c", "    d: e", "a: b", "  c: d"),
+    *(" e: f", "- - a", "  x", "# c", "", "  # c", "a: []", "a: {}", "a: 'b", "a: |", "---", "  -", "a:b"),
+]
+
+
+def _every(read: Callable[[str], object] = plain_value) -> str | None:
+    """Look at all texts of five characters, and at all of three lines of some; say what differs first."""
+    texts = itertools.chain(
+        ("".join(each) for length in range(1, 6) for each in itertools.product(SHORT, repeat=length)),
+        ("\n".join(each) for each in itertools.product(LINE_OF_THREE, repeat=3)),
+    )
+    return next((found for text in texts if (found := _differs(text, read)) is not None), None)
+
+
+def test_all_short_texts_are_what_pyyaml_says_or_are_left_to_it() -> None:
+    """Not some of them: every one."""
+    assert _every() is None
+
+
+def _careless(where: str, instead: object) -> Callable[[str], object]:
+    """Return a reader that lacks one of its precautions."""
+
+    def read(text: str) -> object:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(yaml_lines, where, instead)
+            yaml_lines._line.cache_clear()
+            try:
+                return plain_value(text)
+            finally:
+                yaml_lines._line.cache_clear()
+
+    return read
+
+
+def _without(part: str) -> re.Pattern[str]:
+    pattern = yaml_lines._LINE.pattern
+    assert part in pattern
+    return re.compile(pattern.replace(part, ""), re.VERBOSE | re.ASCII)
+
+
+@pytest.mark.parametrize(
+    ("where", "instead", "seen"),
+    [
+        ("_LINE", _without(r"(?=\ |\Z)"), "a:b"),
+        ("_LINE", _without(r"(?=[!-~])"), "a: b:"),
+        ("_NO_CONTENT", re.compile(r" *(?:#.*|-)?"), "a:\n  b: c\n-"),
+        ("plain_scalar", str, "a: 1"),
+    ],
+)
+def test_a_careless_reader_is_found(where: str, instead: object, seen: str) -> None:
+    """What is compared above is not equal whatever is read: each precaution is missed where it matters."""
+    assert _differs(seen) is None
+    assert _differs(seen, _careless(where, instead)) is not None
+
+
+def test_most_of_what_is_dumped_plainly_is_read_by_lines() -> None:
+    """It is not by reading nothing that it never differs."""
+    dice = random.Random(1)  # noqa: S311 - dice
+    found = []
+    for _ in range(200):
+        names = [f"name-{dice.randrange(100)}" for _ in range(4)]
+        tree = {
+            "kind": "Service",
+            "spec": {name: [{name: dice.choice((1, True, None, name))}] for name in names},
+        }
+        found.append(plain_value(yaml.safe_dump(tree)) == tree)
+    assert all(found)
