@@ -38,6 +38,9 @@ SERVICE: Final = AGGREGATED
 RECHECK_PAUSE: Final = 0.25
 """Seconds from some streams whose client is asked for again to others: each costs a look into a ledger."""
 
+AGE_SECONDS: Final = 5.0
+"""Encoded responses that nobody needed for so long, or up to twice as long, are forgotten."""
+
 
 class AdsServer:
     """Serves a cache's snapshots. Used from one event loop."""
@@ -265,10 +268,17 @@ class AdsServer:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
-        """End calls whose client does not read: asked of all from time to time, not timed per write."""
+        """End calls whose client does not read: asked of all from time to time, not timed per write.
+
+        What nobody needs any more is forgotten.
+        """
         loop = asyncio.get_running_loop()
+        aged = loop.time()
         while True:
             await asyncio.sleep(self._limits.write_seconds / 20)
             for call in tuple(self._calls.values()):
                 call.check_writing(self._limits)
             self._accounts.forget(loop.time())
+            if loop.time() >= aged + AGE_SECONDS:
+                self._encoder.age()
+                aged = loop.time()

@@ -2,7 +2,8 @@
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version, identities
 from xds.protocol.wire import (
@@ -47,34 +48,49 @@ class _Fields:
     def __init__(self, variant: Variant) -> None:
         self._make = _FIELD[variant]
         self._known: dict[int, tuple[Resource, bytes]] = {}
+        self._unused: dict[int, tuple[Resource, bytes]] = {}  # since the last time that some were forgotten
         self._size = 0
         self.made = 0
+
+    def age(self) -> None:
+        """Forget what was not needed since the last time."""
+        self._size -= sum(len(encoded) for _, encoded in self._unused.values())
+        self._unused, self._known = self._known, {}
 
     def __call__(self, resource: Resource) -> bytes:
         """Return a resource encoded as a field of a response."""
         # The entry holds the resource: its identity cannot become another's.
         if (known := self._known.get(id(resource))) is not None:
             return known[1]
+        if (known := self._unused.pop(id(resource), None)) is not None:
+            self._known[id(resource)] = known
+            return known[1]
         found = self._make(resource)
         self.made += 1
         if self._size + len(found) > FIELDS:
             self._known.clear()
+            self._unused.clear()
             self._size = 0
         self._size += len(found)
         self._known[id(resource)] = (resource, found)
         return found
 
 
-class _Body(NamedTuple):
-    """An encoded response but for its nonce, with what it was made from, and for whom first."""
+@dataclass(slots=True, eq=False)
+class _Body:
+    """An encoded response but for its nonce, with what it was made from, and for whom first.
+
+    `needed` is the Encoder's age when somebody was sent it last.
+    """
 
     encoded: bytes
     resources: tuple[Resource, ...]
     owner: Hashable
+    needed: int
 
 
 class Encoder:
-    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all.
+    """Encodes responses, and keeps the newest ones: at most ENTRIES of them, of BYTES in all, until they age.
 
     Of these an owner, which is who was the first to need a response, has at most OWN_BYTES, or one.
     """
@@ -86,6 +102,7 @@ class Encoder:
         self._tuples: dict[int, tuple[tuple[Resource, ...], bytes]] = {}
         self._size = 0
         self._last: tuple[Response | None, bytes] = _NOTHING
+        self._age = 0
         self._fields = {variant: _Fields(variant) for variant in Variant}
         self.made = 0
 
@@ -93,6 +110,16 @@ class Encoder:
     def fields_made(self) -> int:
         """How many resources of long responses were encoded."""
         return sum(fields.made for fields in self._fields.values())
+
+    def age(self) -> None:
+        """Forget what was not needed since the last time: a storm's responses when it is over."""
+        for key in [key for key, body in self._bodies.items() if body.needed < self._age]:
+            self._forget(key)
+        self._age += 1
+        self._tuples.clear()
+        self._last = _NOTHING
+        for fields in self._fields.values():
+            fields.age()
 
     def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Return the response's bytes; only the nonce, at their end, is made anew each time."""
@@ -108,10 +135,11 @@ class Encoder:
 
     def make(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
         """Make the response's bytes, and remember them for whoever takes the same step."""
-        body = _Body(self._body(variant, response), response.resources, owner)
+        body = _Body(self._body(variant, response), response.resources, owner, self._age)
         return self._numbered(self._remember(self._key(variant, response), body), response)
 
     def _numbered(self, body: _Body, response: Response) -> bytes:
+        body.needed = self._age
         message = with_nonce(body.encoded, response.nonce)
         self._last = (response, message) if len(message) <= LAST else _NOTHING
         return message

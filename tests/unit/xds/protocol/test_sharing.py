@@ -1,6 +1,9 @@
 """What is shared is made once: snapshots' steps, encoded responses, snapshots of a group."""
 
+import gc
+import sys
 from collections.abc import Callable
+from types import FunctionType
 
 import pytest
 
@@ -81,6 +84,39 @@ def test_few_encoded_resources_are_kept(make: Make) -> None:
 
     assert encoder.fields_made > 2 * len(large)
     assert (first, second) == tuple(Encoder("cp").encode(Variant.DELTA, each) for each in responses)
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_what_nobody_needs_any_more_is_not_kept_encoded(make: Make, variant: Variant) -> None:
+    """What is needed again and again stays, the rest is forgotten when it has aged; bytes are the same."""
+    encoder = Encoder("cp")
+    responses = [
+        Response(ROUTE, Version("1"), Nonce("1"), tuple(make(ROUTE, f"{kind}{n}") for n in range(SHARED)))
+        for kind in "ab"
+    ]
+    first = [encoder.encode(variant, each) for each in responses]
+    for _ in range(3):
+        encoder.age()
+        assert encoder.encode(variant, responses[0]) == first[0]
+    assert (encoder.made, encoder.fields_made) == (2, 2 * SHARED)
+    assert [encoder.encode(variant, each) for each in responses] == first
+    assert (encoder.made, encoder.fields_made) == (3, 3 * SHARED)
+    for _ in range(2):
+        encoder.age()
+    assert held(encoder) < 10_000
+
+
+def held(root: object) -> int:
+    """Return the bytes of what only this object leads to, and resources are not counted."""
+    seen, waiting, size = {id(root)}, [root], 0
+    while waiting:
+        each = waiting.pop()
+        size += sys.getsizeof(each)
+        for found in gc.get_referents(each):
+            if id(found) not in seen and not isinstance(found, (type, FunctionType, Resource)):
+                seen.add(id(found))
+                waiting.append(found)
+    return size
 
 
 def test_who_asks_for_ever_other_things_drives_out_its_own_alone(make: Make) -> None:
