@@ -7,6 +7,7 @@ A node key is a proxy's common name, `<uuid>.<service>.<namespace>`. A proxy who
 import enum
 from collections.abc import Callable
 from datetime import datetime
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -15,7 +16,7 @@ from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry, LedgerState
-from certs.peer import authorize, read_peer
+from certs.peer import PeerCertificate, authorize, read_peer
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.protocol.wire import Node
@@ -81,6 +82,7 @@ class MeshAuthenticator:
         self._view = view
         self._clock = clock
         self._not_served = not_served
+        self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
 
     def authenticate(self, peer: Peer) -> NodeKey:
         """Return whose configuration the peer gets; raise Refused, with the reason in the log.
@@ -91,7 +93,7 @@ class MeshAuthenticator:
         if not peer.certificate:
             raise _refused(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
         try:
-            shown = read_peer(peer.certificate)
+            shown = self._read(peer, peer.certificate)
             entry = self._ledger.entry(shown.serial)
             name = authorize(shown, entry, now)
         except PeerRefused as error:
@@ -110,6 +112,13 @@ class MeshAuthenticator:
         if (view := self._view()) is None:
             return Held.NOT_READ
         return "" if holder_of(view, ProxyName.parse(node_key).uuid) else Held.WORKLOAD
+
+    def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
+        """Return what a certificate says: that is the same whenever it is asked again who somebody is."""
+        shown = self._shown.get(peer)
+        if shown is None:
+            shown = self._shown[peer] = read_peer(certificate)
+        return shown
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Raise Refused if a client calls itself otherwise than its certificate does (see names_itself)."""

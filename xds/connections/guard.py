@@ -10,13 +10,17 @@ import grpc
 import grpc.aio
 
 from xds.connections.sockets import AcceptedSockets, address, descriptors_for_clients
-from xds.connections.table import SILENT_PART, Connections, Verdict
+from xds.connections.table import SILENT_PART, Connections, Socket, Verdict
 from xds.server.grpc_call import peer_of
 from xds.server.hooks import Cause, Peer
 from xds.server.limits import Limits
 
 LOOK_SECONDS: Final = 1.0
 """How often the sockets are looked at; sooner when many have been accepted, or a client has gone too far."""
+LOOKING_PART: Final = 0.005
+"""What part of a CPU is spent on looking at most: after a long look the next one comes later."""
+LONGEST_SECONDS: Final = 4.0
+"""But never later than that."""
 PAUSE_SECONDS: Final = 0.05
 """The least time between two looks."""
 AT_ONCE: Final = 100
@@ -50,20 +54,23 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
 
     async def watch(self, port: int) -> None:
         """Look at the connections accepted at the port, and end those that cost too much, until cancelled."""
-        sockets = AcceptedSockets(port)
+        sockets, spent = AcceptedSockets(port), 0.0
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(self._wake.wait(), until_next(spent))
             self._wake.clear()
             self._accepted = 0
             try:
-                now, seen = time.monotonic(), await asyncio.to_thread(sockets.look)
+                now, (seen, spent) = time.monotonic(), await asyncio.to_thread(_look, sockets)
             except OSError as error:
                 said = {"message": "cannot look at the connections", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(said)
                 continue
-            await self._carry_out(self._connections.look(now, seen), sockets)
+            began = time.thread_time()
+            verdicts = self._connections.look(now, seen)
+            spent += time.thread_time() - began
+            await self._carry_out(verdicts, sockets)
 
     async def _carry_out(self, verdicts: Sequence[Verdict], sockets: AcceptedSockets) -> None:
         for begin in range(0, len(verdicts), AT_ONCE):
@@ -93,6 +100,18 @@ class ConnectionGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc] # grpc 
                 self._connections.finished(time.monotonic(), client)
 
         return grpc.stream_stream_rpc_method_handler(handle)
+
+
+def until_next(spent: float) -> float:
+    """Return how many seconds after a look the next one comes, if nobody asks for one: the last cost that."""
+    return min(max(LOOK_SECONDS, spent / LOOKING_PART), LONGEST_SECONDS)
+
+
+def _look(sockets: AcceptedSockets) -> tuple[tuple[Socket, ...], float]:
+    """Return the sockets there are, and how many seconds of CPU that took."""
+    began = time.thread_time()
+    seen = sockets.look()
+    return seen, time.thread_time() - began
 
 
 def _ended(sockets: AcceptedSockets, verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -46,28 +46,39 @@ class AcceptedSockets:
         self._port = port
         self._known: dict[int, Address | None] = {}
         self._descriptors: dict[int, int] = {}
+        self._seen: dict[int, Socket] = {}
 
     def look(self) -> tuple[Socket, ...]:
-        """Return those there are now; raise OSError if no descriptor is left to look with."""
+        """Return those there are now; raise OSError if no descriptor is left to look with.
+
+        One of which nothing came since the last look is the very object that it was then.
+        """
         try:
             names = os.listdir(_DESCRIPTORS)  # noqa: PTH208 - thousands, each second: no objects for names
         except FileNotFoundError:
             return ()
         known, self._known, self._descriptors = self._known, {}, {}
-        found = []
+        before, self._seen = self._seen, {}
         for descriptor in map(int, names):
-            with contextlib.suppress(OSError):  # closed meanwhile
+            try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISSOCK(status.st_mode):
                     continue
                 number = status.st_ino
                 client = known[number] if number in known else self._client(descriptor)
                 self._known[number] = client
-                if client is not None:
-                    self._descriptors[number] = descriptor
-                    if heard := _heard(descriptor):
-                        found.append(Socket(number, client, *heard))
-        return tuple(found)
+                if client is None:
+                    continue
+                self._descriptors[number] = descriptor
+                heard = _heard(descriptor)
+            except OSError:  # closed meanwhile
+                continue
+            if heard is not None:
+                same = before.get(number)
+                if same is None or same.received != heard[0]:
+                    same = Socket(number, client, *heard)
+                self._seen[number] = same
+        return tuple(self._seen.values())
 
     def end(self, ended: Socket) -> bool:
         """End a connection seen in the last look, at once; say whether it was still there."""

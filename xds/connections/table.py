@@ -5,7 +5,7 @@ one comes from two sides: the calls begun and finished on it, by its address, an
 the system's sockets. Time is an argument, seconds of any clock that only goes forward.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -117,12 +117,25 @@ class Connections:
         use.at, use.open = now, use.open - 1
 
     def look(self, now: float, sockets: Collection[Socket]) -> tuple[Verdict, ...]:
-        """Return what is to be ended of the connections there were at `now`, each with its one cause."""
-        self._known = {socket.number: self._seen(now, socket) for socket in sockets}
-        self._forget(now, {socket.address for socket in sockets})
-        ended = {known.socket.number: self._verdict(known, cause) for known, cause in self._too_dear(now)}
-        idle = [known for number, known in self._known.items() if number not in ended]
-        ended |= {known.socket.number: self._verdict(known, Cause.CROWD) for known in self._crowd(idle)}
+        """Return what is to be ended of the connections there were at `now`, each with its one cause.
+
+        One that carries a call, and is the very object that it was in the last look, is passed over: of it
+        nothing is other, and thousands are like that.
+        """
+        before, self._known = self._known, {}
+        restless = []
+        for socket in sockets:
+            known = before.get(socket.number)
+            if known is None or not self._is_calm(socket, known):
+                known = self._seen(now, socket, known)
+                restless.append(known)
+            self._known[socket.number] = known
+        self._forget(now, sockets)
+        ended = {
+            each.socket.number: self._verdict(each, cause) for each, cause in self._too_dear(now, restless)
+        }
+        idle = [each for each in restless if each.socket.number not in ended]
+        ended |= {each.socket.number: self._verdict(each, Cause.CROWD) for each in self._crowd(idle)}
         return tuple(ended.values())
 
     def stands(self, verdict: Verdict) -> bool:
@@ -130,9 +143,15 @@ class Connections:
         use = self._uses.get(verdict.socket.address)
         return verdict.cause not in (Cause.IDLE, Cause.CROWD) or not use or not use.open
 
-    def _seen(self, now: float, socket: Socket) -> _Known:
+    def _is_calm(self, socket: Socket, known: _Known) -> bool:
+        """Say whether nothing is to be thought of a connection since the last look."""
+        if known.socket is not socket or known.idle is not None or known.bytes.level > known.bytes.size:
+            return False
         use = self._uses.get(socket.address)
-        known = self._known.get(socket.number)
+        return use is not None and use.open > 0 and not use.over
+
+    def _seen(self, now: float, socket: Socket, known: _Known | None) -> _Known:
+        use = self._uses.get(socket.address)
         if known is None:
             rate, size = self._limits.received_bytes_per_second, BURST * self._limits.request_bytes
             known = _Known(socket, Bucket(rate, size, at=now), now - socket.quiet)
@@ -148,8 +167,8 @@ class Connections:
             known.idle, known.before = now, socket.received
         return known
 
-    def _too_dear(self, now: float) -> Iterator[tuple[_Known, Cause]]:
-        for known in self._known.values():
+    def _too_dear(self, now: float, looked_at: Iterable[_Known]) -> Iterator[tuple[_Known, Cause]]:
+        for known in looked_at:
             use = self._uses.get(known.socket.address)
             unasked = known.socket.received - known.before
             if use and use.over:
@@ -180,10 +199,11 @@ class Connections:
         host, port = known.socket.address
         return Verdict(known.socket, use.peer if use else Peer(None, f"{host}:{port}"), cause)
 
-    def _forget(self, now: float, there: set[Address]) -> None:
-        for address in [each for each, use in self._uses.items() if each not in there]:
-            use = self._uses[address]
-            if not use.open and use.at < now:
-                del self._uses[address]
+    def _forget(self, now: float, sockets: Iterable[Socket]) -> None:
+        if over := [address for address, use in self._uses.items() if not use.open and use.at < now]:
+            there = {socket.address for socket in sockets}
+            for address in over:
+                if address not in there:
+                    del self._uses[address]
         for client in [each for each, bucket in self._calls.items() if bucket.is_empty(now)]:
             del self._calls[client]

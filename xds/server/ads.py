@@ -262,9 +262,9 @@ class AdsServer:
         """Ask again who each client is, every `recheck_seconds`: each at its own moment, not all at once."""
         seconds = self._limits.recheck_seconds
         rounds = max(1, round(seconds / RECHECK_PAUSE))
-        for turn in itertools.count():
+        for turn in itertools.cycle(range(rounds)):
             await asyncio.sleep(seconds / rounds)
-            for number in [each for each in self._calls if each % rounds == turn % rounds]:
+            for number in [each for each in self._calls if each % rounds == turn]:
                 self._calls[number].recheck(self._authenticator)
 
     async def _sweep(self) -> None:
@@ -275,9 +275,10 @@ class AdsServer:
         loop = asyncio.get_running_loop()
         aged = loop.time()
         while True:
-            await asyncio.sleep(self._limits.write_seconds / 20)
+            await asyncio.sleep(self._limits.write_seconds / 10)
+            now = loop.time()
             for call in tuple(self._calls.values()):
-                call.check_writing(self._limits)
+                call.check_writing(self._limits, now)
             self._accounts.forget(loop.time())
             if loop.time() >= aged + AGE_SECONDS:
                 self._encoder.age()

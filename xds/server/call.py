@@ -126,8 +126,8 @@ class Call:
         except Exception as error:  # noqa: BLE001 - a hook that fails ends this call, not the round
             self.fail(error)
 
-    def check_writing(self, limits: Limits) -> None:
-        """End it if a write takes too long: cancelled, it has spoilt the stream.
+    def check_writing(self, limits: Limits, now: float) -> None:
+        """End it if a write takes too long at `now` (the loop's clock): cancelled, it has spoilt the stream.
 
         Whoever serves asks this of all its calls from time to time: a timer for each write costs more than
         the rest of it.
@@ -135,7 +135,7 @@ class Call:
         since, longest = self._writing_since, limits.write_seconds
         if self.outgoing is not None:
             since = self.outgoing.since
-        if since is not None and self._loop.time() - since > longest:
+        if since is not None and now - since > longest:
             self.end(Ending.SLOW, f"a write took over {longest} s")
 
     async def write(self, transport: Transport, message: bytes) -> None:

@@ -14,7 +14,7 @@ LARGE: Final = 4 * 1024 * 1024
 """Bytes of a response that a gRPC client takes, unless it is told to take more."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Peer:
     """Who is at the other end: the client certificate that TLS verified, as PEM, and the address."""
 

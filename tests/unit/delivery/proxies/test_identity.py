@@ -1,5 +1,6 @@
 """Who is let in, from certificate, ledger and view; the transport is not needed for it."""
 
+import gc
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,9 @@ from certs.issuers.contract import Names, Usage
 from certs.ledger.entry import LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.pair import issue_pair
+from certs.peer import PeerCertificate, read_peer
 from certs.proxy import issue_proxy
+from delivery.proxies import identity
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
@@ -51,6 +54,29 @@ def scene(tmp_path: Path, view_of: Callable[..., View], now: datetime) -> Iterat
     found = Scene(tmp_path / "state", view_of(("a", "store")), now)
     yield found
     found.ledger.close()
+
+
+def test_whoever_is_asked_for_again_has_the_certificate_read_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read it takes longer than all the rest; when its client has gone nothing of it is kept."""
+    peers = [scene.peer(), scene.peer(ProxyName.parse("b.store.shop"))]
+    read: list[bytes] = []
+
+    def reading(pem: bytes) -> PeerCertificate:
+        read.append(pem)
+        return read_peer(pem)
+
+    monkeypatch.setattr(identity, "read_peer", reading)
+    for _ in range(3):
+        for peer in peers:
+            scene.authenticator.authenticate(peer)
+    assert read == [peer.certificate for peer in peers]
+    scene.now += 2 * HOUR
+    assert scene.refusal(peers[0]) == "expired"
+    del peers[0]
+    gc.collect()  # the refusal's traceback has frames, in which it stands
+    assert list(scene.authenticator._shown) == peers
 
 
 def test_a_known_proxy_is_let_in_and_claims_its_certificate(scene: Scene) -> None:

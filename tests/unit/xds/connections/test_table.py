@@ -1,11 +1,13 @@
 """Which connections are ended: a table of them, and the bounds."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
+from xds.connections.guard import until_next
 from xds.connections.sockets import address
-from xds.connections.table import Connections, Socket
+from xds.connections.table import Connections, Socket, _Known
 from xds.server.hooks import Cause, Peer
 from xds.server.limits import Limits
 
@@ -98,6 +100,49 @@ def test_what_any_one_sends_is_bounded_in_time() -> None:
     assert _ended(connections, 12.0, _socket(1, 8201)) == {1: Cause.BYTES}
 
 
+def test_who_carries_a_call_and_says_nothing_costs_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: of a thousand that are what they were those are looked at that are not."""
+    looked: list[int] = []
+    seen = Connections._seen
+
+    def counted(self: Connections, now: float, socket: Socket, known: _Known | None) -> _Known:
+        looked.append(socket.number)
+        return seen(self, now, socket, known)
+
+    monkeypatch.setattr(Connections, "_seen", counted)
+    connections = Connections(LIMITS, 9)
+    sockets = [_socket(number, 10) for number in range(1000)]
+    for each in sockets:
+        connections.begun(0.0, each.address, Peer(str(each.number).encode()))
+    assert _ended(connections, 1.0, *sockets) == {}
+    looked.clear()
+    sockets[7] = _socket(7, 11)
+    connections.finished(1.5, sockets[9].address)
+    connections.begun(1.5, sockets[11].address, Peer(b"12"))
+    assert _ended(connections, 2.0, *sockets) == {}
+    assert looked == [7, 9]
+
+
+def test_it_makes_no_difference_whether_a_socket_is_the_same_object() -> None:
+    """Whatever it carries, sends, and how often it is looked at."""
+    chance = random.Random(7)  # noqa: S311 - no secret
+    for _ in range(50):
+        one, other = Connections(LIMITS, 2), Connections(LIMITS, 2)
+        sockets = [_socket(number) for number in range(5)]
+        for now in range(40):
+            for number, each in enumerate(sockets):
+                if chance.random() < 0.3:
+                    sockets[number] = replace(each, received=each.received + chance.choice((50, 90, 9000)))
+                use = one._uses.get(each.address)
+                if use is not None and use.open and chance.random() < 0.3:
+                    one.finished(now, each.address)
+                    other.finished(now, each.address)
+                elif chance.random() < 0.3:
+                    begun = [c.begun(now, each.address, _peer(number)) for c in (one, other)]
+                    assert begun[0] == begun[1]
+            assert _ended(one, now, *sockets) == _ended(other, now, *map(replace, sockets))
+
+
 def test_calls_of_one_certificate_are_bounded_on_all_its_connections() -> None:
     """Three at once, and one a second; another certificate is another client."""
     connections = Connections(LIMITS, 9)
@@ -145,6 +190,12 @@ def test_nothing_is_remembered_of_those_who_went() -> None:
     assert len(connections._uses) == len(connections._calls) == 1000, "what is begun during a look stays"
     connections.look(1000.0, [])
     assert (connections._uses, connections._calls, connections._known) == ({}, {}, {})
+
+
+@pytest.mark.parametrize(("spent", "seconds"), [(0.0, 1.0), (0.004, 1.0), (0.012, 2.4), (0.5, 4.0)])
+def test_of_very_many_connections_the_next_look_comes_later(spent: float, seconds: float) -> None:
+    """So that it takes no more than half a percent of a CPU, but within four seconds."""
+    assert until_next(spent) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
