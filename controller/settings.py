@@ -16,7 +16,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from catalog.store.settings import EndpointAdmission, HeaderLimits
+from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
 from mesh.host_port import HostPort
@@ -171,6 +171,9 @@ class Settings(BaseSettings):
     """A request with more headers is answered 431, a response with more becomes a 502."""
     header_kibibytes: Annotated[int, Field(ge=1, le=8192)] = HeaderLimits().kibibytes
     """The same for the size of all headers of a request or response together."""
+    denial_reasons: DenialReasons = DenialReasons.CALLERS
+    """To whom sidecars say why they have denied a request: callers (of the mesh, in a header; and the access
+    log), log or off."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """A source that suddenly says nothing is believed after so long; 0 is at once."""
     dns_nameservers: Nameservers = ()

@@ -142,4 +142,5 @@ def mesh_settings(settings: Settings) -> MeshSettings:
         settings.virtual_addresses,
         settings.endpoint_admission,
         HeaderLimits(settings.headers_per_message, settings.header_kibibytes),
+        settings.denial_reasons,
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
-from catalog.store.settings import HeaderLimits
+from catalog.store.settings import DenialReasons, HeaderLimits
 from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.config import TlsVersion
 from mesh.hashing import HashedOnce, Shared, hashed_once
@@ -47,11 +47,15 @@ class TlsRange:
 
 @dataclass(frozen=True, slots=True)
 class MeshTerms:
-    """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes."""
+    """What holds for every proxy of the mesh: whom it believes, how it speaks TLS, which headers it takes.
+
+    `denials`: to whom it says why it has denied a request.
+    """
 
     trust_domain: TrustDomain
     tls: TlsRange
     headers: HeaderLimits
+    denials: DenialReasons = DenialReasons.CALLERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +252,7 @@ class ProxyPolicy:
     closed: Shared[SocketAddress] = field(default_factory=Shared)
     transparent: Transparent = field(default_factory=Transparent)
     headers: HeaderLimits = field(default_factory=HeaderLimits)
+    denials: DenialReasons = DenialReasons.CALLERS
 
     @property
     def outbound(self) -> tuple[OutboundService, ...]:
@@ -262,7 +267,7 @@ class ProxyPolicy:
     @property
     def terms(self) -> MeshTerms:
         """What holds for every other proxy as well."""
-        return MeshTerms(self.trust_domain, self.tls, self.headers)
+        return MeshTerms(self.trust_domain, self.tls, self.headers, self.denials)
 
     @property
     def service_destinations(self) -> tuple[ServiceDestination, ...]:

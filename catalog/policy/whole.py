@@ -52,6 +52,7 @@ def outline(view: View, group: ProxyGroup) -> ProxyPolicy:
         closed=closed(view, parts) if passthrough else Shared(),
         transparent=_transparent(group),
         headers=view.settings.headers,
+        denials=view.settings.denials,
     )
 
 

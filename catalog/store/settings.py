@@ -21,6 +21,18 @@ class EndpointAdmission(enum.StrEnum):
     READY = "ready"
 
 
+class DenialReasons(enum.StrEnum):
+    """To whom a sidecar says why it has denied a request.
+
+    CALLERS: to callers of the mesh, in a header of the answer, and in its access log. LOG: there alone. OFF:
+    to nobody; it does not look for the reason then.
+    """
+
+    CALLERS = "callers"
+    LOG = "log"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class HeaderLimits:
     """How many headers a request or a response may have, and how long they may be taken together."""
@@ -34,7 +46,7 @@ class MeshSettings:
     """The mesh's names, the range from which services get addresses that have none, and who gets traffic.
 
     `endpoint_admission` is OFF where no server is asked: then nobody knows who connected. `headers` bounds
-    what proxies take.
+    what proxies take. `denials`: who is told why a request was denied.
     """
 
     trust_domain: TrustDomain = DEFAULT_TRUST_DOMAIN
@@ -42,3 +54,4 @@ class MeshSettings:
     virtual_addresses: IPv4Network = field(default_factory=lambda: IPv4Network("240.0.0.0/8"))
     endpoint_admission: EndpointAdmission = EndpointAdmission.OFF
     headers: HeaderLimits = field(default_factory=HeaderLimits)
+    denials: DenialReasons = DenialReasons.CALLERS

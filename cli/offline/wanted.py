@@ -11,7 +11,7 @@ from catalog.lint.codes import Code as CatalogCode
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.inventory import holder_of
-from catalog.store.settings import EndpointAdmission, HeaderLimits
+from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings
 from cli.offline.mesh import read
 from delivery.snapshots.rendering import Rendering, resources
@@ -72,4 +72,5 @@ def _settings(told: Mapping[str, Any]) -> MeshSettings:
         IPv4Network(told["virtual_addresses"]),
         EndpointAdmission(told["endpoint_admission"]),
         HeaderLimits(told["headers_per_message"], told["header_kibibytes"]),
+        DenialReasons(told["denial_reasons"]),
     )

@@ -14,6 +14,7 @@ from google.protobuf.struct_pb2 import Struct
 from protos.envoy.config.accesslog.v3 import accesslog_pb2
 from protos.envoy.config.core.v3 import substitution_format_string_pb2
 from protos.envoy.extensions.access_loggers.stream.v3 import stream_pb2
+from sidecars.envoy import rbac
 from sidecars.envoy.typed import packed
 
 _CONNECTION: Final = {
@@ -42,12 +43,25 @@ _REQUEST: Final = _CONNECTION | {
     "response_code_details": "%RESPONSE_CODE_DETAILS%",
     "route_name": "%ROUTE_NAME%",
 }
+_JUDGED: Final = _REQUEST | {
+    "policy": f"%DYNAMIC_METADATA({rbac.HTTP_FILTER}:{rbac.ADMITTING})%",
+    "policy_looked_for": f"%DYNAMIC_METADATA({rbac.HTTP_FILTER}:{rbac.LOOKED_FOR})%",
+}
 
 
 @cache
 def requests() -> accesslog_pb2.AccessLog:
     """Log requests. `caller` is the caller's SPIFFE ID; the path is logged with its query."""
     return _stdout(_REQUEST)
+
+
+@cache
+def judged_requests() -> accesslog_pb2.AccessLog:
+    """Log requests to the workload: also the policy that has admitted one, and the one that was looked for.
+
+    See `sidecars.envoy.features.denials`.
+    """
+    return _stdout(_JUDGED)
 
 
 @cache

@@ -60,7 +60,7 @@ def inbound(policy: ProxyPolicy, port: InboundPort, caller: ServiceIdentity | No
     """Return the filters of an inbound port, or of one caller at a TCP port: rules, then the application."""
     if port.protocol.is_http:
         route = names.inbound_routes(port.port)
-        features = order.inbound(policy.trust_domain, port)
+        features = order.inbound(policy.trust_domain, policy.denials, port)
         manager = connection_manager(route, policy.terms, policy.primary, features)
         return Filters((manager,), frozenset({reference(ROUTE, route)}))
     cluster = names.local_cluster(policy.primary, port.port)

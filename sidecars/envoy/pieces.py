@@ -86,7 +86,7 @@ def _inbound(policy: ProxyPolicy) -> Iterator[Piece]:
             yield _Judged(clusters.application, (headers, primary, behind), Application(port.services))
             if port.protocol.is_http:
                 admitting = Admitting(port.port, port.protocol, port.services)
-                yield _Judged(routes.inbound, (policy.trust_domain, primary, bare), admitting)
+                yield _Judged(routes.inbound, (policy.trust_domain, policy.denials, primary, bare), admitting)
 
 
 def _outbound(calling: Calling) -> Iterator[Piece | Pieces]:

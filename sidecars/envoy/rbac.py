@@ -4,6 +4,8 @@ Within one connection manager a request is allowed if any policy fits. Policies 
 would not do: Envoy takes the first route that matches, and its rule alone would decide.
 """
 
+from typing import Final
+
 from catalog.policy.proxy import Access, AccessRule, EveryoneInTheMesh, admitted
 from mesh.callers import AuthenticatedName, Caller, IpRange
 from mesh.identity import ServiceIdentity
@@ -16,8 +18,22 @@ from protos.envoy.type.matcher.v3 import path_pb2, string_pb2
 from sidecars.envoy.matching import full_match, header_matchers
 from sidecars.envoy.typed import cidr
 
+HTTP_FILTER: Final = "envoy.filters.http.rbac"
+"""The name of the HTTP filter that decides, and what the findings of every such filter stand under."""
+
+LOOKING_FILTER: Final = "meshwright.looked_for"
+"""The name of the one before it that decides nothing (`sidecars.envoy.features.denials`)."""
+
+ADMITTING: Final = "enforced_effective_policy_id"
+VERDICT: Final = "enforced_engine_result"
+LOOKED_FOR: Final = "shadow_effective_policy_id"
+"""What the filter notes of a request (Envoy's documentation, "RBAC filter", "Dynamic Metadata")."""
+
 PERMISSIVE = "permissive"
 """The policy name in permissive mode; no object has it, for theirs hold a slash or a space."""
+
+NO_TARGET: Final = "~"
+"""The name of what is looked for where no TrafficTarget names the caller: the last of all names."""
 
 
 def deny_all() -> rbac_pb2.RBAC:
@@ -33,6 +49,27 @@ def rules(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC:
         everyone = _of_the_mesh(trust_domain) if admitted(access, AuthenticatedName) else anyone()
         everything = rbac_pb2.Permission(any=True)
         policies[PERMISSIVE] = rbac_pb2.Policy(permissions=[everything], principals=[everyone])
+    return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
+
+
+def looked_for(access: Access, trust_domain: TrustDomain) -> rbac_pb2.RBAC | None:
+    """Return rules by which Envoy finds what a caller of the mesh lacks that is denied; None if none can be.
+
+    Those of its TrafficTargets whose matches a request may miss, by their names; the first one that has the
+    caller as a source is found, else NO_TARGET. Whoever is not of the mesh finds none.
+    """
+    if isinstance(access, EveryoneInTheMesh):
+        return None
+    everything = rbac_pb2.Permission(any=True)
+    found = {NO_TARGET: [_of_the_mesh(trust_domain)]}
+    for rule in access.rules:
+        callers = [each for each in rule.callers if isinstance(each, ServiceIdentity)]
+        if callers and rule.matches is not None:
+            found[policy_name(rule.by)] = [_principal(each, trust_domain) for each in callers]
+    policies = {
+        name: rbac_pb2.Policy(permissions=[everything], principals=principals)
+        for name, principals in found.items()
+    }
     return rbac_pb2.RBAC(action=rbac_pb2.RBAC.Action.ALLOW, policies=policies)
 
 

@@ -55,8 +55,7 @@ RENEWAL: Final = Renewal(narrows, interim)
 def _admitted(resource: Resource) -> Admitted:
     message, per_route = route_pb2.RouteConfiguration(), http_rbac_pb2.RBACPerRoute()
     Any.FromString(resource.body).Unpack(message)
-    for each in message.typed_per_filter_config.values():
-        each.Unpack(per_route)
+    message.typed_per_filter_config[rbac.HTTP_FILTER].Unpack(per_route)
     return frozenset(
         (_encoded(principal), _encoded(permission))
         for policy in per_route.rbac.rules.policies.values()

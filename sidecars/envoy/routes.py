@@ -12,6 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from catalog.policy.proxy import InboundPort, OutboundRoute, OutboundService
+from catalog.store.settings import DenialReasons
 from mesh.names import TrustDomain
 from mesh.policy import HTTPMatch
 from mesh.service import ServiceKey, Upstream
@@ -26,12 +27,14 @@ _Route = route_components_pb2.Route
 _Action = route_components_pb2.RouteAction
 
 
-def inbound(trust_domain: TrustDomain, primary: ServiceKey, port: InboundPort) -> Resource:
+def inbound(
+    trust_domain: TrustDomain, denials: DenialReasons, primary: ServiceKey, port: InboundPort
+) -> Resource:
     """Return the route configuration of an inbound port: everything to the application, under its rules."""
     cluster = names.local_cluster(primary, port.port)
     local = _route("local", None, _Action(cluster=cluster))
     message = _configuration(names.inbound_routes(port.port), str(primary), [local])
-    for each in order.inbound(trust_domain, port):
+    for each in order.inbound(trust_domain, denials, port):
         each.to_routes(message)
     return encode(message, frozenset({reference(CLUSTER, cluster)}), renewal=RENEWAL)
 

@@ -11,7 +11,7 @@ from protos.envoy.config.route.v3 import route_components_pb2, route_pb2
 from protos.envoy.extensions.filters.http.rbac.v3 import rbac_pb2 as http_rbac_pb2
 from protos.envoy.type.matcher.v3 import string_pb2
 from sidecars.envoy import matching, names
-from sidecars.envoy.features.access import HTTP_RBAC
+from sidecars.envoy.rbac import HTTP_FILTER
 from sidecars.envoy.typed import packed, reference
 from tests.meshes.resources import resources
 from xds.protocol.resource import CLUSTER, Resource, encode
@@ -62,5 +62,5 @@ def _route(match: HTTPMatch | None, who: list[str], cluster: str) -> route_compo
     return route_components_pb2.Route(
         match=found,
         route=route_components_pb2.RouteAction(cluster=cluster),
-        typed_per_filter_config={HTTP_RBAC: packed(per_route)},
+        typed_per_filter_config={HTTP_FILTER: packed(per_route)},
     )

@@ -135,5 +135,9 @@ def _folded(value: Any) -> Any:
 
 _LOGS: Final = {
     str([json.loads(json_format.MessageToJson(log))]): f"[{name}]"
-    for name, log in (("requests", access_log.requests()), ("connections", access_log.connections()))
+    for name, log in (
+        ("requests", access_log.requests()),
+        ("judged requests", access_log.judged_requests()),
+        ("connections", access_log.connections()),
+    )
 }

@@ -14,7 +14,7 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
 )
 from sidecars.envoy import names, rbac
-from sidecars.envoy.features.access import HTTP_RBAC
+from sidecars.envoy.rbac import HTTP_FILTER
 from sidecars.envoy.typed import packed
 from tests.meshes.resources import resources
 from xds.protocol.resource import LISTENER, Resource, encode
@@ -48,7 +48,7 @@ def _guard(policy: ProxyPolicy, ports: dict[str, InboundPort], found: listener_c
         return
     rules = rbac.rules(ports[manager.rds.route_config_name].access, policy.trust_domain)
     for each in manager.http_filters:
-        if each.name == HTTP_RBAC:
+        if each.name == HTTP_FILTER:
             each.typed_config.CopyFrom(packed(http_rbac_pb2.RBAC(rules=rules)))
     found.typed_config.CopyFrom(packed(manager))
 

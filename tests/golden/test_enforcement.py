@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import os
 import ssl
 from collections.abc import AsyncIterator
@@ -29,6 +30,7 @@ pytestmark = [
 NET = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
 SERVER, SERVER_APP, ALICE = f"{NET}.1", f"{NET}.2", f"{NET}.3"
 HTTP, GRPC, TCP = 8080, 50051, 3306
+DENIED, ALICE_LACKS = "x-meshwright-denied", "no-rule-fits default/alice-to-shop"
 GREETING = b"I speak first\n"
 
 MESH = f"""
@@ -217,6 +219,16 @@ async def status(
     return int(answer.split(b" ", 2)[1])
 
 
+async def reason(tls: ssl.SSLContext, path: str) -> str | None:
+    """Call the shop's inbound port directly and return what the answer says of a denial, None if nothing."""
+    connector = aiohttp.TCPConnector(ssl=tls)
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.get(f"https://{SERVER}:{HTTP}{path}", headers={"host": "shop"}) as answer,
+    ):
+        return answer.headers.get(DENIED)
+
+
 PATHS = ("/books", "/books/1", "/books?x=/status", "/status", "/host", "/", "/book", "/x/books")
 HEADERS: tuple[tuple[tuple[str, str], ...], ...] = (
     (),
@@ -244,6 +256,39 @@ async def test_envoy_and_the_oracle_agree(mesh: LiveMesh) -> None:
             seen[said] = seen.get(said, 0) + 1
     assert seen[Answer.ALLOWED] > 30
     assert seen[Answer.REFUSED] > 30
+
+
+async def test_a_denial_names_what_was_looked_for(mesh: LiveMesh) -> None:
+    """To the caller its own target and no other, or that there is none; to the log the same of all requests.
+
+    What is allowed, or refused for its path alone, says nothing.
+    """
+    alice, bob, eve = (mesh.client("default", name) for name in ("alice", "bob", "eve"))
+    assert await reason(alice, "/status?a-denial") == ALICE_LACKS
+    assert await reason(bob, "/host?a-denial") == "no-rule-fits default/bob-to-shop"
+    assert await reason(eve, "/books?a-denial") == "no-traffic-target"
+    assert await reason(alice, "/books?a-denial") is None
+    assert await reason(eve, "/x%2Fa-denial") is None
+    found = {}
+
+    async def logged() -> bool:
+        lines = (mesh.state / "shop-uuid" / "access.log").read_text().splitlines()
+        asked = [json.loads(line) for line in lines if "a-denial" in line]
+        found.update({(each["caller"], each["path"]): each for each in asked if each["caller"]})
+        return len(found) == 5
+
+    await until(logged)
+    fields = ("policy", "policy_looked_for", "response_code")
+    told = {
+        (who.rpartition("/")[2], path): [each[name] for name in fields] for (who, path), each in found.items()
+    }
+    assert told == {
+        ("alice", "/status?a-denial"): [None, "default/alice-to-shop", 403],
+        ("bob", "/host?a-denial"): [None, "default/bob-to-shop", 403],
+        ("eve", "/books?a-denial"): [None, "~", 403],
+        ("alice", "/books?a-denial"): ["default/alice-to-shop", "default/alice-to-shop", 200],
+        ("eve", "/x/a-denial"): [None, None, 400],
+    }
 
 
 async def test_paths_cannot_be_dressed_up(mesh: LiveMesh) -> None:
@@ -298,13 +343,14 @@ async def test_alice_calls_through_both_sidecars(mesh: LiveMesh) -> None:
         assert answer.headers["server"] == "shop"
         assert not [name for name in answer.headers if name.lower().startswith(("x-envoy", "via"))]
         refused = await session.get(f"http://{ALICE}:80/status")
-        assert refused.status == 403
+        assert (refused.status, refused.headers[DENIED]) == (403, ALICE_LACKS)
     async with grpc.aio.insecure_channel(f"{ALICE}:{GRPC}") as channel:
         call = channel.unary_unary("/test.Echo/Say")
         assert await call(b"hello") == b"hello"
         with pytest.raises(grpc.aio.AioRpcError) as error:
             await channel.unary_unary("/test.Other/Say")(b"hello")
         assert error.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert (DENIED, ALICE_LACKS) in [*error.value.initial_metadata(), *error.value.trailing_metadata()]
     reader, writer = await asyncio.open_connection(ALICE, TCP)
     assert await reader.readline() == GREETING
     writer.write(b"echo\n")

@@ -85,13 +85,20 @@ async def admitting(mesh: LiveMesh, access: OnlyRules | EveryoneInTheMesh) -> No
     await mesh.in_force()
 
 
-async def asked(address: str, path: str, tls: ssl.SSLContext | None = None, header: str = "") -> int | None:
-    """Return the status of a request from an address; None where the connection is closed."""
+async def asked(
+    address: str, path: str, tls: ssl.SSLContext | None = None, header: str = "", told: bool = False
+) -> int | None:
+    """Return the status of a request from an address; None where the connection is closed.
+
+    Only who is `told` may hear why it was denied.
+    """
     try:
         reader, writer = await asyncio.open_connection(SERVER, PORT, local_addr=(address, 0), ssl=tls)
         writer.write(f"GET {path} HTTP/1.1\r\nhost: shop\r\n{header}connection: close\r\n\r\n".encode())
         await writer.drain()
         status = await asyncio.wait_for(reader.readline(), 20)
+        heads = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20) if status else b""
+        assert b"denied" not in heads or told
         writer.close()
     except (ConnectionError, ssl.SSLError):
         return None
@@ -143,7 +150,7 @@ async def test_a_name_is_admitted_by_its_certificate(mesh: LiveMesh, tmp_path: P
 async def test_the_mesh_is_judged_by_identity_wherever_it_calls_from(mesh: LiveMesh) -> None:
     """A network's rule is for who shows no certificate."""
     await admitting(mesh, OnlyRules((RULE,)))
-    assert await asked(NEAR, "/books", mesh.client("default", "alice")) == 403
+    assert await asked(NEAR, "/books", mesh.client("default", "alice"), told=True) == 403
 
 
 async def test_permissive_mode_is_the_mesh_s_and_outsiders_keep_to_their_rules(

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from catalog.oracle.decide import Place, Request, Verdict, accepts_everyone, judge
-from catalog.policy.proxy import InboundPort
+from catalog.policy.proxy import InboundPort, OnlyRules
 from catalog.store.smi import targets_by_destination
 from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.service import ServiceKey
 from sidecars.envoy import names
-from sidecars.envoy.features.access import HTTP_RBAC
-from sidecars.envoy.rbac import PERMISSIVE
+from sidecars.envoy.rbac import HTTP_FILTER, LOOKING_FILTER, PERMISSIVE
 from tests.golden.cases import CASES, EVERY, Group, case_groups, decoded, view
 from xds.protocol.resource import LISTENER, ROUTE
 
@@ -62,7 +61,7 @@ def test_one_filter_for_an_inbound_port_and_none_for_an_outbound_one(case: str) 
     for group in case_groups(case):
         inbound = {names.inbound_routes(each.port) for each in group.policy.inbound}
         for manager in managers(group):
-            guards = [each for each in manager["httpFilters"] if each["name"] == HTTP_RBAC]
+            guards = [each for each in manager["httpFilters"] if each["name"] == HTTP_FILTER]
             if manager["rds"]["routeConfigName"] in inbound:
                 assert [each["typedConfig"]["rules"] for each in guards] == [{}]
                 assert manager["httpFilters"][-1]["name"] == "envoy.filters.http.router"
@@ -78,8 +77,9 @@ def test_one_policy_for_each_target_that_admits_somebody(case: str) -> None:
         for port in (each for each in group.policy.inbound if each.protocol.is_http):
             made = found.pop(names.inbound_routes(port.port))
             own = made.pop(OF_A_ROUTE)
-            assert list(own) == [HTTP_RBAC]
-            policies = set(own[HTTP_RBAC]["rbac"]["rules"].get("policies", {}))
+            looking = [LOOKING_FILTER] if isinstance(port.access, OnlyRules) else []
+            assert sorted(own) == [HTTP_FILTER, *looking]
+            policies = set(own[HTTP_FILTER]["rbac"]["rules"].get("policies", {}))
             assert policies == admitting_somebody(view(case), group.policy.identity, port)
             assert OF_A_ROUTE not in json.dumps(made)
         assert OF_A_ROUTE not in json.dumps(found)
@@ -92,6 +92,7 @@ def test_some_port_has_several_policies() -> None:
         for case in CASES
         for group in case_groups(case)
         for made in routes(group).values()
-        for rules in made.get(OF_A_ROUTE, {}).values()
+        for name, rules in made.get(OF_A_ROUTE, {}).items()
+        if name == HTTP_FILTER
     ]
     assert {0, 1, 2} <= set(ports)

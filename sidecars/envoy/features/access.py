@@ -4,7 +4,6 @@ The rules stand in the route configuration and override it. What matches no rout
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from catalog.policy import proxy as policy
 from mesh.names import TrustDomain
@@ -16,9 +15,6 @@ from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
 from sidecars.envoy import rbac
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.typed import packed
-
-HTTP_RBAC: Final = "envoy.filters.http.rbac"
-"""The filter's name, by which a route configuration overrides it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +28,10 @@ class Access(Feature):
         """Add the filter."""
         del terms
         guard = http_rbac_pb2.RBAC(rules=rbac.deny_all())
-        manager.http_filters.add(name=HTTP_RBAC, typed_config=packed(guard))
+        manager.http_filters.add(name=rbac.HTTP_FILTER, typed_config=packed(guard))
 
     def to_routes(self, routes: route_pb2.RouteConfiguration) -> None:
         """Override the filter for all routes."""
         rules = rbac.rules(self.access, self.trust_domain)
         per_route = http_rbac_pb2.RBACPerRoute(rbac=http_rbac_pb2.RBAC(rules=rules))
-        routes.typed_per_filter_config[HTTP_RBAC].CopyFrom(packed(per_route))
+        routes.typed_per_filter_config[rbac.HTTP_FILTER].CopyFrom(packed(per_route))

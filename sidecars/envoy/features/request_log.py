@@ -1,5 +1,7 @@
 """A line for each request, on Envoy's standard output."""
 
+from dataclasses import dataclass
+
 from catalog.policy.proxy import MeshTerms
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
     http_connection_manager_pb2 as hcm_pb2,
@@ -8,12 +10,13 @@ from sidecars.envoy import access_log
 from sidecars.envoy.features.feature import Feature
 
 
+@dataclass(frozen=True, slots=True)
 class RequestLog(Feature):
     """The access log; connections have one as well (`sidecars.envoy.access_log`)."""
 
-    __slots__ = ()
+    inbound: bool
 
     def to_manager(self, manager: hcm_pb2.HttpConnectionManager, terms: MeshTerms) -> None:
         """Add the log."""
         del terms
-        manager.access_log.append(access_log.requests())
+        manager.access_log.append(access_log.judged_requests() if self.inbound else access_log.requests())

@@ -26,7 +26,7 @@ def _from_the_whole(policy: ProxyPolicy) -> Iterator[Resource]:
     for port in filter(inbound_listeners.is_open, policy.inbound):
         yield clusters.application(policy.headers, policy.primary, port)
         if port.protocol.is_http:
-            yield routes.inbound(policy.trust_domain, policy.primary, port)
+            yield routes.inbound(policy.trust_domain, policy.denials, policy.primary, port)
     yield from (routes.outbound(each) for each in policy.outbound if each.protocol.is_http)
     for destination in policy.service_destinations:
         yield clusters.destination(policy.terms, destination)

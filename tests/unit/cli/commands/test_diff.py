@@ -75,6 +75,7 @@ class Served:
             "endpoint_admission": "off",
             "headers_per_message": 1000,
             "header_kibibytes": 64,
+            "denial_reasons": "callers",
         }
 
     def proxies(self) -> tuple[ProxyStatus, ...]:

@@ -5,6 +5,7 @@ from itertools import combinations
 import pytest
 
 from catalog.policy.proxy import OnlyRules
+from catalog.store.settings import DenialReasons
 from mesh.service import Protocol
 from protos.envoy.config.route.v3 import route_pb2
 from protos.envoy.extensions.filters.network.http_connection_manager.v3 import (
@@ -15,7 +16,8 @@ from sidecars.envoy.features.feature import Feature
 from tests.unit.sidecars.envoy.test_translate import inbound, outbound, policy
 
 TERMS = policy().terms
-INBOUND = order.inbound(TERMS.trust_domain, inbound(OnlyRules()))
+INBOUND = order.inbound(TERMS.trust_domain, TERMS.denials, inbound(OnlyRules()))
+RULES = ["envoy.filters.http.rbac", "meshwright.looked_for"]
 OUTBOUND = order.outbound(outbound(Protocol.HTTP))
 
 
@@ -30,6 +32,7 @@ def manager_of(*features: Feature) -> hcm_pb2.HttpConnectionManager:
 def test_the_order_of_filters() -> None:
     """Rules before whatever comes later; the router, which ends the chain, last."""
     assert [each.name for each in manager_of(*INBOUND).http_filters] == [
+        "meshwright.looked_for",
         "envoy.filters.http.rbac",
         "envoy.filters.http.router",
     ]
@@ -45,6 +48,24 @@ def test_a_field_is_one_feature_s_alone(features: tuple[Feature, ...]) -> None:
     assert shared <= {"http_filters"}
 
 
+def test_a_reason_is_looked_for_and_told_as_the_setting_says() -> None:
+    """To callers, to the log alone, or not at all: then there is nothing of it anywhere."""
+    made = {}
+    for reasons in DenialReasons:
+        features = order.inbound(TERMS.trust_domain, reasons, inbound(OnlyRules()))
+        manager, routes = manager_of(*features), route_pb2.RouteConfiguration()
+        routes.virtual_hosts.add(name="h")
+        for each in features:
+            each.to_routes(routes)
+        looked_for = ["meshwright.looked_for" in routes.typed_per_filter_config, len(manager.http_filters)]
+        made[reasons] = [*looked_for, manager.HasField("local_reply_config")]
+    assert made == {
+        DenialReasons.CALLERS: [True, 3, True],
+        DenialReasons.LOG: [True, 3, False],
+        DenialReasons.OFF: [False, 2, False],
+    }
+
+
 def test_what_is_said_of_routes() -> None:
     """Inbound a guard before all routes, and the rules for all; outbound nothing."""
     made = []
@@ -55,4 +76,4 @@ def test_what_is_said_of_routes() -> None:
             each.to_routes(routes)
         said = [each.name for each in routes.virtual_hosts[0].routes]
         made.append((said, sorted(routes.typed_per_filter_config)))
-    assert made == [(["escaped-dot-segment", "local"], ["envoy.filters.http.rbac"]), (["local"], [])]
+    assert made == [(["escaped-dot-segment", "local"], RULES), (["local"], [])]
