@@ -28,6 +28,7 @@ from controller.errors import StartupError
 from controller.gauges import Gauging, withheld_counts
 from controller.probing import probing
 from controller.process import descriptors, lock
+from controller.process.handshakes import FailedHandshakes
 from controller.process.listening import Sockets, bound
 from controller.process.memory import built_to_stay, estimated, tended, tending, trimming
 from controller.process.tasks import TaskEnded, spawn
@@ -76,8 +77,11 @@ async def run(
     stop: asyncio.Event,
     clock: Callable[[], datetime] = utc_now,
     started: Callable[[Bound], None] = lambda _: None,
+    handshakes: FailedHandshakes | None = None,
 ) -> None:
     """Run the server until `stop` is set; `started` is told where it listens once it is ready.
+
+    `handshakes` are those that fail meanwhile, as far as somebody reads of them.
 
     Raises StartupError for whatever keeps it from starting, TaskEnded if a part of it fails later.
     """
@@ -94,7 +98,7 @@ async def run(
             parts = join(settings, found, drivers, clock)
             sockets = stack.enter_context(bound(settings))
         try:
-            await _Server(parts, sockets).run(stop, started)
+            await _Server(parts, sockets, handshakes or FailedHandshakes()).run(stop, started)
         except* (StartupError, TaskEnded) as failed:
             raise first(failed) from failed
 
@@ -133,9 +137,10 @@ def explained() -> Iterator[None]:
 class _Server:
     """One run of the server's parts."""
 
-    def __init__(self, parts: Parts, sockets: Sockets) -> None:
+    def __init__(self, parts: Parts, sockets: Sockets, handshakes: FailedHandshakes) -> None:
         self._parts = parts
         self._sockets = sockets
+        self._handshakes = handshakes
         self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
         self._unwell: tuple[str, ...] = ()
 
@@ -218,10 +223,18 @@ class _Server:
     def _streams(self) -> int:
         return sum(self._parts.delivery.observer.streams.values())
 
+    def _report_handshakes(self) -> None:
+        for why, count in sorted(self._handshakes.counted().items()):
+            self._parts.metrics.handshakes_failed(why.value, count)
+        for each in self._handshakes.due(time.monotonic()):
+            last = each.last
+            _log.warning("handshakes failed", reason=last.why.value, said=last.said, count=each.count)
+
     async def _measure(self) -> None:
         parts, gauging = self._parts, Gauging()
         while True:
             parts.delivery.observer.report()
+            self._report_handshakes()
             await gauging.count(parts.delivery.loop.state.published.snapshots)
             parts.metrics.measured(
                 gauging.gauges(

@@ -50,6 +50,9 @@ class StreamMetrics:
             registry=r,
         )
         self._handshakes = Counter("meshwright_xds_handshakes", "TLS handshakes begun.", registry=r)
+        self._failed = Counter(
+            "meshwright_xds_handshakes_failed", "TLS handshakes that failed.", ["reason"], registry=r
+        )
         self._ended = Counter(
             "meshwright_xds_connections_ended", "Connections ended for their cost.", ["cause"], registry=r
         )
@@ -95,11 +98,12 @@ class StreamMetrics:
         self._exceeded.labels(bound).inc()
 
     def handshake(self) -> None:
-        """Count a TLS handshake; those that never open a stream are these less the connections used.
-
-        grpcio says neither that a handshake failed nor why.
-        """
+        """Count a TLS handshake; those that never open a stream are these less the connections used."""
         self._handshakes.inc()
+
+    def handshakes_failed(self, reason: str, count: int) -> None:
+        """Count TLS handshakes that failed, as far as gRPC says why; `reason` is of a closed set."""
+        self._failed.labels(reason).inc(count)
 
     def connection_ended(self, cause: str) -> None:
         """Count a connection that was ended for what it cost; `cause` is a word of a closed set."""

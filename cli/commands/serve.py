@@ -1,7 +1,6 @@
 """`meshwright serve`: the control plane, from the words of the command line."""
 
 import gc
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -46,14 +45,6 @@ def serve(
     Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file.
     Status: 0 if it was told to stop, 1 if it ended by a fault, 2 if it could not begin.
     """
-    # Before gRPC is imported: its core has a raw line for whatever a stranger does in a handshake.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # What is imported stays: the collector need never look through it.
-    gc.disable()
-    from cli.serving import run
-
-    gc.freeze()
-    gc.enable()
     flags: dict[str, object] = {
         "mesh": mesh,
         "state": state,
@@ -73,4 +64,13 @@ def serve(
         if not equals:
             raise CommandFailed(f"--set {text!r} must be NAME=VALUE")
         flags[name.strip().replace("-", "_")] = value
-    run(flags)
+    from controller.process.native_lines import NativeLines
+
+    with NativeLines() as native:
+        # What is imported stays: the collector need never look through it.
+        gc.disable()
+        from cli.serving import run
+
+        gc.freeze()
+        gc.enable()
+        run(flags, native.handshakes)

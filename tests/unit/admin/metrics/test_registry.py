@@ -124,6 +124,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
     for number in range(proxies):
         metrics.stream_opened("delta")
         metrics.stream_refused("revoked")
+        metrics.handshakes_failed("no-tls", number + 1)
         metrics.connection_ended("idle-too-long")
         metrics.exceeded("names")
         metrics.large(CLUSTER)

@@ -1,0 +1,88 @@
+"""What native libraries write to standard error, raw: read, and said as lines of ours.
+
+gRPC's core has no other way to say why a handshake failed. So descriptor 2 leads to a pipe for as long as a
+server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on as it is.
+"""
+
+import os
+import re
+import sys
+import threading
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+import structlog
+
+from controller.process.handshakes import FailedHandshakes, failed_handshake
+
+VERBOSITY: Final = "GRPC_VERBOSITY"
+NEEDED: Final = "INFO"
+"""Less, and gRPC does not say that a handshake failed."""
+
+_LINE: Final = re.compile(r"([IWEF])\d{4} [\d:.]+ +\d+ ([\w./-]+:\d+)\] (.*)")
+_LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "critical"}
+_MOST_BYTES: Final = 65536
+
+_log = structlog.get_logger("controller.native")
+
+
+class NativeLines:
+    """The lines of this process' native libraries; a context manager, to be entered before gRPC is imported.
+
+    Handshakes that failed are counted. Other lines of gRPC's are said only if its environment variable was
+    set, by somebody who wants to see them: it has one for much of what a stranger does.
+    """
+
+    def __init__(self) -> None:
+        self.handshakes = FailedHandshakes()
+        self._wanted = VERBOSITY in os.environ
+        self._python: TextIO | None = None
+        self._original = -1
+        self._reader: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        os.environ.setdefault(VERBOSITY, NEEDED)
+        sys.stderr.flush()
+        self._python, self._original = sys.stderr, os.dup(2)
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        os.dup2(writing, 2)
+        os.close(writing)
+        sys.stderr = open(
+            self._original, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
+        )
+        self._reader = threading.Thread(target=self._read, args=(reading,), name="native lines", daemon=True)
+        self._reader.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        sys.stderr.flush()
+        assert self._python is not None  # noqa: S101 - it was entered
+        os.dup2(self._original, 2)  # the pipe's last end: its reader comes to the end of it
+        if self._reader is not None:
+            self._reader.join(1.0)
+        sys.stderr = self._python
+        os.close(self._original)
+
+    def _read(self, reading: int) -> None:
+        rest = b""
+        with open(reading, "rb", buffering=0) as pipe:
+            while received := pipe.read(_MOST_BYTES):
+                *lines, rest = (rest + received).split(b"\n")
+                for line in lines:
+                    self._take(line)
+        if rest:
+            self._take(rest)
+
+    def _take(self, line: bytes) -> None:
+        found = _LINE.match(line.decode(errors="replace"))
+        if found is None:
+            os.write(self._original, line + b"\n")
+            return
+        level, place, said = found.groups()
+        if failed := failed_handshake(said):
+            self.handshakes.note(failed)
+        elif self._wanted:
+            getattr(_log, _LEVELS[level])("gRPC says", source="grpc", place=place, said=said)

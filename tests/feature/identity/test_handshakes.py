@@ -1,0 +1,117 @@
+"""A server as it is run, and clients whose handshakes fail: each is a line of the log, with its reason."""
+
+import asyncio
+import json
+import socket
+import ssl
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import Names, Usage
+from certs.pair import issue_pair
+from mesh.names import TrustDomain
+from tests.program import Program, Server
+from tests.typed import Executed
+from tests.unit.agent.credentials_of import authority
+
+DAY = timedelta(days=1)
+RAW = "ssl_transport_security.cc"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """Return the program, which imports gRPC itself: what gRPC says it decides as it begins."""
+    made = Program(tmp_path / "state", tmp_path, Executed())
+    yield made
+    made.end()
+
+
+def _client(ours: Path, issued_by: Path, age: timedelta) -> ssl.SSLContext:
+    """Return a TLS client that trusts ours, with a proxy's certificate of an authority, so old."""
+    made = issue_pair(
+        authority(issued_by), Usage.PROXY, Names("one.store.shop"), DAY, datetime.now(UTC) - age
+    )
+    file = issued_by / "client.pem"
+    file.write_bytes(made.chain_pem + made.key.reveal())
+    context = _anonymous(ours)
+    context.load_cert_chain(file)
+    return context
+
+
+def _anonymous(ours: Path) -> ssl.SSLContext:
+    bundle = CertificateAuthority.open(ours, TrustDomain("cluster.local"), datetime.now(UTC)).trust_bundle()
+    context = ssl.create_default_context(cadata=bundle.decode())
+    context.set_alpn_protocols(["h2"])
+    return context
+
+
+def _dial(server: Server, context: ssl.SSLContext | None) -> None:
+    """Shake hands, and wait for the end; without a context say something that is no TLS."""
+    host, port = str(server.bound["ads"]).rsplit(":", 1)
+    with socket.create_connection((host, int(port)), 30) as plain:
+        if context is None:
+            plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            plain.recv(1)
+            return
+        with context.wrap_socket(plain, server_hostname="ads.cluster.local") as tls:
+            assert tls.recv(1) == b""
+
+
+def test_handshakes_that_fail_are_lines_with_a_reason(program: Program, tmp_path: Path) -> None:
+    """One for each reason at once, others with their number later; nothing raw is on standard error."""
+    server = program.serve()
+    clients = {
+        "certificate-expired": _client(program.state, program.state, 3 * DAY),
+        "certificate-not-yet-valid": _client(program.state, program.state, -3 * DAY),
+        "certificate-of-another-ca": _client(program.state, tmp_path / "another", timedelta()),
+        "no-certificate": _anonymous(program.state),
+        "no-tls": None,
+    }
+    for context in clients.values():
+        _dial(server, context)
+    server.until(lambda: {each["reason"] for each in server.said("handshakes failed")} == clients.keys())
+    (line,) = (e for e in server.said("handshakes failed") if e["reason"] == "certificate-expired")
+    assert (line["level"], line["count"], line["said"]) == ("warning", 1, "certificate has expired")
+    counted = 'meshwright_xds_handshakes_failed_total{reason="no-tls"}'
+    assert server.metric(counted) == 1
+    server.stop()
+    assert RAW not in server.log_path.read_text()
+    assert [each for each in server.log_path.read_text().splitlines() if not each.startswith("{")] == []
+
+
+def test_who_asks_for_grpcs_lines_gets_them_as_lines_of_the_log(program: Program) -> None:
+    """By its environment variable; each with where it is from."""
+    program.environment["GRPC_VERBOSITY"] = "DEBUG"
+    program.environment["GRPC_TRACE"] = "handshaker"
+    server = program.serve()
+    _dial(server, None)
+    server.until(lambda: server.said("gRPC says") and server.said("handshakes failed"))
+    assert {each["source"] for each in server.said("gRPC says")} == {"grpc"}
+    assert all(".cc:" in each["place"] or ".h:" in each["place"] for each in server.said("gRPC says"))
+
+
+async def test_what_is_no_line_of_grpcs_goes_on_as_it_is(tmp_path: Path) -> None:
+    """Such as the last words of an interpreter, and of whatever else is in the process."""
+    script = (
+        "import os, sys\n"
+        "from controller.process.native_lines import NativeLines\n"
+        "with NativeLines() as native:\n"
+        "    os.write(2, b'native words\\nE1122 09:58:06.809797    7106 a/b.cc:102] raw\\nno end')\n"
+        "    print('python words', file=sys.stderr)\n"
+        "print('after', file=sys.stderr)\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script),
+        cwd=Path(__file__).parents[3],
+        stderr=asyncio.subprocess.PIPE,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    _, said = await process.communicate()
+    assert process.returncode == 0
+    lines = sorted(said.decode().splitlines())
+    assert lines == ["after", "native words", "no end", "python words"], json.dumps(lines)

@@ -1,0 +1,64 @@
+"""Why a handshake failed, by gRPC's words; how many are said together."""
+
+from pathlib import Path
+
+import pytest
+
+from controller.process.handshakes import (
+    SAID_SECONDS,
+    FailedHandshake,
+    FailedHandshakes,
+    Failure,
+    Said,
+    failed_handshake,
+)
+
+START = "Handshake failed with error SSL_ERROR_SSL: error:"
+VERIFY = "1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED: "
+CONTEXT = ": Invalid certificate verification context"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"{START}{VERIFY}certificate has expired", Failure.EXPIRED),
+        (f"{START}{VERIFY}certificate is not yet valid", Failure.NOT_YET_VALID),
+        (f"{START}{VERIFY}unable to get local issuer certificate", Failure.ANOTHER_CA),
+        (f"{START}{VERIFY}unsupported certificate purpose", Failure.OTHER),
+        (
+            f"{START}100000c0:SSL routines:OPENSSL_internal:PEER_DID_NOT_RETURN_A_CERTIFICATE{CONTEXT}",
+            Failure.NO_CERTIFICATE,
+        ),
+        (f"{START}1000009c:SSL routines:OPENSSL_internal:HTTP_REQUEST{CONTEXT}", Failure.NO_TLS),
+        (f"{START}10000070:SSL routines:OPENSSL_internal:BAD_PACKET_LENGTH{CONTEXT}", Failure.OTHER),
+        ("Handshake failed with error SSL_ERROR_SYSCALL", Failure.OTHER),
+        ("TSI handshake shutdown", None),
+    ],
+)
+def test_why_a_handshake_failed(line: str, why: Failure | None) -> None:
+    """As BoringSSL says it; what is not known is something else, with its words."""
+    found = failed_handshake(line)
+    assert (None if found is None else found.why) is why
+    assert found is None or found.said
+
+
+def test_each_reason_is_said_at_once_and_then_together() -> None:
+    """A flood of connections is not one of lines; each is counted once."""
+    failed = FailedHandshakes()
+    first, other = FailedHandshake(Failure.EXPIRED, "a"), FailedHandshake(Failure.NO_TLS, "b")
+    failed.note(first)
+    assert failed.due(0.0) == (Said(first, 1),)
+    for _ in range(3):
+        failed.note(first)
+    failed.note(other)
+    assert failed.due(1.0) == (Said(other, 1),)
+    assert failed.due(SAID_SECONDS) == (Said(first, 3),)
+    assert failed.due(100.0) == ()
+    assert failed.counted() == {Failure.EXPIRED: 4, Failure.NO_TLS: 1}
+    assert failed.counted() == {}
+
+
+def test_every_reason_is_documented() -> None:
+    """In the one table that there is of them."""
+    text = (Path(__file__).parents[4] / "docs" / "operations.md").read_text()
+    assert [each.value for each in Failure if f"`{each.value}`" not in text] == []
