@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-PER_PROXY: Final = 0.002
+PER_PROXY: Final = 0.004
 """Seconds from a wave to one of admissions per proxy that it concerned: some ten times what that cost."""
 
 SLOWEST: Final = 5.0

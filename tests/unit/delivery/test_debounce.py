@@ -89,7 +89,7 @@ def test_each_matter_has_its_pace(noted: list[tuple[float, Matter]], due: float)
     ("proxies", "due"),
     [
         pytest.param(10, 1.2, id="of a few at the pace of endpoints"),
-        pytest.param(1000, 3.1, id="of a thousand after two seconds"),
+        pytest.param(1000, 5.1, id="of a thousand after four seconds"),
         pytest.param(1_000_000, 6.1, id="and of any number after five"),
     ],
 )
