@@ -1,22 +1,38 @@
 """Problems between objects: looked for after waves, not in them, so that nobody waits for it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from catalog.lint.problems import Looked
 from delivery.model import Model
 from delivery.time_slices import Slices
+
+AFTER_SECONDS: Final = 0.1
+"""How long after a wave: what proxies answer goes first, and waves of a burst are looked at together."""
+
+
+async def soon() -> None:
+    """Return when what was just changed is to be looked at."""
+    await asyncio.sleep(AFTER_SECONDS)
 
 
 class Linting:
     """Looks again at what changes concern: in the wave itself, while `run` is at it soon after.
 
     `model` returns what is followed, None where nothing is; `found` is told what is wrong where it looked.
+    `rest` returns when what has just been changed is to be looked at.
     """
 
-    def __init__(self, model: Callable[[], Model | None], found: Callable[[Sequence[Looked]], None]) -> None:
+    def __init__(
+        self,
+        model: Callable[[], Model | None],
+        found: Callable[[Sequence[Looked]], None],
+        rest: Callable[[], Awaitable[object]] = soon,
+    ) -> None:
         self._model = model
         self._found = found
+        self._rest = rest
         self._later = False
         self._due = asyncio.Event()
 
@@ -32,7 +48,7 @@ class Linting:
             await self._look()
 
     async def run(self) -> None:
-        """Look after each wave until cancelled; begin with everything."""
+        """Look after waves until cancelled; begin with everything."""
         self._later = True
         try:
             if (model := self._model()) is not None:
@@ -40,6 +56,7 @@ class Linting:
                 self._due.set()
             while True:
                 await self._due.wait()
+                await self._rest()
                 self._due.clear()
                 await self._look()
         finally:

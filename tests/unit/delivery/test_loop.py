@@ -20,6 +20,7 @@ from delivery.answers import Answers
 from delivery.certificates import ServiceCertificates
 from delivery.debounce import Pace
 from delivery.gathering import Gathering, Paces
+from delivery.linting import Linting
 from delivery.loop import Loop, MeshState
 from delivery.model import Model
 from delivery.presence import Presence
@@ -239,6 +240,30 @@ async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sour
         await plane.heard.wait()
         plane.heard.clear()
     assert "MW2020" in [each.code for each in loop.state.problems]
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_waves_of_a_burst_are_looked_at_together(plane: Plane) -> None:
+    """And not before proxies had time to answer the first of them; the next one is looked at as well."""
+    loop = plane.loop()
+    await loop.wave()
+    gates, found = asyncio.Semaphore(0), asyncio.Queue[object]()
+    linting = Linting(lambda: loop.model, found.put_nowait, gates.acquire)
+    task = asyncio.create_task(linting.run())
+    await asyncio.sleep(0)
+    for _ in range(3):
+        await linting.after_wave()
+        await asyncio.sleep(0)
+    assert found.empty()
+    gates.release()
+    await found.get()
+    await linting.after_wave()
+    gates.release()
+    await found.get()
+    gates.release()
+    await asyncio.sleep(0)
+    assert found.empty()
     task.cancel()
     await asyncio.wait([task])
 
