@@ -200,8 +200,10 @@ class Serving:
         if group is None:
             return
         nodes = self._nodes.value(key) if self.wants(key) else ()
-        # As if the group were gone: whatever it comes to below takes back what of that is not so.
-        result.left(group.name, group.nodes)
+        before = result.before.snapshots.get(group.name)
+        if before is None or nodes != group.nodes or group.name in result.before.failed:
+            # As if the group were gone: whatever it comes to below takes back what of that is not so.
+            result.left(group.name, group.nodes)
         group.nodes = nodes
         if not nodes:
             self._pins.discard(key)
@@ -219,6 +221,7 @@ class Serving:
             snapshot = consistent(found, before, [each.set for each in shared], group.last)
             group.last = Last(found, weakref.ref(snapshot.parts[-1]))
         except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
+            result.left(group.name, nodes)
             result.fail(group.name, nodes, error)
         else:
             result.add(group.name, nodes, snapshot)

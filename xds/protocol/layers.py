@@ -125,9 +125,7 @@ class Layers(Mapping[K, V]):
         for key, value in changes.items():
             size += (value is not None) - (key in self)
         if size <= FLAT or len(self.over) + len(changes) > max(FLAT, isqrt(size)):
-            merged: dict[K, V] = {key: value for key, value in self.items() if key not in changes}
-            merged.update((key, value) for key, value in changes.items() if value is not None)
-            return dict(sorted(merged.items())), NOTHING, size
+            return _merged(self.base, self.over, changes), NOTHING, size
         over = {**self.over, **changes}
         for key, value in changes.items():
             if value is None and key not in self.base:
@@ -148,6 +146,20 @@ class Layers(Mapping[K, V]):
             mine, theirs = self.get(key), other.get(key)
             if mine is not theirs and unlike(mine, theirs):
                 yield key
+
+
+def _merged(base: Mapping[K, V], *layers: Mapping[K, V | None]) -> dict[K, V]:
+    """Return all as one, in order; what is in order already is sorted again only where a key has come."""
+    merged = dict(base)
+    came = False
+    for layer in layers:
+        for key, value in layer.items():
+            if value is None:
+                merged.pop(key, None)
+            else:
+                came = came or key not in merged
+                merged[key] = value
+    return dict(sorted(merged.items())) if came else merged
 
 
 NO_LAYERS: Final[Layers[Any, Any]] = Layers()

@@ -193,6 +193,8 @@ class Snapshot:
 
 
 def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[TypeUrl, Resources]:
+    if before is not None and len(before.parts) == len(parts):
+        return _rejoined(parts, before)
     earlier = {} if before is None else _by_type(before.parts)
     found: dict[TypeUrl, Resources] = {}
     for type_url, tables in _by_type(parts).items():
@@ -200,6 +202,23 @@ def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[
         if before is not None and len(known) == len(tables) and all(map(is_, known, tables)):
             found[type_url] = before.resources(type_url)
         else:
+            found[type_url] = together(tables) if len(tables) > 1 else tables[0]
+    return found
+
+
+def _rejoined(parts: tuple[ResourceSet, ...], before: Snapshot) -> Mapping[TypeUrl, Resources]:
+    """Join parts in the place of as many: only the types of which a part has another table are looked at."""
+    other = {
+        type_url: None
+        for old, new in zip(before.parts, parts, strict=True)
+        if old is not new
+        for type_url in (*old.tables, *new.tables)
+        if old.tables.get(type_url) is not new.tables.get(type_url)
+    }
+    found = {type_url: before.resources(type_url) for type_url in before.types() if type_url not in other}
+    for type_url in other:
+        tables = [part.tables[type_url] for part in parts if type_url in part.tables]
+        if tables:
             found[type_url] = together(tables) if len(tables) > 1 else tables[0]
     return found
 
