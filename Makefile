@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-program test-traffic bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-program test-traffic bench bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ differential: setup envoy ## fresh random policies, real Envoys against the orac
 
 acceptance: setup envoy ## random manifests, whatever the readers accept of them pushed to an Envoy (CASES=10000, SEED=n)
 	$(BIN)/python -m tests.acceptance --cases $(or $(CASES),1000) $(if $(SEED),--seed $(SEED))
+
+bench: setup ## all that figures are asked of, and their table (needs Go; hours; BEFORE=CHECKOUT beside it; QUICK=1)
+	$(BIN)/python -m benchmarks $(if $(BEFORE),--before $(BEFORE)) $(if $(QUICK),--quick)
 
 bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.mesh $(if $(QUICK),--quick)
