@@ -323,7 +323,7 @@ class Conversation:
         message = self._encoder.known(self._variant, response)
         if message is None:
             began = time.thread_time()
-            message = self._encoder.make(self._variant, response, self._call.bill.account)
+            message = self._encoder.encode(self._variant, response, self._call.bill.account)
             self._call.spent(began)
         if len(message) > LARGE:
             self._observer.large(self.node_key, self._node, response, len(message))

@@ -50,7 +50,6 @@ class _Fields:
         self._known: dict[int, tuple[Resource, bytes]] = {}
         self._unused: dict[int, tuple[Resource, bytes]] = {}  # since the last time that some were forgotten
         self._size = 0
-        self.made = 0
 
     def age(self) -> None:
         """Forget what was not needed since the last time."""
@@ -66,7 +65,6 @@ class _Fields:
             self._known[id(resource)] = known
             return known[1]
         found = self._make(resource)
-        self.made += 1
         if self._size + len(found) > FIELDS:
             self._known.clear()
             self._unused.clear()
@@ -106,11 +104,6 @@ class Encoder:
         self._fields = {variant: _Fields(variant) for variant in Variant}
         self.made = 0
 
-    @property
-    def fields_made(self) -> int:
-        """How many resources of long responses were encoded."""
-        return sum(fields.made for fields in self._fields.values())
-
     def age(self) -> None:
         """Forget what was not needed since the last time: a storm's responses when it is over."""
         for key in [key for key, body in self._bodies.items() if body.needed < self._age]:
@@ -121,22 +114,29 @@ class Encoder:
         for fields in self._fields.values():
             fields.age()
 
-    def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
-        """Return the response's bytes; only the nonce, at their end, is made anew each time."""
-        found = self.known(variant, response)
-        return self.make(variant, response, owner) if found is None else found
-
     def known(self, variant: Variant, response: Response) -> bytes | None:
-        """Return the response's bytes if they were made for somebody already, which costs next to nothing."""
+        """Return the response's bytes where it costs next to nothing to see that they were made already.
+
+        That is of few resources, and of many that stand in a tuple that others were sent: of another tuple
+        it must be looked who all of them are, which `encode` does.
+        """
         if response is self._last[0]:  # of a step that many take they have the very response
             return self._last[1]
+        if len(response.resources) >= SHARED and id(response.resources) not in self._tuples:
+            return None
         found = self._bodies.get(self._key(variant, response))
         return None if found is None else self._numbered(found, response)
 
-    def make(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
-        """Make the response's bytes, and remember them for whoever takes the same step."""
-        body = _Body(self._body(variant, response), response.resources, owner, self._age)
-        return self._numbered(self._remember(self._key(variant, response), body), response)
+    def encode(self, variant: Variant, response: Response, owner: Hashable = None) -> bytes:
+        """Return the response's bytes, which are made, and remembered for whoever takes the same step.
+
+        Only the nonce, at their end, is made anew each time.
+        """
+        key = self._key(variant, response)
+        if (body := self._bodies.get(key)) is None:
+            body = _Body(self._body(variant, response), response.resources, owner, self._age)
+            self._remember(key, body)
+        return self._numbered(body, response)
 
     def _numbered(self, body: _Body, response: Response) -> bytes:
         body.needed = self._age
@@ -178,7 +178,7 @@ class Encoder:
             case Variant.DELTA:
                 return delta_response_body(response, self._control_plane, fields)
 
-    def _remember(self, key: _Key, body: _Body) -> _Body:
+    def _remember(self, key: _Key, body: _Body) -> None:
         self._bodies[key] = body
         self._size += len(body.encoded)
         self._owned[body.owner] += len(body.encoded)
@@ -188,7 +188,6 @@ class Encoder:
             for other in [known for known, each in self._bodies.items() if each.owner is body.owner][:-1]:
                 if self._owned[body.owner] > OWN_BYTES:
                     self._forget(other)
-        return body
 
     def _forget(self, key: _Key) -> None:
         body = self._bodies.pop(key)

@@ -15,6 +15,7 @@ from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceNa
 from xds.protocol.resources import SnapshotError
 from xds.protocol.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
+from xds.server import encoder as encoder_module
 from xds.server.decoder import Decoder
 from xds.server.encoder import BYTES, ENTRIES, FIELDS, OWN_BYTES, SHARED, Encoder
 from xds.server.status import Variant
@@ -62,32 +63,69 @@ def test_the_encoder_forgets_the_oldest(make: Make) -> None:
     assert BYTES >= 1
 
 
+@pytest.mark.parametrize("count", [1, SHARED])
+def test_a_look_at_many_resources_is_encoding(make: Make, count: int) -> None:
+    """What is known at no cost is told so; who has the same resources is looked at by who pays for it."""
+    encoder = Encoder("cp")
+    resources = [make(ROUTE, f"{n:03}") for n in range(count)]
+    mine, same, others = (Response(ROUTE, Version("1"), Nonce("1"), tuple(resources)) for _ in range(3))
+    assert encoder.known(Variant.DELTA, mine) is None
+    message = encoder.encode(Variant.DELTA, mine)
+    assert encoder.known(Variant.DELTA, mine) == message
+    assert encoder.known(Variant.DELTA, same) == (message if count < SHARED else None)
+    assert encoder.encode(Variant.DELTA, same) == message
+    encoder.encode(Variant.DELTA, others)
+    assert encoder.known(Variant.DELTA, same) == message, "of its tuple it is known by now"
+    assert encoder.made == 1
+
+
+@pytest.fixture
+def fields(monkeypatch: pytest.MonkeyPatch) -> list[Resource]:
+    """Return the resources that are encoded, as often as they are."""
+    found: list[Resource] = []
+
+    def noting(make: Callable[[Resource], bytes]) -> Callable[[Resource], bytes]:
+        def encode(resource: Resource) -> bytes:
+            found.append(resource)
+            return make(resource)
+
+        return encode
+
+    made = {variant: noting(make) for variant, make in encoder_module._FIELD.items()}
+    monkeypatch.setattr(encoder_module, "_FIELD", made)
+    return found
+
+
 @pytest.mark.parametrize("variant", Variant)
-def test_what_groups_have_in_common_is_encoded_once(make: Make, variant: Variant) -> None:
+def test_what_groups_have_in_common_is_encoded_once(
+    make: Make, variant: Variant, fields: list[Resource]
+) -> None:
     """Each has something of its own besides, so that no two responses are the same."""
     encoder = Encoder("cp")
     shared = tuple(make(ROUTE, f"b{n}") for n in range(SHARED))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (make(ROUTE, "a", n), *shared)) for n in range(10)]
     messages = [encoder.encode(variant, each) for each in responses]
 
-    assert encoder.fields_made == len(shared) + len(responses)
+    assert len(fields) == len(shared) + len(responses)
     for response, message in zip(responses, messages, strict=True):
         assert message == Encoder("cp").encode(variant, response)
 
 
-def test_few_encoded_resources_are_kept(make: Make) -> None:
+def test_few_encoded_resources_are_kept(make: Make, fields: list[Resource]) -> None:
     """More than fits are made again, and no response is other for that."""
     encoder = Encoder("cp")
     large = tuple(make(ROUTE, f"{n:03}" + "x" * (2 * FIELDS // SHARED)) for n in range(SHARED))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (*large, make(ROUTE, "y", n))) for n in range(2)]
     first, second = (encoder.encode(Variant.DELTA, each) for each in responses)
 
-    assert encoder.fields_made > 2 * len(large)
+    assert len(fields) > 2 * len(large)
     assert (first, second) == tuple(Encoder("cp").encode(Variant.DELTA, each) for each in responses)
 
 
 @pytest.mark.parametrize("variant", Variant)
-def test_what_nobody_needs_any_more_is_not_kept_encoded(make: Make, variant: Variant) -> None:
+def test_what_nobody_needs_any_more_is_not_kept_encoded(
+    make: Make, variant: Variant, fields: list[Resource]
+) -> None:
     """What is needed again and again stays, the rest is forgotten when it has aged; bytes are the same."""
     encoder = Encoder("cp")
     responses = [
@@ -98,9 +136,9 @@ def test_what_nobody_needs_any_more_is_not_kept_encoded(make: Make, variant: Var
     for _ in range(3):
         encoder.age()
         assert encoder.encode(variant, responses[0]) == first[0]
-    assert (encoder.made, encoder.fields_made) == (2, 2 * SHARED)
+    assert (encoder.made, len(fields)) == (2, 2 * SHARED)
     assert [encoder.encode(variant, each) for each in responses] == first
-    assert (encoder.made, encoder.fields_made) == (3, 3 * SHARED)
+    assert (encoder.made, len(fields)) == (3, 3 * SHARED)
     for _ in range(2):
         encoder.age()
     assert held(encoder) < 10_000
