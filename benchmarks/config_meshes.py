@@ -15,7 +15,8 @@ from mesh.origins import InFile
 from mesh.policy import HTTPMatch, HTTPRouteGroup, PolicyKey, RouteKind, Rule, TCPRoute, TrafficTarget
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
 from mesh.workload import Workload, WorkloadKey
-from sidecars.envoy.pieces import pieces
+from sidecars.contract.driver import each_piece
+from sidecars.envoy.pieces import parts
 from xds.protocol.resource import Resource
 
 SHOP: Final = Namespace("shop")
@@ -90,5 +91,5 @@ def _workload(name: str, number: int, replica: int) -> Workload:
 def sent(mesh: View, proxy: str) -> tuple[Resource, ...]:
     """Return what the proxies of a workload are sent."""
     workload = mesh.workloads[WorkloadKey(SHOP, f"{proxy}.0")]
-    made = pieces(proxy_policy(mesh, group_of(mesh, workload)))
+    made = each_piece(parts(proxy_policy(mesh, group_of(mesh, workload))))
     return tuple(resource for piece in made for resource in piece.resources())

@@ -43,10 +43,7 @@ class Answers:
 
         `changed` are the objects that led to what it rejects.
         """
-        if rejection is None and self._quarantine.acknowledged(node, response):
-            return  # as nearly all do: no clock is asked
-        moment = Moment(time.monotonic(), self._clock())
-        self._serve(self._quarantine.answered(node, response, rejection, moment, changed), node)
+        self._serve(self._quarantine.answered(node, response, rejection, self._moment, changed), node)
 
     def opened(self, node: NodeKey) -> None:
         """Take note of a proxy's new stream: it is offered again what was rejected as a resource."""
@@ -82,6 +79,9 @@ class Answers:
             if (found := self._quarantine.findings.verdicts()) != kept:
                 kept = found
                 await asyncio.to_thread(keep, found)
+
+    def _moment(self) -> Moment:
+        return Moment(time.monotonic(), self._clock())
 
     def _serve(self, step: Step | None, who: str) -> None:
         if step is None:

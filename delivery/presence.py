@@ -10,9 +10,6 @@ from mesh.identity import ProxyName
 from mesh.picture import Picture
 from xds.cache import NodeKey
 
-LINGERING_SECONDS: Final = 300.0
-"""How long a proxy counts as here after its last stream, unless it is told otherwise."""
-
 MOST_LINGERING: Final = 10_000
 """Proxies that count as here without a stream; beyond, those that left first do not."""
 
@@ -21,9 +18,12 @@ ARRIVALS: Final = Pace(quiet=0.01, longest=0.05)
 
 
 class Lingering:
-    """Who came and who left, and who counts as here for that; times are arguments, of one monotonic clock."""
+    """Who came and who left, and who counts as here for that: so many seconds after the last stream ended.
 
-    def __init__(self, seconds: float = LINGERING_SECONDS, most: int = MOST_LINGERING) -> None:
+    Times are arguments, of one monotonic clock.
+    """
+
+    def __init__(self, seconds: float, most: int = MOST_LINGERING) -> None:
         self._seconds = seconds
         self._most = most
         self._left: dict[NodeKey, float] = {}  # in the order of leaving
@@ -62,10 +62,8 @@ class Lingering:
 class Presence:
     """Who is here, told by who is watched in the cache; used on the event loop."""
 
-    def __init__(
-        self, lingering: Lingering | None = None, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._lingering = lingering or Lingering()
+    def __init__(self, lingering: Lingering, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._lingering = lingering
         self._now = monotonic
         self._noted = asyncio.Event()
         self._came: tuple[float, float] | None = None

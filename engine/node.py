@@ -114,10 +114,12 @@ class Node:
             self.readers = dict.fromkeys((*readers, reader))
 
     def left_by(self, reader: "Derivation") -> None:
-        """Take a reader out."""
+        """Take a reader out; a dictionary keeps the room of the most it had until they are few again."""
         readers = self.readers
         if isinstance(readers, dict):
             readers.pop(reader, None)
+            if len(readers) <= FEW // 2:
+                self.readers = tuple(readers)
         elif reader in readers:
             place = readers.index(reader)
             self.readers = readers[:place] + readers[place + 1 :]

@@ -63,10 +63,10 @@ def with_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | Sor
 
 
 def without_key(keys: tuple[K, ...] | SortedKeys[K], key: K) -> tuple[K, ...] | SortedKeys[K]:
-    """Return sorted keys without one of them."""
+    """Return sorted keys without one of them: a tuple again when they are but half as few as one may have."""
     if isinstance(keys, SortedKeys):
         keys.discard(key)
-        return keys
+        return keys.all() if len(keys) <= COPIED // 2 else keys
     place = bisect_left(keys, key)
     if place < len(keys) and keys[place] == key:
         return keys[:place] + keys[place + 1 :]

@@ -60,11 +60,6 @@ class Noted:
         self._whole: Resources = NO_RESOURCES
         self._named = _NONE
 
-    def __len__(self) -> int:
-        """Return how many resources are noted, those of the table among them."""
-        rest = sum(name not in self._named for name in self._whole)
-        return rest + sum(map(len, self._named.values()))
-
     def get(self, name: ResourceName) -> _Newest:
         """Return the versions of a resource, the newest first."""
         found = self._named.get(name)

@@ -115,19 +115,21 @@ class Quarantine:
         node: NodeKey,
         response: Response,
         rejection: Rejection | None,
-        moment: Moment,
+        clock: Callable[[], Moment],
         changed: frozenset[ObjectKey] = frozenset(),
     ) -> Step | None:
         """Take a proxy's answer; return how what is served changes by it, None if it says nothing new.
 
-        `changed` are the objects that led to the response.
+        `changed` are the objects that led to the response. The clock is asked where the moment matters: not
+        of those that never rejected anything, which are nearly all.
         """
-        if rejection is None and self.acknowledged(node, response):
+        if rejection is None and self._acknowledged(node, response):
             return None
         group = self._records.group(node)
         served = self._variants.served(node)
         if group is None or served is None:  # its workload is not known: it keeps what it has
             return None
+        moment = clock()
         if rejection is not None:
             if not self._reject(node, group, served, response, rejection, moment, changed):
                 return None
@@ -142,7 +144,7 @@ class Quarantine:
         record.moved = moment.seconds
         return self._variants.redirected(Step(), [node])
 
-    def acknowledged(self, node: NodeKey, response: Response) -> bool:
+    def _acknowledged(self, node: NodeKey, response: Response) -> bool:
         """Take it that a proxy accepted a response, if it never rejected any; say whether that is so."""
         if node in self._records.by_node:
             return False

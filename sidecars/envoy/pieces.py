@@ -54,11 +54,6 @@ def parts(policy: ProxyPolicy) -> tuple[Piece | Pieces, ...]:
     return tuple(_parts(policy))
 
 
-def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
-    """Return the same one by one."""
-    return tuple(each_piece(_parts(policy)))
-
-
 def _parts(policy: ProxyPolicy) -> Iterator[Piece | Pieces]:
     yield from _inbound(policy)
     calling = _calling(policy)

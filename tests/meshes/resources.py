@@ -1,8 +1,14 @@
 """What an Envoy is sent for a policy, all pieces made and put in order."""
 
 from catalog.policy.proxy import ProxyPolicy
-from sidecars.envoy.pieces import pieces
+from sidecars.contract.driver import Piece, each_piece
+from sidecars.envoy.pieces import parts
 from xds.protocol.resource import TYPES, Resource
+
+
+def pieces(policy: ProxyPolicy) -> tuple[Piece, ...]:
+    """Return the pieces of a policy one by one."""
+    return tuple(each_piece(parts(policy)))
 
 
 def resources(policy: ProxyPolicy) -> tuple[Resource, ...]:

@@ -73,12 +73,9 @@ class Snapshot:
         """
         put, gone = tuple(put), tuple(removed)
         new = [each for each in put if each.name not in self.resources(each.type_url)]
-        there = [each for each in put if each.name in self.resources(each.type_url)]
-        parts = [
-            part.changed([each for each in there if each.name in part.resources(each.type_url)], gone)
-            for part in self.parts
-        ]
-        return type(self)((*parts[:-1], parts[-1].changed(new)) if new else tuple(parts), self)
+        own = [[each for each in put if each.name in part.resources(each.type_url)] for part in self.parts]
+        own[-1] += new
+        return type(self)(tuple(p.changed(each, gone) for p, each in zip(self.parts, own, strict=True)), self)
 
     def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type by name, in the order of their names; empty if there are none."""

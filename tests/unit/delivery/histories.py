@@ -68,7 +68,7 @@ class Replica:
         rejection = (
             Rejection(13, dice.choice(("no", f"no to {some[0].name}"))) if dice.random() < 0.4 else None
         )
-        step = self.quarantine.answered(node, response, rejection, Moment(0.0, a.EPOCH))
+        step = self.quarantine.answered(node, response, rejection, lambda: Moment(0.0, a.EPOCH))
         if dice.random() < 0.2:
             again = (self.quarantine.opened, self.quarantine.retry)
             other = dice.choice(again)(node) if dice.random() < 0.7 else self.quarantine.on_time(1e6)

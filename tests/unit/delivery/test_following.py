@@ -18,7 +18,7 @@ from delivery.debounce import Pace
 from delivery.gathering import Gathering, Paces
 from delivery.loop import Loop
 from delivery.model import Model
-from delivery.presence import Presence
+from delivery.presence import Lingering, Presence
 from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.published import Step
@@ -95,7 +95,7 @@ class Running:
             clock=lambda: now,
             meter=metrics,
             on_state=lambda _: None,
-            presence=Presence(),
+            presence=Presence(Lingering(300.0)),
         )
 
     def _told(self, wave: Wave, step: Step, _: Mapping[GroupKey, Snapshot]) -> None:

@@ -23,7 +23,7 @@ from delivery.gathering import Gathering, Paces
 from delivery.linting import Linting
 from delivery.loop import Loop, MeshState
 from delivery.model import Model
-from delivery.presence import Presence
+from delivery.presence import Lingering, Presence
 from delivery.publishing import Publishing
 from delivery.quarantine.quarantine import Quarantine
 from delivery.snapshots.rendering import GroupInput, Translate
@@ -96,7 +96,7 @@ class Plane:
             clock=lambda: self.now,
             meter=self.metrics,
             on_state=on_state,
-            presence=Presence(),
+            presence=Presence(Lingering(300.0)),
             verification=Verification(self.metrics) if verify or "MESHWRIGHT_VERIFY" in os.environ else None,
         )
 

@@ -177,7 +177,7 @@ def test_who_rejects_something_of_all_has_it_otherwise_alone() -> None:
     assert own is not None
     bad = own.resources(CLUSTER)[name]
     response = Response(CLUSTER, Version("v"), Nonce("1"), (bad,))
-    step = quarantine.answered(node, response, Rejection(13, f"bad {name}"), NOW)
+    step = quarantine.answered(node, response, Rejection(13, f"bad {name}"), lambda: NOW)
     assert step is not None
     (variant,) = step.snapshots.values()
     assert variant is not None

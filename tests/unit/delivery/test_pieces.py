@@ -11,8 +11,8 @@ from catalog.relations.groups import groups
 from catalog.store.view import View
 from sidecars.envoy import clusters, endpoints, inbound_listeners, outbound_listeners, routes
 from sidecars.envoy.outbound_listeners import Calling
-from sidecars.envoy.pieces import pieces
 from tests.meshes.random_meshes import random_mesh
+from tests.meshes.resources import pieces
 from xds.protocol.resource import Resource
 
 

@@ -26,8 +26,8 @@ from mesh.policy import PolicyKey, TrafficTarget
 from mesh.service import Scope, Service, ServiceKey
 from mesh.workload import Transparent
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.pieces import pieces
 from tests.meshes import values as a
+from tests.meshes.resources import pieces
 from xds.protocol.resource import SECRET
 from xds.protocol.snapshot import Snapshot
 

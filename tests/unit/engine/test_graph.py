@@ -486,6 +486,10 @@ def test_readers_are_told_apart_however_many_they_are() -> None:
         node.left_by(reader)
         node.left_by(reader)
     assert list(node.readers) == readers[1::2]
+    for reader in readers[1 : -2 * FEW // 4 : 2]:
+        node.left_by(reader)
+    assert isinstance(node.readers, tuple), "few again: no room is kept for many"
+    assert list(node.readers) == readers[-2 * FEW // 4 + 1 :: 2]
 
 
 def test_an_entry_holds_its_keys_once_and_in_order() -> None:

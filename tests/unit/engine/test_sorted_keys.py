@@ -17,6 +17,19 @@ def test_keys_are_those_put_in_and_not_taken_out_sorted(steps: list[tuple[bool, 
     assert (keys.all() if isinstance(keys, SortedKeys) else keys) == tuple(sorted(there))
 
 
+def test_few_keys_are_a_tuple_again() -> None:
+    """An entry that was large once holds no more than another; it does not change at each key."""
+    keys: tuple[int, ...] | SortedKeys[int] = ()
+    sorts = []
+    for key in range(2 * COPIED):
+        keys = with_key(keys, key)
+    for key in range(2 * COPIED):
+        keys = without_key(keys, key)
+        sorts.append(isinstance(keys, tuple))
+    assert keys == ()
+    assert sorts == [False] * (COPIED + COPIED // 2 - 1) + [True] * (COPIED // 2 + 1)
+
+
 class _Counted(int):
     """A key that counts how often one of its kind is compared."""
 

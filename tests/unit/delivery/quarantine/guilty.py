@@ -237,8 +237,8 @@ class Picky:
             said = f"Error adding/updating listener(s) {', '.join(each.name for each in bad)}: no"
             rejection = Rejection(13, said if names else "no")
         response = Response(type_url, self.served.version(type_url), Nonce("1"), tuple(news))
-        moment = Moment(self.now, EPOCH)
-        self._serve(self.quarantine.answered(NODE, response, rejection, moment))
+        step = self.quarantine.answered(NODE, response, rejection, lambda: Moment(self.now, EPOCH))
+        self._serve(step)
         return True
 
     def _refuses(self, resource: Resource) -> bool:

@@ -76,7 +76,12 @@ class Plane:
     def size(self) -> int:
         """Return how many resources are remembered, each as often as it is."""
         noted = (*self.acknowledged.values(), *self.quarantine._accepted._by_group.values())
-        count = sum(len(found) for held in noted for found in held.values())
+        count = sum(
+            len(each.get(name))
+            for held in noted
+            for each in held.values()
+            for name in {*each._whole, *each._named}
+        )
         return count + sum(len(record.good) for record in self.quarantine._records.by_node.values())
 
     def _empty(self, key: Reference) -> Resource | None:
@@ -86,7 +91,7 @@ class Plane:
     def _answer(self, node: NodeKey, resources: Iterable[Resource], rejection: Rejection | None) -> None:
         found = tuple(resources)
         response = Response(found[0].type_url, Version("v"), Nonce("1"), found)
-        step = self.quarantine.answered(node, response, rejection, NOW)
+        step = self.quarantine.answered(node, response, rejection, lambda: NOW)
         if step is not None:
             self._serve(step)
 

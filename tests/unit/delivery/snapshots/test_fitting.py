@@ -15,8 +15,8 @@ from mesh.policy import HTTPMatch
 from mesh.service import Protocol
 from sidecars.contract.driver import Piece
 from sidecars.envoy.driver import EnvoyDriver
-from sidecars.envoy.pieces import pieces
 from tests.meshes import values as a
+from tests.meshes.resources import pieces
 from tests.unit.delivery.quarantine.guilty import admitted, match, policy, port, rule
 from xds.protocol.resource import ROUTE, Resource, ResourceName
 

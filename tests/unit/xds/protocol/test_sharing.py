@@ -301,6 +301,16 @@ def test_single_resources_are_added_replaced_and_removed(make: Make) -> None:
     assert last.changed_since(first) == {ENDPOINT: {"a"}}
 
 
+def test_what_is_new_and_what_is_other_are_one_change_of_the_last_part(make: Make) -> None:
+    """So it knows what differs from the part before, and no table is compared."""
+    first = Snapshot.of((make(ENDPOINT, "a"), make(ROUTE, "r")))
+    last = first.changed([make(ENDPOINT, "a", 1), make(ENDPOINT, "b")], [(ROUTE, ResourceName("r"))])
+    (before,), (after,) = first.parts, last.parts
+    assert after._step is not None
+    assert after._step[0]() is before
+    assert last.changed_since(first) == {ENDPOINT: {"a", "b"}, ROUTE: {"r"}}
+
+
 def test_a_settled_stream_has_no_empty_sets_of_its_own(make: Make) -> None:
     """Sets, additions, a removal, all acknowledged: what is empty again is the one empty set there is."""
     stream = DeltaStream()
