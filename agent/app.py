@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
+import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import partial
@@ -23,6 +24,8 @@ from agent.envoy.supervisor import Supervisor, validated
 from agent.errors import AgentError
 from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
+from agent.interception.iptables import ProgramFailed, left_alone
+from agent.interception.owners import named
 from agent.reach.probing import Dialling, observe
 from agent.reach.watching import ControlPlaneWatch
 from agent.settings import AgentSettings
@@ -241,6 +244,7 @@ class Agent:
 
 async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
     """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError."""
+    await asyncio.to_thread(_require_left_alone)
     with _alone(settings.run):
         async with EnvoyAdmin(str(settings.admin), RuntimeDirectory(settings.run).bootstrap) as admin:
             agent = Agent(settings, admin, stop)
@@ -249,6 +253,28 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
                 if stop.is_set():
                     agent.quit()  # nobody has been served who could be waited for
                 return await _kept(agent, stop)
+
+
+def _require_left_alone() -> None:
+    """Raise AgentError where rules in force would lead to Envoy what Envoy itself sends.
+
+    Only root can read the rules, and root is whom it happens to.
+    """
+    uid = os.geteuid()
+    if uid != 0:
+        return
+    try:
+        users = left_alone()
+    except ProgramFailed as error:
+        _log.warning("cannot see whether traffic is intercepted here", reason=str(error))
+        return
+    if users and uid not in users:
+        others = ", ".join(map(named, sorted(users)))
+        raise AgentError(
+            f"the agent runs as {named(uid)}, and the interception rules here leave alone what {others} "
+            f"sends: the proxy would be led to itself for ever; run the agent as {others}, "
+            "or take the rules away (`meshwright intercept --clean`)"
+        )
 
 
 async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:

@@ -5,6 +5,7 @@ Acts on the network namespace that it runs in, and needs CAP_NET_ADMIN there.
 
 import enum
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.interception.netfilter import Table, change, differences, saved
+from agent.interception.owners import complaints
 from agent.interception.rules import Rules, routing, rules, tproxy_routing
 from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
 
@@ -98,8 +100,8 @@ class Marked:
 def check(
     wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Marked = Marked()
 ) -> tuple[str, ...]:
-    """Say in what is in force differs from what is wanted (None: nothing at all)."""
-    found: list[str] = []
+    """Say in what is in force differs from what is wanted (None: nothing at all), and what forbids it."""
+    found = [] if wanted is None else [*complaints(wanted)]
     for family in Family:
         tables = Tables(family, backend)
         target = _rules(wanted, family)
@@ -114,8 +116,11 @@ def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Ma
     """Put rules in force (None: take ours away); return whether anything changed. Idempotent.
 
     Every change is looked at by iptables before the first is made. Routes of TPROXY come before the rules
-    that need them, and go after them. Raises ProgramFailed.
+    that need them, and go after them. Raises ProgramFailed, and InterceptionError where the ports that
+    traffic would be led to are another user's.
     """
+    for sentence in () if wanted is None else complaints(wanted):
+        raise InterceptionError(sentence)
     every = [Tables(family, backend) for family in Family]
     changes = [change(tables.in_force(), _rules(wanted, tables.family)) for tables in every]
     routes = [(family, *each) for family in Family for each in _routing(wanted, marked, family)]
@@ -130,6 +135,16 @@ def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Ma
     for family, line in stale:
         _ip(family, line, "delete")
     return bool(missing or stale or any(changes))
+
+
+def left_alone() -> frozenset[int]:
+    """Return the users whose traffic the rules in force leave alone; none where there are no rules of ours.
+
+    Raises ProgramFailed where they cannot be read: only root can.
+    """
+    tables = (table for family in Family for table in Tables(family).in_force().values())
+    lines = (line for table in tables for line in table.rules)
+    return frozenset(int(uid) for line in lines for uid in re.findall(r"--uid-owner (\d+) .*-j RETURN", line))
 
 
 def _rules(wanted: Interception | None, family: Family) -> Rules:

@@ -1,7 +1,9 @@
 """The rules in real network namespaces: what is captured, what passes, and what servers are told of it."""
 
+import os
 import shutil
 import socket
+import sys
 import threading
 import time
 from collections import Counter
@@ -10,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from ipaddress import ip_network
+from pathlib import Path
 from socket import AF_INET, AF_INET6, AddressFamily
 
 import pytest
@@ -31,6 +34,7 @@ from tests.e2e.agent.machines import (
     Servers,
     answer,
     call,
+    machine,
     pair,
 )
 
@@ -54,6 +58,46 @@ BACKENDS = pytest.mark.parametrize(
     ],
 )
 APPLICATION, EXCLUDED = 8080, 15020
+
+
+@pytest.mark.parametrize("family", [AF_INET, AF_INET6])
+def test_traffic_is_not_led_to_another_users_port(family: AddressFamily) -> None:
+    """An agent that was started as root: what it sends would come back to it. Nobody there yet is no harm."""
+    with pair() as (machine, _):
+        command = [str(Path(sys.executable).parent / "meshwright"), "intercept", "--ipv6"]
+        machine.run(*command)
+        machine.run(*command, "--clean")
+        servers = Servers(machine)
+        try:
+            servers.listen("outbound", family, 15001, 0)
+            servers.listen("inbound", family, 15003, PROXY_UID)
+            done = machine.run(*command, check=False)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert "port 15001, to which outbound traffic is led, is that of " in done.stderr
+            assert f"(pid {os.getpid()}), which runs as user root (0)" in done.stderr
+            assert "run the agent as user 1500, or say --uid 0" in done.stderr
+            assert "MESH_" not in machine.run("iptables-save").stdout
+            checked = machine.run(*command, "--check", check=False)
+            assert (checked.returncode, "port 15001, to which" in checked.stdout) == (1, True)
+            machine.run(*command, "--no-outbound")
+            assert machine.run(*command, "--no-outbound", "--check").stdout == "interception is as wanted\n"
+        finally:
+            servers.close()
+
+
+def test_an_agent_whose_own_traffic_is_captured_does_not_start(tmp_path: Path) -> None:
+    """The same the other way round: the rules stand already, and root starts the agent."""
+    program = str(Path(sys.executable).parent / "meshwright")
+    start = [program, "agent", "--credentials", str(tmp_path), "--ads", "127.0.0.1:1"]
+    start += ["--run", str(tmp_path / "run"), "--log-level", "error"]
+    with machine() as here:
+        here.run(program, "intercept", "--no-inbound")
+        done = here.run(*start, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert "the agent runs as user root (0), and the interception rules here leave alone " in done.stderr
+        assert "run the agent as user 1500" in done.stderr
+        here.run(program, "intercept", "--no-inbound", "--uid", "0")
+        assert "cannot read" in here.run(*start, check=False).stderr, "it comes as far as its credentials"
 
 
 class Scene:
@@ -281,7 +325,8 @@ def test_on_off_and_on_again_under_load_loses_no_connection(scene: Scene, wanted
     with ThreadPoolExecutor(2) as executor, _old_connection(scene) as old:
         loads = [executor.submit(load) for _ in range(2)]
         try:
-            for state in (wanted, None, wanted, replace(wanted, uid=7), wanted, None):
+            other = replace(wanted, outbound_excluded=(PortRange(7, 7),))
+            for state in (wanted, None, wanted, other, wanted, None):
                 seen = outcomes.total()
                 while outcomes.total() < seen + 40:
                     time.sleep(0.005)
