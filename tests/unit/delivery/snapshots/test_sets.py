@@ -1,0 +1,69 @@
+"""Sets of what groups have in common: made batch by batch, they are what all of the batches are."""
+
+import random
+
+import pytest
+
+from delivery.snapshots.sets import Sets
+from xds.protocol.resource import CLUSTER, ENDPOINT, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resource_set import ResourceSet
+from xds.protocol.resources import SnapshotError
+
+Batch = tuple[Resource, ...]
+
+
+def _resource(kind: TypeUrl, name: str, version: int) -> Resource:
+    return Resource(kind, ResourceName(name), Version(f"{version}"), f"{version}".encode())
+
+
+def _batch(number: int, size: int, version: int) -> Batch:
+    names = [f"{number}-{each}" for each in range(size)]
+    return tuple(_resource(kind, name, version) for name in names for kind in (CLUSTER, ENDPOINT))
+
+
+def _said(found: ResourceSet) -> dict[str, list[tuple[str, bytes]]]:
+    return {kind: [(name, each.body) for name, each in table.items()] for kind, table in found.tables.items()}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_was_made_before_a_set_is_its_batches(seed: int) -> None:
+    """Batches that come, go, grow and change, alone and together; in order, with steps that are so."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    sets, held = Sets(), list[ResourceSet]()
+    batches = {number: _batch(number, dice.randint(0, 4), 0) for number in range(12)}
+    for version in range(1, 30):
+        for _ in range(dice.choice((1, 1, 2, 9))):
+            batches[dice.randrange(15)] = _batch(dice.randrange(15), 0, 0)
+            number = dice.randrange(15)
+            batches[number] = _batch(number, dice.randint(0, 4), version)
+        found = sets.of(batches.values())
+        assert _said(found) == _said(ResourceSet.of(each for batch in batches.values() for each in batch))
+        for before in held[-3:]:
+            anew = ResourceSet.of(each for table in found.tables.values() for each in table.values())
+            assert found.changed_since(before) == anew.changed_since(before)
+        held = [*held[-3:], found]
+
+
+def test_a_change_of_one_batch_is_looked_for_in_that_one() -> None:
+    """It knows the step from the set before; batches made anew that are equal are that set."""
+    sets = Sets()
+    batches = [_batch(number, 4, 0) for number in range(8)]
+    first = sets.of(batches)
+    batches[3] = (*batches[3][:-1], _resource(ENDPOINT, "3-3", 1))
+    second = sets.of(batches)
+    assert {kind: set(names) for kind, names in second.changed_since(first).items()} == {ENDPOINT: {"3-3"}}
+    assert second.resources(CLUSTER) is first.resources(CLUSTER)
+    batches[5] = _batch(5, 4, 0)
+    assert sets.of(batches) is second
+
+
+def test_two_of_one_name_are_an_error_in_whichever_batches_they_are() -> None:
+    """Also where the others are what they were."""
+    sets = Sets()
+    batches = [_batch(number, 4, 0) for number in range(8)]
+    sets.of(batches)
+    for twice in ((*batches[2], *_batch(2, 1, 1)), (*batches[2], *_batch(5, 1, 1))):
+        with pytest.raises(SnapshotError, match="are named"):
+            sets.of([*batches[:2], twice, *batches[3:]])
+    moved = [*batches[:2], (*batches[2], *batches[5]), (), *batches[3:5], *batches[6:]]
+    assert _said(sets.of(moved)) == _said(sets.of(batches)), "from one batch to another is none"
