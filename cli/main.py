@@ -17,6 +17,7 @@ from cli.commands.explain import explain
 from cli.commands.intercept import intercept
 from cli.commands.lint import lint
 from cli.commands.listing import hosts, proxies, sources
+from cli.commands.log_level import log_level
 from cli.commands.proxy import proxy
 from cli.commands.serve import serve
 from cli.commands.version import printed, version
@@ -46,7 +47,19 @@ def about(
 
 for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy")):
     app.add_typer(group, name=name)
-for command in (diff, explain, intercept, lint, serve, proxies, sources, hosts, bootstrap, version):
+for command in (
+    diff,
+    explain,
+    intercept,
+    lint,
+    serve,
+    proxies,
+    sources,
+    hosts,
+    log_level,
+    bootstrap,
+    version,
+):
     app.command()(command)
 
 

@@ -1,6 +1,7 @@
 """Runs the control plane as a program: settings, logs, the server, and how it ended."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from functools import partial
 
@@ -9,22 +10,27 @@ from cli.signals import until_told
 from controller import app
 from controller.errors import StartupError
 from controller.process import logs
-from controller.process.handshakes import FailedHandshakes
 from controller.process.memory import returning
+from controller.process.native_lines import NativeLines
 from controller.process.tasks import TaskEnded
+from controller.reloading import Reload
 from controller.settings import load
 
 
-def run(flags: Mapping[str, object], handshakes: FailedHandshakes) -> None:
+def run(flags: Mapping[str, object], native: NativeLines) -> None:
     """Run the server until it is told to stop; raise CommandFailed where it cannot run, or not on.
 
-    `handshakes` are those that fail meanwhile.
+    `native` has what native libraries write meanwhile.
     """
     try:
         settings = load(flags)
+        reload = Reload(asyncio.Event(), partial(load, flags))
         logs.configure(settings.log_level, settings.log_format)
+        if logs.is_json(settings.log_format, sys.stderr):
+            native.say_all()
         returning()
-        asyncio.run(until_told(partial(app.run, settings, handshakes=handshakes)))
+        server = partial(app.run, settings, handshakes=native.handshakes, reload=reload)
+        asyncio.run(until_told(server, reload.asked))
     except StartupError as error:
         raise CommandFailed(error) from error
     except TaskEnded as error:

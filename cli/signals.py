@@ -13,10 +13,18 @@ _Ending = TypeVar("_Ending")
 _log = structlog.get_logger("cli.signals")
 
 
-async def until_told(run: Callable[[asyncio.Event], Awaitable[_Ending]]) -> _Ending:
-    """Run a program, and set its event on SIGTERM and SIGINT.
+def not_hung_up() -> None:
+    """Have SIGHUP end nothing from now on: while a program starts there is nothing to read again."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
-    A second one ends the process as if nobody listened; the kernel then ends what must not outlive it.
+
+async def until_told(
+    run: Callable[[asyncio.Event], Awaitable[_Ending]], again: asyncio.Event | None = None
+) -> _Ending:
+    """Run a program, and set its event on SIGTERM and SIGINT, and `again` on SIGHUP.
+
+    A second SIGTERM or SIGINT ends the process as if nobody listened; the kernel then ends what must not
+    outlive it. SIGHUP never does.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -29,4 +37,11 @@ async def until_told(run: Callable[[asyncio.Event], Awaitable[_Ending]]) -> _End
 
     for each in _SIGNALS:
         loop.add_signal_handler(each, begin, each)
-    return await run(stop)
+    if again is None:
+        return await run(stop)
+    loop.add_signal_handler(signal.SIGHUP, again.set)
+    try:
+        return await run(stop)
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+        not_hung_up()

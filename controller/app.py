@@ -17,6 +17,7 @@ from admin.http import commands
 from admin.http.guard import LOOPBACK_NAMES
 from admin.http.health import Health, HttpThread, application
 from admin.http.heartbeat import beating
+from admin.http.log_levels import add_log_levels
 from admin.http.servers import SocketError, serving
 from admin.pages import routes
 from certs.errors import CertificateError
@@ -29,11 +30,13 @@ from controller.gauges import Gauging, withheld_counts
 from controller.probing import probing
 from controller.process import descriptors, lock
 from controller.process.handshakes import FailedHandshakes
+from controller.process.levels import LogLevels
 from controller.process.listening import Sockets, bound
 from controller.process.memory import built_to_stay, estimated, tended, tending, trimming
 from controller.process.tasks import TaskEnded, spawn
+from controller.reloading import Reload
 from controller.settings import Settings
-from controller.wiring import Parts, join
+from controller.wiring import Parts, join, paces
 from mesh.host_port import HostPort
 from mesh.names import TrustDomain
 from providers.contract import SourceError
@@ -78,10 +81,12 @@ async def run(
     clock: Callable[[], datetime] = utc_now,
     started: Callable[[Bound], None] = lambda _: None,
     handshakes: FailedHandshakes | None = None,
+    reload: Reload | None = None,
 ) -> None:
     """Run the server until `stop` is set; `started` is told where it listens once it is ready.
 
-    `handshakes` are those that fail meanwhile, as far as somebody reads of them.
+    `handshakes` are those that fail meanwhile, as far as somebody reads of them. Settings are read again as
+    `reload` says.
 
     Raises StartupError for whatever keeps it from starting, TaskEnded if a part of it fails later.
     """
@@ -98,7 +103,7 @@ async def run(
             parts = join(settings, found, drivers, clock)
             sockets = stack.enter_context(bound(settings))
         try:
-            await _Server(parts, sockets, handshakes or FailedHandshakes()).run(stop, started)
+            await _Server(parts, sockets, handshakes or FailedHandshakes(), reload).run(stop, started)
         except* (StartupError, TaskEnded) as failed:
             raise first(failed) from failed
 
@@ -137,8 +142,11 @@ def explained() -> Iterator[None]:
 class _Server:
     """One run of the server's parts."""
 
-    def __init__(self, parts: Parts, sockets: Sockets, handshakes: FailedHandshakes) -> None:
+    def __init__(
+        self, parts: Parts, sockets: Sockets, handshakes: FailedHandshakes, reload: Reload | None
+    ) -> None:
         self._parts = parts
+        self._reload = reload
         self._sockets = sockets
         self._handshakes = handshakes
         self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
@@ -195,6 +203,8 @@ class _Server:
         yield "measurements", self._measure()
         yield "memory", tending(self._held, lambda: self._streams() > 0)
         yield "free memory", trimming()
+        if self._reload is not None:
+            yield "settings", parts.reloading.run(self._reload, self._hold)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
         yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
 
@@ -211,6 +221,11 @@ class _Server:
                 yield running
             finally:
                 self._waiting.append("stopping")
+
+    def _hold(self, settings: Settings) -> None:
+        """Have settings hold that were read again."""
+        LogLevels().set_level("", settings.log_level.value)
+        self._parts.delivery.gathering.pace(paces(settings))
 
     def _are_unwell(self, names: tuple[str, ...]) -> None:
         self._unwell = tuple(f"sidecar driver {name}" for name in names)
@@ -289,6 +304,7 @@ class _Server:
         parts = self._parts
         app = web.Application(middlewares=[commands.explained])
         routes.add_pages(app, routes.pages(parts.reading, parts.clock), parts.pages.pages)
+        add_log_levels(app, LogLevels())
         commands.add_commands(app, parts.reading, parts.proxies, self._revoked, parts.retried)
         async with serving(app, self._sockets.unix):
             yield

@@ -26,7 +26,7 @@ class ProxyIssuing:
         self,
         found: Opened,
         clock: Callable[[], datetime],
-        validity: timedelta,
+        validity: Callable[[], timedelta],
         issued: Callable[[], None],
     ) -> None:
         self._issuer = found.authority
@@ -39,7 +39,7 @@ class ProxyIssuing:
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate; raise CertificateError."""
-        validity = timedelta(days=request.validity_days) if request.validity_days else self._validity
+        validity = timedelta(days=request.validity_days) if request.validity_days else self._validity()
         issued = issue_proxy(self._issuer, self._ledger, request.name, validity, self._clock())
         self._first.note(self._ledger)
         self._issued()
@@ -77,7 +77,7 @@ def without_server(
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
     with lock.held(state), opened(state, trust_domain, clock()) as found:
-        yield ProxyIssuing(found, clock, validity, lambda: None)
+        yield ProxyIssuing(found, clock, lambda: validity, lambda: None)
 
 
 def _require_room(state: Path, *, new: bool) -> None:

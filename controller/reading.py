@@ -41,7 +41,7 @@ class ServerReading:
     statuses: Callable[[], tuple[StreamStatus, ...]]
     late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
-    told: Settings
+    told: Callable[[], Settings]
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return when the event loop was held last."""
@@ -153,4 +153,4 @@ class ServerReading:
 
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings."""
-        return self.told.model_dump(mode="json")
+        return self.told().model_dump(mode="json")

@@ -17,6 +17,7 @@ from controller.process.room import StateRoom
 from controller.process.watchdog import Watchdog
 from controller.proxies import ProxyIssuing
 from controller.reading import ServerReading
+from controller.reloading import Reloading
 from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
@@ -40,9 +41,10 @@ from xds.protocol.resource import Reference
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The server's parts, joined."""
+    """The server's parts, joined; `settings` are those of its start, `reloading` has those in force."""
 
     settings: Settings
+    reloading: Reloading
     clock: Callable[[], datetime]
     metrics: Metrics
     heartbeat: Heartbeat
@@ -67,7 +69,7 @@ class Parts:
             statuses=self.pages.statuses,
             late=self.watchdog.moments,
             clock=self.clock,
-            told=self.settings,
+            told=lambda: self.reloading.settings,
         )
 
     def retried(self, name: ProxyName) -> tuple[Reference, ...]:
@@ -77,7 +79,10 @@ class Parts:
     @property
     def proxies(self) -> ProxyIssuing:
         """Return what issues and revokes proxy certificates on request."""
-        validity = timedelta(days=self.settings.proxy_certificate_days)
+
+        def validity() -> timedelta:
+            return timedelta(days=self.reloading.settings.proxy_certificate_days)
+
         issued = self.metrics.issued
         return ProxyIssuing(self.opened, self.clock, validity, lambda: issued("proxy"))
 
@@ -112,6 +117,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     )
     return Parts(
         settings=settings,
+        reloading=Reloading(settings),
         clock=clock,
         metrics=metrics,
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),

@@ -126,6 +126,11 @@ class Debounce:
         self._changes.note(time.monotonic(), matter)
         self._noted.set()
 
+    def pace(self, paces: Mapping[Matter, Pace]) -> None:
+        """Gather at other paces from now on, what has come included."""
+        self._paces = paces
+        self._noted.set()
+
     def take(self, now: float) -> float:
         """Begin a wave: see Changes."""
         return self._changes.take(now)

@@ -41,8 +41,11 @@ class Gathering:
         self.admitted: Picture[ProxyName, ProxyName] = Picture()
         self._admissions = admissions
         self._meter = meter
-        endpoints = dict.fromkeys((Matter.ENDPOINTS, Matter.ADMISSIONS), paces.endpoints)
-        self._changes = Debounce({Matter.POLICY: paces.policy, **endpoints})
+        self._changes = Debounce(_by_matter(paces))
+
+    def pace(self, paces: Paces) -> None:
+        """Gather at other paces from now on."""
+        self._changes.pace(_by_matter(paces))
 
     def changed(self) -> None:
         """Note that some source changed, and when a wave is to begin for it."""
@@ -70,6 +73,11 @@ class Gathering:
     def concerned(self, proxies: int) -> None:
         """Note how many connected proxies the last wave concerned."""
         self._changes.concerned(proxies)
+
+
+def _by_matter(paces: Paces) -> Mapping[Matter, Pace]:
+    endpoints = dict.fromkeys((Matter.ENDPOINTS, Matter.ADMISSIONS), paces.endpoints)
+    return {Matter.POLICY: paces.policy, **endpoints}
 
 
 def matter(events: Counts) -> Matter:

@@ -40,11 +40,14 @@ def serve(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --log-format json.")] = False,
 ) -> None:
-    """Run the control plane until SIGTERM or SIGINT.
+    """Run the control plane until SIGTERM or SIGINT; SIGHUP has it read its settings again.
 
     Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file.
     Status: 0 if it was told to stop, 1 if it ended by a fault, 2 if it could not begin.
     """
+    from cli.signals import not_hung_up
+
+    not_hung_up()
     flags: dict[str, object] = {
         "mesh": mesh,
         "state": state,
@@ -73,4 +76,4 @@ def serve(
 
         gc.freeze()
         gc.enable()
-        run(flags, native.handshakes)
+        run(flags, native)

@@ -76,8 +76,13 @@ def _field(name: str, value: object) -> object:
     return REDACTED if _secret_name(name) else _redacted(value)
 
 
+def is_json(style: LogFormat, stream: TextIO) -> bool:
+    """Say whether lines that go there are JSON."""
+    return style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty())
+
+
 def _renderer(style: LogFormat, stream: TextIO) -> list[Processor]:
-    if style is LogFormat.JSON or (style is LogFormat.AUTO and not stream.isatty()):
+    if is_json(style, stream):
         return [structlog.processors.JSONRenderer(sort_keys=True)]
     return [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
 
@@ -113,6 +118,7 @@ def configure(level: LogLevel, style: LogFormat, stream: TextIO | None = None) -
     root.setLevel(level.value.upper())
     for chatty in ("aiohttp.access", "watchfiles"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("envoy").setLevel(logging.DEBUG)  # it writes what its own level lets through
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

@@ -1,9 +1,11 @@
 """What native libraries write to standard error, raw: read, and said as lines of ours.
 
 gRPC's core has no other way to say why a handshake failed. So descriptor 2 leads to a pipe for as long as a
-server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on as it is.
+server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on as it is, unless the log is
+JSON: then it is a line of that. Of a crash Python's own report goes where descriptor 2 led before.
 """
 
+import faulthandler
 import os
 import re
 import sys
@@ -30,15 +32,21 @@ class NativeLines:
     """The lines of this process' native libraries; a context manager, to be entered before gRPC is imported.
 
     Handshakes that failed are counted. Other lines of gRPC's are said only if its environment variable was
-    set, by somebody who wants to see them: it has one for much of what a stranger does.
+    set, by somebody who wants to see them: it has one for much of what a stranger does. What it ends the
+    process with is said in any case.
     """
 
     def __init__(self) -> None:
         self.handshakes = FailedHandshakes()
         self._wanted = VERBOSITY in os.environ
+        self._says_all = False
         self._python: TextIO | None = None
         self._original = -1
         self._reader: threading.Thread | None = None
+
+    def say_all(self) -> None:
+        """Say what is no line of gRPC's, too: where the log is JSON, every line is."""
+        self._says_all = True
 
     def __enter__(self) -> Self:
         os.environ.setdefault(VERBOSITY, NEEDED)
@@ -51,6 +59,7 @@ class NativeLines:
         sys.stderr = open(
             self._original, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
         )
+        faulthandler.enable(self._original)
         self._reader = threading.Thread(target=self._read, args=(reading,), name="native lines", daemon=True)
         self._reader.start()
         return self
@@ -58,6 +67,7 @@ class NativeLines:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        faulthandler.disable()
         sys.stderr.flush()
         assert self._python is not None  # noqa: S101 - it was entered
         os.dup2(self._original, 2)  # the pipe's last end: its reader comes to the end of it
@@ -77,12 +87,16 @@ class NativeLines:
             self._take(rest)
 
     def _take(self, line: bytes) -> None:
-        found = _LINE.match(line.decode(errors="replace"))
+        text = line.decode(errors="replace")
+        found = _LINE.match(text)
         if found is None:
-            os.write(self._original, line + b"\n")
+            if not self._says_all:
+                os.write(self._original, line + b"\n")
+            elif text.strip():
+                _log.warning("standard error says", source="stderr", said=text)
             return
         level, place, said = found.groups()
         if failed := failed_handshake(said):
             self.handshakes.note(failed)
-        elif self._wanted:
+        elif self._wanted or level == "F":
             getattr(_log, _LEVELS[level])("gRPC says", source="grpc", place=place, said=said)
