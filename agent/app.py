@@ -62,6 +62,7 @@ class Agent:
         self._text = ""
         self._draining = False
         self._quick = False
+        self._looking = asyncio.Lock()
         self._refused = 0
         self._renewed = 0
 
@@ -80,11 +81,26 @@ class Agent:
             directories.add(self._settings.override.parent)
         # The first look finds what `start` has read, or what has changed between it and now.
         async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
+            await self._look()
+
+    async def look_again(self, asked: asyncio.Event) -> None:
+        """Read the files whenever asked, as long as the agent runs."""
+        while True:
+            await asked.wait()
+            asked.clear()
+            if await self._look():
+                _log.info("files read again; flags and environment need a restart")
+
+    async def _look(self) -> bool:
+        """Take what is new in the files; say whether it can be used."""
+        async with self._looking:
             try:
                 await self._take_new()
             except _UNUSABLE as error:
                 self._refused += 1
                 _log.error("change not used; what was in use goes on", reason=" ".join(str(error).split()))
+                return False
+        return True
 
     async def name(self) -> None:
         """Keep the hosts file, if one is to be kept, for as long as the agent runs."""
@@ -242,17 +258,25 @@ class Agent:
         )
 
 
-async def run(settings: AgentSettings, stop: asyncio.Event) -> Ending:
-    """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError."""
+async def run(
+    settings: AgentSettings,
+    stop: asyncio.Event,
+    again: asyncio.Event | None = None,
+    pages: server.Pages = server.no_pages,
+) -> Ending:
+    """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError.
+
+    The files are read again when `again` is set; `pages` are further ones for who is on this machine.
+    """
     await asyncio.to_thread(_require_left_alone)
     with _alone(settings.run):
         async with EnvoyAdmin(str(settings.admin), RuntimeDirectory(settings.run).bootstrap) as admin:
             agent = Agent(settings, admin, stop)
-            async with _serving(agent, settings):
+            async with _serving(agent, settings, pages):
                 await agent.start()
                 if stop.is_set():
                     agent.quit()  # nobody has been served who could be waited for
-                return await _kept(agent, stop)
+                return await _kept(agent, stop, again or asyncio.Event())
 
 
 def _require_left_alone() -> None:
@@ -277,19 +301,20 @@ def _require_left_alone() -> None:
         )
 
 
-async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:
+async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event) -> Ending:
     keeping = asyncio.create_task(agent.keep(), name="envoy")
     watching = asyncio.create_task(agent.watch(), name="watch")
     naming = asyncio.create_task(agent.name(), name="hosts")
     reaching = asyncio.create_task(agent.watch_control_plane(), name="control plane")
+    looking = asyncio.create_task(agent.look_again(again), name="read again")
     stopping = asyncio.create_task(stop.wait(), name="stop")
-    tasks = (keeping, watching, naming, reaching, stopping)
+    tasks = (keeping, watching, naming, reaching, looking, stopping)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()
             raise AgentError("the watch of the certificate files has ended")
-        for helping in (naming, reaching):
+        for helping in (naming, reaching, looking):
             if helping in done:
                 helping.result()
         if keeping not in done:
@@ -302,8 +327,8 @@ async def _kept(agent: Agent, stop: asyncio.Event) -> Ending:
 
 
 @contextlib.asynccontextmanager
-async def _serving(agent: Agent, settings: AgentSettings) -> AsyncIterator[None]:
-    app = server.application(agent, settings.probes, settings.metrics_url)
+async def _serving(agent: Agent, settings: AgentSettings, pages: server.Pages) -> AsyncIterator[None]:
+    app = server.application(agent, settings.probes, settings.metrics_url, pages)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

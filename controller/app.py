@@ -304,7 +304,7 @@ class _Server:
         parts = self._parts
         app = web.Application(middlewares=[commands.explained])
         routes.add_pages(app, routes.pages(parts.reading, parts.clock), parts.pages.pages)
-        add_log_levels(app, LogLevels())
+        add_log_levels(LogLevels(), app)
         commands.add_commands(app, parts.reading, parts.proxies, self._revoked, parts.retried)
         async with serving(app, self._sockets.unix):
             yield

@@ -22,7 +22,7 @@ class Levels(Protocol):
 
 
 def add_log_levels(
-    app: web.Application, levels: Levels, guarded: Callable[[_Handler], _Handler] = lambda handler: handler
+    levels: Levels, app: web.Application, guarded: Callable[[_Handler], _Handler] = lambda handler: handler
 ) -> None:
     """Add GET and POST /logging: `{"logger": "delivery", "level": "debug"}`, null for no level of its own.
 

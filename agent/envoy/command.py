@@ -20,6 +20,8 @@ class EnvoyOptions:
     parent_shutdown_seconds: int = 60
     hot_restart: bool = True
     extra: tuple[str, ...] = ()
+    logged: bool = False
+    """Its lines become lines of the agent's log, instead of going where that goes."""
 
     def __post_init__(self) -> None:
         if self.hot_restart and self.parent_shutdown_seconds <= self.drain_seconds:

@@ -13,10 +13,12 @@ from agent.envoy.command import EnvoyOptions, serve, validate
 from agent.envoy.die_with_parent import NOT_STARTED, bound
 from agent.envoy.lifecycle import Action, End, Ending, Kill, Lifecycle, Start
 from agent.envoy.runtime import RuntimeDirectory, remove_shared_memory
+from agent.envoy.words import relay
 from agent.errors import AgentError
 
 _GENTLE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.05
+_LAST_WORDS_SECONDS: Final = 1.0
 
 _log = structlog.get_logger("agent.envoy.supervisor")
 
@@ -125,9 +127,12 @@ class Supervisor:
         process = await asyncio.create_subprocess_exec(
             *bound(command),
             stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE if self._options.logged else None,
             start_new_session=True,  # Ctrl-C is for the agent, which ends Envoy in its own order
         )
         _log.info("envoy started", epoch=epoch, pid=process.pid)
+        if process.stderr is not None:
+            self._spawn(f"envoy {epoch} says", relay(process.stderr))
         self._processes[epoch] = process
         if self._lifecycle.epochs[epoch].killed:  # while it was being started
             self._kill(epoch, gently=False)
@@ -195,5 +200,8 @@ class Supervisor:
         for process in [*self._processes.values()]:
             await process.wait()
         self._forget_shared_memory()
+        words = [task for task in self._tasks if task.get_name().endswith(" says")]
+        if words:  # an Envoy that has ended has said its last
+            await asyncio.wait(words, timeout=_LAST_WORDS_SECONDS)
         for task in self._tasks:
             task.cancel()

@@ -45,8 +45,22 @@ class Proxied(Protocol):
         """End now, without draining."""
 
 
-def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web.Application:
-    """Return the server's pages; `metrics_url` is where the application has its metrics, if it has."""
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Pages = Callable[[web.Application, Callable[[_Handler], _Handler]], None]
+"""Adds pages to an application, each guarded as it is told."""
+
+
+def no_pages(_app: web.Application, _guarded: Callable[[_Handler], _Handler]) -> None:
+    """Add none."""
+
+
+def application(
+    proxied: Proxied, known: Probes, metrics_url: str | None, pages: Pages = no_pages
+) -> web.Application:
+    """Return the server's pages; `metrics_url` is where the application has its metrics, if it has.
+
+    `pages` adds further ones, for who is on this machine.
+    """
 
     async def ready(_request: web.Request) -> web.Response:
         return _verdict(await proxied.not_ready(), proxied.remark())
@@ -83,6 +97,7 @@ def application(proxied: Proxied, known: Probes, metrics_url: str | None) -> web
     app.router.add_get(STATUS_PATH, from_here(status))
     app.router.add_get("/stats/prometheus", metrics)
     app.router.add_get("/metrics", metrics)
+    pages(app, from_here)
     app.router.add_post("/drain", from_here(drain))
     app.router.add_post("/quitquitquit", from_here(quit_now))
     app.router.add_get("/{path:.*}", probe)
@@ -93,9 +108,6 @@ def listening(at: HostPort) -> socket.socket:
     """Return a socket that listens; at `[::]` it takes IPv4 as well. Raises OSError."""
     everywhere, family = at.host == "::", socket.AF_INET6 if ":" in at.host else socket.AF_INET
     return socket.create_server((at.host, at.port), family=family, backlog=128, dualstack_ipv6=everywhere)
-
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def from_here(handler: _Handler) -> _Handler:

@@ -87,12 +87,15 @@ def run(
         bool, typer.Option("--json", help="Log as JSON, wherever standard error goes.")
     ] = False,
 ) -> None:
-    """Run Envoy beside a workload until SIGTERM, which drains it first.
+    """Run Envoy beside a workload until SIGTERM, which drains it first; SIGHUP has it read its files again.
 
     Status: 0 if it was told to stop, 1 if Envoy failed again and again, 2 if it could not begin.
     """
     if context.invoked_subcommand is not None:
         return
+    from cli.signals import not_hung_up
+
+    not_hung_up()
     if credentials is None or ads is None:
         raise CommandFailed(
             "--credentials and --ads are needed (or MESHWRIGHT_CREDENTIALS and MESHWRIGHT_ADS)"
@@ -139,17 +142,25 @@ def run(
 
 def _run(settings: "AgentSettings", log_level: str, *, as_json: bool) -> None:
     import asyncio
+    from dataclasses import replace
     from functools import partial
 
+    from admin.http.log_levels import add_log_levels
     from agent import app
     from agent.envoy.lifecycle import Ending
     from agent.errors import AgentError
     from cli.signals import until_told
     from controller.process import logs
+    from controller.process.levels import LogLevels
 
     try:
-        logs.configure(logs.LogLevel(log_level), logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO)
-        ending = asyncio.run(until_told(partial(app.run, settings)))
+        style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
+        logs.configure(logs.LogLevel(log_level), style)
+        # On a terminal Envoy's lines are as they are.
+        envoy, again = replace(settings.envoy, logged=logs.is_json(style, sys.stderr)), asyncio.Event()
+        pages = partial(add_log_levels, LogLevels())
+        run = partial(app.run, replace(settings, envoy=envoy), again=again, pages=pages)
+        ending = asyncio.run(until_told(run, again))
     except (AgentError, ValueError) as error:
         raise CommandFailed(error) from error
     if ending is Ending.EXHAUSTED:

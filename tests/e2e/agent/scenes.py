@@ -103,7 +103,7 @@ class Scene:
     def __init__(self, mesh: LiveMesh, envoy: str, meshwright: str, ends: AsyncExitStack) -> None:
         self.mesh = mesh
         self._envoy = envoy
-        self._meshwright = meshwright
+        self.meshwright = meshwright
         self._ends = ends
 
     def issue(self, uuid: str, folder: Path) -> str:
@@ -132,7 +132,7 @@ class Scene:
         (folder / "credentials").mkdir(parents=True)
         self.issue(uuid, folder / "credentials")
         admin, status = (f"{NET}.9:{free_port(f'{NET}.9')}" for _ in range(2))
-        command = [self._meshwright, "agent", "--credentials", str(folder / "credentials")]
+        command = [self.meshwright, "agent", "--credentials", str(folder / "credentials")]
         command += ["--ads", f"127.0.0.1:{self.mesh.ads_port}", "--run", str(folder / "run")]
         command += ["--envoy", self._envoy, "--admin", admin, "--status", status, "--concurrency", "1"]
         command += ["--termination-least-seconds", "0", "--termination-most-seconds", "2"]

@@ -246,3 +246,25 @@ async def test_one_that_is_to_end_before_its_envoy_serves_drains_nothing(
     judged.touch()
     async with asyncio.timeout(40):
         assert await agent.process.wait() == 0
+
+
+async def test_every_line_of_the_agent_is_json_and_a_hang_up_ends_nothing(scene: Scene) -> None:
+    """Envoy's own among them, with its level and logger; its log level is asked for and changed from here."""
+    agent = await scene.agent("alice-uuid", "--envoy-log-level", "info")
+    agent.process.send_signal(signal.SIGHUP)
+    await when(lambda: any(str(each["event"]).startswith("files read again") for each in agent.events))
+    assert len(agent.started()) == 1
+    done = await asyncio.create_subprocess_exec(
+        *(scene.meshwright, "log-level", "error", "--logger", "envoy"),
+        *("--agent", agent.status.removeprefix("http://")),
+        stdout=subprocess.PIPE,
+    )
+    out, _ = await done.communicate()
+    assert out.decode().splitlines()[-1] == "envoy: error"
+    agent.process.terminate()
+    assert await agent.process.wait() == 0
+    lines = [json.loads(line) for line in (agent.folder / "agent.log").read_text().splitlines()]
+    assert all({"event", "level", "logger", "timestamp"} <= line.keys() for line in lines)
+    envoys = [line for line in lines if line.get("source") == "envoy"]
+    assert {"info"} <= {line["level"] for line in envoys}
+    assert any(line["logger"] == "envoy.main" and line["place"] for line in envoys)

@@ -51,6 +51,8 @@ NO_AND_UNKNOWN = [
     (("intercept", "--include-inbound-ports", "http"), 2),
     (("lint", "bad.yaml"), 1),
     (("lint", "none"), 2),
+    (("log-level", *NOBODY), 2),
+    (("log-level", "--agent", PORT), 2),
     (("proxies", *NOBODY), 2),
     (("proxy", "retry", *NOBODY, "u"), 2),
     (("proxy", "show", *NOBODY, "u"), 2),

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from cli.signals import until_told
+from cli.signals import not_hung_up, until_told
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -24,3 +24,21 @@ async def test_a_signal_sets_the_event_and_the_next_one_is_the_system_s(number: 
         assert await until_told(program) == by_default
     finally:
         signal.signal(number, before)
+
+
+async def test_a_hang_up_is_told_and_ends_nothing() -> None:
+    """Before, while and after the program runs."""
+    before, again = signal.getsignal(signal.SIGHUP), asyncio.Event()
+
+    async def program(stop: asyncio.Event) -> bool:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.wait_for(again.wait(), 30)
+        return stop.is_set()
+
+    try:
+        not_hung_up()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert await until_told(program, again) is False
+        os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

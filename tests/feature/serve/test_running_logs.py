@@ -1,0 +1,127 @@
+"""A running server's log: lines that others wrote, levels that are changed, settings that are read again."""
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.program import SECONDS, Program, Server
+from tests.typed import Typed
+
+
+@pytest.fixture
+def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
+    """Return the program with a small mesh."""
+    made = Program(tmp_path / "state", tmp_path, typed)
+    yield made
+    made.end()
+
+
+def _are_said(server: Server, number: int) -> bool:
+    return len(server.said("manifest_problem")) == number
+
+
+def _write(server: Server, text: str) -> None:
+    """Write to the server's standard error, as a library of C does."""
+    with Path(f"/proc/{server.process.pid}/fd/2").open("w") as stderr:
+        stderr.write(text)
+
+
+def test_every_line_is_json_whoever_wrote_it(program: Program) -> None:
+    """What gRPC's core says of a stranger, with its level and source; anything else as it is."""
+    program.environment["GRPC_VERBOSITY"] = "ERROR"
+    server = program.serve()
+    host, port = server.bound["ads"].rsplit(":", 1)
+    with socket.create_connection((host.replace("0.0.0.0", "127.0.0.1"), int(port))) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        stranger.recv(100)
+    _write(
+        server,
+        "E0000 00:00:1763805600.123456    4711 ssl_transport_security.cc:1884] Handshake failed\nwords\n",
+    )
+    server.until(lambda: server.said("words"))
+    (said,) = server.said("Handshake failed")
+    assert {name: said[name] for name in ("source", "level", "place")} == {
+        "source": "grpc",
+        "level": "error",
+        "place": "ssl_transport_security.cc:1884",
+    }
+    assert server.said("words")[0]["source"] == "stderr"
+    server.stop()
+    lines = [json.loads(line) for line in server.log_path.read_text().splitlines()]
+    assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
+    assert lines[-1]["event"] == "stopped"
+
+
+def test_the_last_words_of_a_server_that_crashes_are_in_its_log(program: Program) -> None:
+    """Whoever copies them outlives it."""
+    server = program.serve()
+    _write(server, "F0000 00:00:1.0 1 alloc.cc:1] no memory\n")
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+    limit = time.monotonic() + SECONDS
+    while not server.said("no memory"):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    assert server.said("no memory")[0]["level"] == "critical"
+
+
+def test_the_log_level_is_changed_while_the_server_runs(program: Program) -> None:
+    """Of one package, and taken away again; of everything; a name that there is not is asked about."""
+    server = program.serve()
+    state = ("--state", str(program.state))
+    assert program.run("log-level", *state)[1].splitlines()[0] == "everything else: info"
+    status, out, _ = program.run("log-level", "debug", "--logger", "delivery", *state)
+    assert (status, out) == (0, "everything else: info\ndelivery: debug\n")
+    found = json.loads(program.run("log-level", "--json", *state)[1])
+    assert found["levels"][""] == "info"
+    assert found["levels"]["delivery"] == "debug"
+    assert program.run("log-level", "default", "--logger", "delivery", *state)[1] == "everything else: info\n"
+    status, _, said = program.run("log-level", "debug", "--logger", "delivry", *state)
+    assert (status, said) == (2, "logger is 'delivry': did you mean delivery?")
+    status, _, said = program.run("log-level", "loud", *state)
+    assert (status, said) == (2, "level is 'loud': must be debug, info, warning, error")
+    assert program.run("log-level", "error", *state)[1].splitlines()[0] == "everything else: error"
+    for number, name in enumerate(("one.yaml", "two.yaml"), 1):
+        (program.mesh / name).write_text("kind: [\n")
+        server.until(partial(_are_said, server, number))
+        if number == 1:
+            (program.mesh / name).unlink()
+    assert server.said("problem_gone") == []
+    assert program.run("log-level", "info", *state)[0] == 0
+    (program.mesh / "two.yaml").unlink()
+    server.until(lambda: server.said("problem_gone"))
+    assert [each["code"] for each in server.said("problem_gone")] == ["MW1101"]
+
+
+def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program) -> None:
+    """What can hold holds, what cannot is named; a file that is wrong changes nothing, and is said."""
+    config = program.files / "config.yaml"
+    config.write_text("log_level: info\nproxy_certificate_days: 10\n")
+    server = program.serve("--config", str(config))
+
+    def hung_up(text: str) -> None:
+        config.write_text(text)
+        os.kill(server.process.pid, signal.SIGHUP)
+
+    hung_up("log_level: debug\nproxy_certificate_days: 20\nstreams_per_certificate: 9\n")
+    server.until(lambda: server.said("settings read again; some need a restart"))
+    (line,) = server.said("settings read again; some need a restart")
+    assert line["changed"] == {"log_level": "debug", "proxy_certificate_days": 20}
+    assert line["needs_restart"] == ["streams_per_certificate"]
+    assert program.run("log-level", "--state", str(program.state))[1].startswith("everything else: debug\n")
+    hung_up("log_level: of\n")
+    server.until(lambda: server.said("settings not read again; what was in force goes on"))
+    (line,) = server.said("settings not read again; what was in force goes on")
+    assert line["reason"].startswith("log_level in the config file is 'of': ")
+    hung_up("quiet_seconds: 0.2\n")
+    server.until(lambda: server.said("settings read again"))
+    (line,) = server.said("settings read again")
+    assert line["changed"] == {"log_level": "info", "proxy_certificate_days": 365, "quiet_seconds": 0.2}
+    server.stop()

@@ -1,0 +1,44 @@
+"""Envoy's lines as lines of the agent's log."""
+
+import asyncio
+import logging
+
+from structlog.testing import capture_logs
+
+from agent.envoy.words import Words, read_words, relay
+
+WARNED = (
+    "[2026-11-22 10:00:00.123][47][warning][config] [source/common/config/grpc_stream.h:155] closed: 14, no"
+)
+
+
+def test_a_line_has_envoy_s_own_level_logger_and_place() -> None:
+    """What has not its form goes on with the line before it."""
+    assert read_words(WARNED) == Words(
+        logging.WARNING, "envoy.config", "source/common/config/grpc_stream.h:155", "closed: 14, no"
+    )
+    assert (
+        read_words("[2026-11-22 10:00:00.123][47][critical][backtrace] Caught SIGSEGV").level
+        == logging.CRITICAL
+    )
+    assert read_words("  #0: [0x55]", logging.CRITICAL) == Words(
+        logging.CRITICAL, "envoy", "", "  #0: [0x55]"
+    )
+
+
+async def test_what_comes_in_pieces_is_whole_lines() -> None:
+    """Cut anywhere, without an end at the last one, with bytes that are no text, and one that is endless."""
+    text = WARNED.encode() + b"\n\n\xff\n" + b"x" * 200_000 + b"\nlast"
+    stream = asyncio.StreamReader()
+    with capture_logs() as lines:
+        relaying = asyncio.create_task(relay(stream))
+        for begin in range(0, len(text), 37):
+            stream.feed_data(text[begin : begin + 37])
+            if begin % 370 == 0:
+                await asyncio.sleep(0)
+        stream.feed_eof()
+        await relaying
+    said = [str(each["event"]) for each in lines]
+    assert (said[0], said[1], said[-1]) == ("closed: 14, no", "\\xff", "last")
+    assert "".join(said[2:-1]) == "x" * 200_000
+    assert {each["source"] for each in lines} == {"envoy"}
