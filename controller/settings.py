@@ -6,7 +6,6 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-import yaml
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
@@ -17,10 +16,12 @@ from pydantic_settings import (
 )
 
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
+from controller.config_file import read_config
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
 from mesh.host_port import HostPort
 from mesh.names import is_dns_subdomain
+from mesh.spelling import nearest
 from providers.dns.asking import Nameserver
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
@@ -214,22 +215,6 @@ class Settings(BaseSettings):
         return init_settings, env_settings, from_file
 
 
-def read_config(path: Path) -> dict[str, object]:
-    """Read a config file: a YAML mapping of settings; raise SettingsError if it is anything else."""
-    try:
-        document = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"cannot read the config file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        what = " ".join(str(error).split())
-        raise SettingsError(f"the config file {path} is not YAML: {what}") from error
-    if document is None:
-        return {}
-    if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
-        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
-    return {name.replace("-", "_"): value for name, value in document.items()}
-
-
 def load(flags: Mapping[str, object]) -> Settings:
     """Build the settings from `flags` (None: not given) and the environment; raise SettingsError.
 
@@ -251,7 +236,9 @@ def _sentence(error: ValidationError, flags: Mapping[str, object]) -> str:
             f"or {ENVIRONMENT_PREFIX}{name.upper()}"
         )
     if first["type"] == "extra_forbidden":
-        return f"{_spelled(name, flags)}: there is no such setting"
+        near = nearest(name, Settings.model_fields)
+        meant = f"; did you mean {near}?" if near else "; docs/settings.md has all there are"
+        return f"{_spelled(name, flags)}: there is no such setting{meant}"
     right = first["msg"].removeprefix("Value error, ")
     if not name:
         return right

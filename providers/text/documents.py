@@ -11,6 +11,7 @@ from typing import Final
 
 from providers.text.faults import Fault
 from providers.text.yaml_lines import OTHER, plain_value
+from providers.text.yaml_scalars import as_written, resolve
 from providers.text.yaml_value import yaml_value
 from specs.codes import Code
 
@@ -36,15 +37,18 @@ class Document:
     text: str = field(default="", compare=False, repr=False)
 
 
-def documents(text: str, *, as_json: bool = False) -> tuple[Document, ...]:
-    """Read a file's documents in their order; empty ones are left out and not counted."""
+def documents(text: str, *, as_json: bool = False, as_text: bool = False) -> tuple[Document, ...]:
+    """Read a file's documents in their order; empty ones are left out and not counted.
+
+    With `as_text` the scalars of YAML are text as it is written, or None.
+    """
     if as_json:
         return _json_document(text)
     found = []
     for number, (line, chunk) in enumerate(_chunks(text), start=1):
-        value, faults = plain_value(chunk), tuple[Fault, ...]()
+        value, faults = OTHER if as_text else plain_value(chunk), tuple[Fault, ...]()
         if value is OTHER:
-            value, faults = yaml_value(chunk, line)
+            value, faults = yaml_value(chunk, line, as_written if as_text else resolve)
         if value is not None or faults:
             found.append(Document(number, line, value, faults, chunk))
     return tuple(found)

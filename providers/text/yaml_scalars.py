@@ -29,6 +29,14 @@ def resolve(event: yaml.ScalarEvent) -> object:
     raise ValueError("must do without tags of its own (!name)")
 
 
+def as_written(event: yaml.ScalarEvent) -> object:
+    """Return a scalar's text, None for a null: for who knows what it is to be, and reads text everywhere.
+
+    Raises ValueError as `resolve` does.
+    """
+    return None if resolve(event) is None else event.value
+
+
 def plain_scalar(text: str) -> object:
     """Give a scalar that stands there without quotes its type."""
     if text in _NULLS:

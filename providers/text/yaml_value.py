@@ -3,6 +3,7 @@
 Depth, size and aliases are bounded while reading, before anything is built. Keys are always text.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import yaml
@@ -19,9 +20,14 @@ _COLLECTION_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", 
 _MERGE = "<<"
 
 
-def yaml_value(text: str, line: int) -> tuple[object, tuple[Fault, ...]]:
-    """Return what a document says, as far as it could be read, and its faults; `line` is its first."""
-    builder = _Builder(line)
+def yaml_value(
+    text: str, line: int, scalar: Callable[[yaml.ScalarEvent], object] = resolve
+) -> tuple[object, tuple[Fault, ...]]:
+    """Return what a document says, as far as it could be read, and its faults; `line` is its first.
+
+    `scalar` says what a scalar is; it raises ValueError with a sentence where that is nothing.
+    """
+    builder = _Builder(line, scalar)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             builder.take(event)
@@ -57,6 +63,7 @@ class _Builder:
     """Builds one document from parser events within the bounds."""
 
     first_line: int
+    scalar: Callable[[yaml.ScalarEvent], object]
     top: object = None
     line: int = 1
     faults: list[Fault] = field(default_factory=list)
@@ -94,7 +101,7 @@ class _Builder:
             self._set_key(event.value, plain=event.implicit[0])
             return
         try:
-            value = resolve(event)
+            value = self.scalar(event)
         except ValueError as error:
             self._fault(Code.BAD_SYNTAX, str(error))
             value = None

@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import socket
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.program import SECONDS, Program, Server
+from tests.program import Program, Server
 from tests.typed import Typed
 
 
@@ -34,42 +32,29 @@ def _write(server: Server, text: str) -> None:
 
 
 def test_every_line_is_json_whoever_wrote_it(program: Program) -> None:
-    """What gRPC's core says of a stranger, with its level and source; anything else as it is."""
+    """What gRPC's core says if it is to, and ends with; anything else as it is, with its source."""
     program.environment["GRPC_VERBOSITY"] = "ERROR"
     server = program.serve()
-    host, port = server.bound["ads"].rsplit(":", 1)
-    with socket.create_connection((host.replace("0.0.0.0", "127.0.0.1"), int(port))) as stranger:
-        stranger.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
-        stranger.recv(100)
-    _write(
-        server,
-        "E0000 00:00:1763805600.123456    4711 ssl_transport_security.cc:1884] Handshake failed\nwords\n",
-    )
-    server.until(lambda: server.said("words"))
-    (said,) = server.said("Handshake failed")
-    assert {name: said[name] for name in ("source", "level", "place")} == {
-        "source": "grpc",
-        "level": "error",
-        "place": "ssl_transport_security.cc:1884",
-    }
-    assert server.said("words")[0]["source"] == "stderr"
+    place = "0000 00:00:1763805600.123456    4711 some_part.cc:1884] "
+    _write(server, f"E{place}went wrong\n\nwords\nF{place}no memory\n")
+    server.until(lambda: len(server.said("gRPC says")) == 2 and server.said("standard error says"))
+    wrong, memory = server.said("gRPC says")
+    assert (wrong["source"], wrong["level"], wrong["place"]) == ("grpc", "error", "some_part.cc:1884")
+    assert (wrong["said"], memory["said"], memory["level"]) == ("went wrong", "no memory", "critical")
+    (other,) = server.said("standard error says")
+    assert (other["source"], other["said"]) == ("stderr", "words")
     server.stop()
     lines = [json.loads(line) for line in server.log_path.read_text().splitlines()]
     assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
     assert lines[-1]["event"] == "stopped"
 
 
-def test_the_last_words_of_a_server_that_crashes_are_in_its_log(program: Program) -> None:
-    """Whoever copies them outlives it."""
+def test_a_server_that_crashes_says_where(program: Program) -> None:
+    """Python's own report, which no line of JSON could be any more."""
     server = program.serve()
-    _write(server, "F0000 00:00:1.0 1 alloc.cc:1] no memory\n")
-    os.kill(server.process.pid, signal.SIGKILL)
+    os.kill(server.process.pid, signal.SIGABRT)
     server.process.wait()
-    limit = time.monotonic() + SECONDS
-    while not server.said("no memory"):
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-    assert server.said("no memory")[0]["level"] == "critical"
+    assert "Fatal Python error: Aborted" in server.log_path.read_text()
 
 
 def test_the_log_level_is_changed_while_the_server_runs(program: Program) -> None:

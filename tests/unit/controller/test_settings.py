@@ -80,13 +80,26 @@ def test_a_wrong_variable_is_named_as_a_variable(monkeypatch: pytest.MonkeyPatch
         ("http_address: x", "http_address in the config file is 'x': must be HOST:PORT"),
         ("htp_address: x", "htp_address in the config file: there is no such setting"),
         ("- a", "must hold a mapping of settings to values"),
-        ("a: [", "is not YAML: "),
+        ("a: [", "is not YAML: line 2: must be valid YAML"),
+        (
+            "quiet_secs: 1",
+            "quiet_secs in the config file: there is no such setting; did you mean quiet_seconds?",
+        ),
+        ("zzz: 1", "zzz in the config file: there is no such setting; docs/settings.md has all there are"),
+        (
+            "log_level: debug\nverify: no\nlog_level: info",
+            "line 3: must have each key once; 'log_level' stands",
+        ),
+        ("log-level: debug\nlog_level: info", "has the setting log_level twice, with - and with _"),
+        ("verify: no\n---\nverify: no", "must hold one document; line 3 begins another"),
+        ("verify: !yes no", "line 1: must do without tags of its own"),
+        ("\ud800".encode("utf-8", "surrogatepass"), "is not YAML: byte 0 is not UTF-8"),
     ],
 )
-def test_a_wrong_file_is_named(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_wrong_file_is_named(tmp_path: Path, text: str | bytes, sentence: str) -> None:
     """Errors of the file are told from errors of flags."""
     config = tmp_path / "config.yaml"
-    config.write_text(text)
+    config.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SettingsError) as caught:
         load(REQUIRED | {"config": str(config)})
     assert sentence in str(caught.value)
@@ -110,3 +123,50 @@ def test_nameservers_are_written_as_they_are_read() -> None:
     expected = ["[fd00::2]:5353", "10.0.0.2", "10.0.0.3"]
     assert settings.model_dump(mode="json")["dns_nameservers"] == expected
     assert load(REQUIRED | {"dns_nameservers": expected}).dns_nameservers == settings.dns_nameservers
+
+
+_WRITTEN = {
+    "endpoint_admission": ["off", "identity", "ready", '"off"'],
+    "shared_state": ["off", "on", "yes", "No", "true", "FALSE", "'on'"],
+    "ads_address": ["1.2.3.4:15128", '"[::1]:80"'],
+    "begin_anew": ["3e9102", "0123", "1_000", "0x1f", "12:30:00", "no"],
+    "quiet_seconds": [".5", "0.25", "1", "'1'"],
+    "max_connections": ["16", "null", "~", ""],
+    "header_kibibytes": ["64"],
+    "mesh": ["2026-01-01", "on", "/srv/mesh"],
+    "ads_hosts": ["[a.example, 10.0.0.1]", "a.example", "\n- no\n- 1.0"],
+    "driver_addresses": ["{document: 127.0.0.1:15129}", "document=127.0.0.1:15129"],
+    "log_format": ["auto", "json"],
+    "virtual_addresses": ["240.0.0.0/8"],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, of in _WRITTEN.items() for text in of])
+def test_a_setting_means_in_a_file_what_it_means_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """Where text can say it there: no word, number or address becomes anything else on its way."""
+    config = tmp_path / "config.yaml"
+    mesh = "" if name == "mesh" else "mesh: m\n"
+    config.write_text(f"{mesh}state: s\n{name}: {text}\n")
+    found = getattr(load({"config": str(config)}), name)
+    plain = text.strip("'\"")
+    if "[a" in text or "{" in text or "\n" in text:
+        expected = {"ads_hosts": (("a.example", "10.0.0.1"), ("no", "1.0"))}
+        assert found in expected.get(name, (found,))
+        assert found
+        return
+    if plain in ("null", "~", ""):
+        assert found is None
+        return
+    monkeypatch.setenv(f"MESHWRIGHT_{name.upper()}", plain)
+    others = {key: value for key, value in REQUIRED.items() if key != name}
+    assert found == getattr(load(others), name)
+
+
+def test_a_comment_alone_is_no_setting(tmp_path: Path) -> None:
+    """Nor is an empty file."""
+    config = tmp_path / "config.yaml"
+    for text in ("", "# nothing yet\n", "---\n"):
+        config.write_text(text)
+        assert load(REQUIRED | {"config": str(config)}).model_fields_set == {"mesh", "state", "config"}

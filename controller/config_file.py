@@ -1,0 +1,43 @@
+"""The config file: a YAML mapping of settings, read by the reader of manifests."""
+
+from pathlib import Path
+
+from controller.errors import SettingsError
+from providers.text.documents import documents
+from specs.codes import Code
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """Read a config file; raise SettingsError, which names file and line, if it is no mapping of settings.
+
+    Scalars are text as it is written, as in the environment: what a setting is to be, the setting knows. So
+    `off` is a word where a word is wanted, and no where a yes or no is.
+    """
+    try:
+        found = documents(path.read_text("utf-8-sig"), as_text=True)
+    except OSError as error:
+        raise SettingsError(f"cannot read the config file {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"the config file {path} is not YAML: byte {error.start} is not UTF-8") from error
+    if len(found) > 1:
+        raise SettingsError(
+            f"the config file {path} must hold one document; line {found[1].line} begins another"
+        )
+    for fault in found[0].faults if found else ():
+        wrong = "is not YAML: line" if fault.code is Code.BAD_SYNTAX else "is wrong in line"
+        raise SettingsError(f"the config file {path} {wrong} {fault.line}: {fault.expected}")
+    document = found[0].value if found else {}
+    if not isinstance(document, dict):
+        raise SettingsError(f"the config file {path} must hold a mapping of settings to values")
+    return _named(path, document)
+
+
+def _named(path: Path, document: dict[str, object]) -> dict[str, object]:
+    """Return the settings by their names, which may be written with hyphens."""
+    settings: dict[str, object] = {}
+    for name, value in document.items():
+        known = name.replace("-", "_")
+        if known in settings:
+            raise SettingsError(f"the config file {path} has the setting {known} twice, with - and with _")
+        settings[known] = value
+    return settings
