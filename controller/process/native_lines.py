@@ -1,8 +1,8 @@
 """What native libraries write to standard error, raw: read, and said as lines of ours.
 
 gRPC's core has no other way to say why a handshake failed. So descriptor 2 leads to a pipe for as long as a
-server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on as it is, unless the log is
-JSON: then it is a line of that. Python's own report of a crash goes where descriptor 2 led before.
+server runs, and `sys.stderr` to where it led before. What is no line of gRPC's goes on as it is, unless the
+log is JSON: then it is a line of that. Python's own report of a crash goes where descriptor 2 led before.
 """
 
 import faulthandler
