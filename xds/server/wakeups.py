@@ -37,11 +37,14 @@ def once_for_all(loop: AbstractEventLoop) -> Iterator[None]:
 
 
 def _gathered(woken: socket.socket, into: bytearray, callback: Callable[..., object], *args: object) -> None:
-    """Call back once for all bytes that are there, of which it is left one, which it waits for.
+    """Call back once for all bytes that are there, and take those that it leaves of them.
 
-    Whoever writes one has noted its event before: the callback finds the events of all that were taken.
+    Whoever writes one has noted its event before: the callback, which takes one byte, finds all the events.
+    Where it raises, as it does at an event of a loop that is closed, the others are there still: so are their
+    bytes, and it is called again. Nobody else may read here: gRPC has one loop in this process at a time.
     """
-    with contextlib.suppress(BlockingIOError):
-        if (more := woken.recv_into(into, AT_ONCE, socket.MSG_PEEK) - 1) > 0:
-            woken.recv_into(into, more)
+    more = woken.recv_into(into, AT_ONCE, socket.MSG_PEEK) - 1
     callback(*args)
+    if more > 0:
+        with contextlib.suppress(BlockingIOError):
+            woken.recv_into(into, more)

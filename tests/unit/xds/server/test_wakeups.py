@@ -55,6 +55,28 @@ async def test_what_happens_later_is_a_wake_up_of_its_own() -> None:
         assert len(found) == 3
 
 
+async def test_who_fails_at_one_event_is_called_again_for_the_others() -> None:
+    """As gRPC does at an event of a loop that is closed by then, in the midst of all that are there."""
+    loop, found, events = asyncio.get_running_loop(), list[int](), [1, 0, 2, 3]
+    loop.set_exception_handler(lambda *_: None)
+    read, write = socket.socketpair()
+
+    def take() -> None:
+        read.recv(1)
+        while events:
+            found.append(6 // events.pop(0))
+
+    with read, write:
+        read.setblocking(False)
+        with once_for_all(loop):
+            loop.add_reader(read, take)
+        write.sendall(b"1" * len(events))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        loop.remove_reader(read)
+    assert found == [6, 3, 2]
+
+
 async def test_grpc_is_listened_to_that_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """It says to the loop what to call, which is where it is found."""
     called = list[object]()
