@@ -1,13 +1,26 @@
 """`/debug/explain`: why a request is allowed or not, for the page, the socket and the command line alike."""
 
 from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
 from typing import Final
 
 from admin.pages.jsonable import Json, jsonable
-from catalog.explain import Explanation, Standing, concerned, explain, not_asked, standing
-from catalog.explain.in_force import Sidecar, headline
+from catalog.explain import (
+    Explanation,
+    Outside,
+    Standing,
+    Step,
+    concerned,
+    explain,
+    explain_outside,
+    in_the_mesh,
+    not_asked,
+    standing,
+)
+from catalog.explain.in_force import InForce, Sidecar, headline
 from catalog.oracle.decide import Request
 from catalog.store.view import View
+from mesh.host_port import HostPort
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.service import ServiceKey
@@ -15,6 +28,10 @@ from mesh.service import ServiceKey
 USAGE: Final = (
     "?from=<namespace>/<service account>&to=<namespace>/<service>:<port>&method=GET&path=/&header=name: value"
 )
+
+
+_CLIENT: Final = "<namespace>/<service account>"
+_CALLED: Final = "<namespace>/<service>:<port>, or outside the mesh <IP address>:<port>"
 
 
 class QueryError(ValueError):
@@ -29,12 +46,12 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     `from` is `<namespace>/<service account>`, `to` is `<namespace>/<service>:<port>`. Where no header says
     it, the host is the service's name with its port, as most clients would send it.
     """
-    client_namespace, account = _pair("from", query.get("from", ""), "<namespace>/<service account>")
+    client_namespace, account = _pair("from", query.get("from", ""), _CLIENT)
     called = query.get("to", "")
     rest, _, number = called.rpartition(":")
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:6]) <= 65535):
-        raise QueryError(f"to is {called[:200]!r}: must be <namespace>/<service>:<port>")
-    namespace, name = _pair("to", rest, "<namespace>/<service>:<port>")
+        raise QueryError(f"to is {called[:200]!r}: must be {_CALLED}")
+    namespace, name = _pair("to", rest, _CALLED)
     path = query.get("path") or "/"
     if not path.startswith("/") and "://" not in path and path != "*":
         raise QueryError(f"path is {path[:200]!r}: must begin with /, or be a URL")
@@ -51,10 +68,66 @@ def read_request(query: Mapping[str, str], headers: Iterable[str]) -> Request:
     )
 
 
-def answer(view: View, request: Request) -> dict[str, Json]:
-    """Return the explanation of one request as JSON; policy alone is looked at."""
-    found = explain(view, request)
-    return document(found, not_asked(found.decision))
+def read_outside(view: View, query: Mapping[str, str]) -> Outside | None:
+    """Explain a call to an address outside the mesh, if `to` is `<IP address>:<port>`; raise QueryError.
+
+    An address of the mesh's own is an error, which names whose it is.
+    """
+    called = query.get("to", "")
+    try:
+        where = HostPort.parse(called)
+        where = HostPort(str(ip_address(where.host)), where.port)
+    except ValueError:
+        return None
+    namespace, account = _pair("from", query.get("from", ""), _CLIENT)
+    if where.port < 1:
+        raise QueryError(f"to is {called[:200]!r}: the port must be 1 to 65535")
+    if whose := in_the_mesh(view, where):
+        raise QueryError(f"to is {called[:200]!r}: {whose}")
+    return explain_outside(view, ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), where)
+
+
+def outside(found: Outside) -> dict[str, Json]:
+    """Return the explanation of a call to an address outside the mesh, with the fields that others have.
+
+    No sidecar is asked: whether the setting is in force everywhere, `/debug/proxy` says.
+    """
+    return {
+        "from": str(found.client),
+        "to": str(found.where),
+        "method": "",
+        "path": "",
+        "headers": [],
+        "answer": found.answer.value,
+        "policy": found.answer.value,
+        "in_force": InForce.NOT_ASKED.value,
+        "in_force_because": ["policy alone was looked at"],
+        "headline": found.answer.value,
+        "because": [],
+        "backends": [],
+        "steps": _steps(found.steps),
+        "missing": jsonable(found.missing),
+        "besides": [],
+    }
+
+
+def answer(view: View, query: Mapping[str, str], headers: Iterable[str]) -> dict[str, Json]:
+    """Return the explanation of one request as JSON; policy alone is looked at. Raises QueryError."""
+    if (found := read_outside(view, query)) is not None:
+        return outside(found)
+    explained = explain(view, read_request(query, headers))
+    return document(explained, not_asked(explained.decision))
+
+
+def _steps(steps: Iterable[Step]) -> list[Json]:
+    return [
+        {
+            "depth": step.depth,
+            "text": step.text,
+            "objects": [{"object": str(key), "origin": str(origin)} for key, origin in step.objects],
+        }
+        for step in steps
+    ]
 
 
 def explained(view: View, request: Request) -> tuple[Explanation, tuple[ProxyName, ...]]:
@@ -96,14 +169,7 @@ def document(found: Explanation, stands: Standing) -> dict[str, Json]:
             }
             for share in stands.decision.shares
         ],
-        "steps": [
-            {
-                "depth": step.depth,
-                "text": step.text,
-                "objects": [{"object": str(key), "origin": str(origin)} for key, origin in step.objects],
-            }
-            for step in found.steps
-        ],
+        "steps": _steps(found.steps),
         "missing": jsonable(found.missing),
         "besides": list[Json](found.besides),
     }

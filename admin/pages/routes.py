@@ -96,6 +96,8 @@ async def _explained(reading: MeshReading, request: web.Request) -> Document:
     if not request.query:
         return {"usage": explaining.USAGE}
     try:
+        if (outside := explaining.read_outside(view, request.query)) is not None:
+            return explaining.outside(outside)
         asked = explaining.read_request(request.query, request.query.getall("header", []))
     except explaining.QueryError as error:
         raise web.HTTPBadRequest(reason=str(error)) from error

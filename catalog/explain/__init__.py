@@ -5,7 +5,20 @@ It asks the oracle and nothing else, so that what is explained is what is decide
 
 from catalog.explain.explanation import Explanation, explain
 from catalog.explain.in_force import Standing, concerned, not_asked, standing
+from catalog.explain.outside import Outside, explain_outside, in_the_mesh
 from catalog.explain.proxies import nobody_has
 from catalog.explain.steps import Step
 
-__all__ = ["Explanation", "Standing", "Step", "concerned", "explain", "nobody_has", "not_asked", "standing"]
+__all__ = [
+    "Explanation",
+    "Outside",
+    "Standing",
+    "Step",
+    "concerned",
+    "explain",
+    "explain_outside",
+    "in_the_mesh",
+    "nobody_has",
+    "not_asked",
+    "standing",
+]

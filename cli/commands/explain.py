@@ -25,7 +25,7 @@ _NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
 
 def explain(
     source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")],
-    to: Annotated[str, typer.Option(metavar="NS/SERVICE:PORT", help="What is called.")],
+    to: Annotated[str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT", help="What is called.")],
     method: Annotated[str, typer.Argument(help="HTTP method.")] = "GET",
     path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
     header: Annotated[
@@ -63,7 +63,8 @@ def explain(
 
 def text(found: Found) -> str:
     """Return an explanation as lines for people, with what is missing as YAML."""
-    lines = [f"{found['from']} to {found['to']} {found['method']} {found['path']}: {found['headline']}", ""]
+    asked = " ".join(str(found[name]) for name in ("to", "method", "path") if found[name])
+    lines = [f"{found['from']} to {asked}: {found['headline']}", ""]
     for step in records(found, "steps"):
         indent = _INDENT * (1 + int(str(step["depth"])))
         lines.append(f"{indent}{step['text']}")
@@ -87,11 +88,11 @@ def _standing(found: Found) -> list[str]:
 
 
 def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Found:
-    from admin.pages.explain import QueryError, answer, read_request
+    from admin.pages.explain import QueryError, answer
     from cli.offline.mesh import read
 
     try:
-        return answer(read(directory).view, read_request(query, headers))
+        return answer(read(directory).view, query, headers)
     except QueryError as error:
         raise CommandFailed(error) from error
 

@@ -19,6 +19,10 @@ from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, PROXY_UID, STATUS_PORT,
 _Value = TypeVar("_Value")
 _LIST: Final = "Only these, such as 80,8000-8010; * is all."
 _LESS: Final = "All but these."
+_CLOSED: Final = (
+    "calls out of the mesh end at the proxy unless the MeshConfig has spec.traffic.enableEgress: true; "
+    "`meshwright explain --to IP:PORT` says which"
+)
 
 
 def listed(option: str, text: str | None, read: Callable[[str], _Value]) -> tuple[_Value, ...] | None:
@@ -162,3 +166,5 @@ def _say(wanted: Interception | None, *, changed: bool, as_json: bool) -> None:
         print_json({"interception": state, "changed": changed})
     else:
         print(f"interception is {state}" if changed else f"interception was {state} already, just so")
+        if changed and wanted is not None and wanted.outbound:
+            print(_CLOSED)

@@ -96,6 +96,63 @@ def test_as_json(run: Run, mesh: Path) -> None:
     assert (found["answer"], found["backends"], found["besides"]) == ("unreachable", [], [])
 
 
+OUT = ("--from", "shop/buyer", "--to", "203.0.113.1:443")
+CONFIG = """
+apiVersion: config.openservicemesh.io/v1alpha2
+kind: MeshConfig
+metadata: {name: osm-mesh-config, namespace: default}
+spec: {traffic: {enableEgress: false}}
+"""
+
+
+def test_out_of_the_mesh_is_closed_and_the_setting_that_opens_it_is_printed(run: Run, mesh: Path) -> None:
+    """What is printed makes it a yes, as for calls in the mesh; where a MeshConfig is, it is named."""
+    closed = run("explain", "--mesh", str(mesh), *OUT)
+    assert (closed.returncode, closed.stderr) == (1, "")
+    assert closed.stdout.startswith("shop/buyer to 203.0.113.1:443: unreachable\n")
+    assert "outbound traffic out of the mesh is closed, as it is by default" in closed.stdout
+    (mesh / "added.yaml").write_text(closed.stdout.partition("# It would be allowed with this:\n")[2])
+    assert run("explain", "--mesh", str(mesh), *OUT).returncode == 0
+    (mesh / "added.yaml").write_text(CONFIG)
+    there = run("explain", "--mesh", str(mesh), "--json", *OUT)
+    found = json.loads(there.stdout)
+    assert (there.returncode, found["answer"], found["missing"]) == (1, "unreachable", [])
+    (named,) = (step for step in found["steps"] if step["objects"])
+    assert named["text"].startswith(
+        "MeshConfig default/osm-mesh-config leaves it closed; spec.traffic.enable"
+    )
+    assert named["objects"][0]["origin"] == "added.yaml:2 (document 1)"
+
+
+def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
+    """In explicit interception all but upstreams, in transparent IPv6 that is not captured."""
+    v6 = ("--from", "shop/buyer", "--to", "[2001:db8::1]:443")
+    assert "IPv6 goes past its sidecar" in run("explain", "--mesh", str(mesh), *v6).stdout
+    assert run("explain", "--mesh", str(mesh), *v6).returncode == 0
+    text = (mesh / "mesh.yaml").read_text()
+    (mesh / "mesh.yaml").write_text(text.replace("uuid: u2,", "uuid: u2, applicationAddress: 127.0.0.1,"))
+    explicit = run("explain", "--mesh", str(mesh), *OUT)
+    assert (explicit.returncode, "past its sidecar" in explicit.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("10.0.0.1:80", "that is the address of workload shop/store-1: ask about a Service that it stands"),
+        ("10.96.0.9:80", "that is the address of Service shop/known: ask about shop/known:80"),
+        ("203.0.113.1", "must be <namespace>/<service>:<port>, or outside the mesh <IP address>:<port>"),
+        ("203.0.113.1:0", "the port must be 1 to 65535"),
+    ],
+)
+def test_an_address_of_the_mesh_is_not_outside(run: Run, mesh: Path, to: str, said: str) -> None:
+    """It is said whose it is, and how to ask."""
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: known, namespace: shop}\n"
+    (mesh / "known.yaml").write_text(service + "spec: {clusterIP: 10.96.0.9, ports: [{port: 80}]}\n")
+    done = run("explain", "--mesh", str(mesh), "--from", "shop/buyer", "--to", to)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"meshwright: to is '{to}': {said}")
+
+
 @dataclass
 class OneView:
     """admin.reading.MeshReading as far as this page reads it."""
@@ -153,7 +210,7 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
         (("--state", "none", *ASK), "no meshwright serve is running with the state directory none"),
         (
             ("--mesh", "mesh", "--from", "a/b", "--to", "c/d"),
-            "to is 'c/d': must be <namespace>/<service>:<port>",
+            "to is 'c/d': must be <namespace>/<service>:<port>, or outside the mesh <IP address>:<port>",
         ),
         (("--mesh", "mesh", *ASK, "--header", "x"), "header is 'x': must be 'name: value'"),
         (("--mesh", "mesh", *ASK[:4], "GET", "x"), "path is 'x': must begin with /, or be a URL"),
