@@ -8,7 +8,7 @@ from datetime import datetime
 from aiohttp import web
 
 from admin.http.guard import known_hosts_only
-from admin.pages import debug
+from admin.pages import access_line, debug
 from admin.pages import explain as explaining
 from admin.pages import proxy as proxy_pages
 from admin.pages.certificates import certificates
@@ -96,13 +96,15 @@ async def _explained(reading: MeshReading, request: web.Request) -> Document:
     if not request.query:
         return {"usage": explaining.USAGE}
     try:
-        if (outside := explaining.read_outside(view, request.query)) is not None:
+        question = access_line.question(view, request.query, request.query.getall("header", []))
+        if (outside := explaining.read_outside(view, question.query)) is not None:
             return explaining.outside(outside)
-        asked = explaining.read_request(request.query, request.query.getall("header", []))
+        asked = explaining.read_request(question.query, question.headers)
     except explaining.QueryError as error:
         raise web.HTTPBadRequest(reason=str(error)) from error
     found, names = await asyncio.to_thread(explaining.explained, view, asked)
-    return await asyncio.to_thread(explaining.held, view, found, known_sidecars(reading, names))
+    held = await asyncio.to_thread(explaining.held, view, found, known_sidecars(reading, names))
+    return held | {"logged": dict(question.logged)}
 
 
 def add_pages(

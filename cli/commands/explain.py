@@ -24,10 +24,16 @@ _NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
 
 
 def explain(
-    source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")],
-    to: Annotated[str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT", help="What is called.")],
-    method: Annotated[str, typer.Argument(help="HTTP method.")] = "GET",
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="[METHOD]|LINE|-",
+            help="HTTP method; or a line of a sidecar's access log, - for one on standard input.",
+        ),
+    ] = "GET",
     path: Annotated[str, typer.Argument(help="Path, or URL, as it is sent.")] = "/",
+    source: Annotated[str, typer.Option("--from", metavar="NS/SERVICEACCOUNT", help="Who calls.")] = "",
+    to: Annotated[str, typer.Option(metavar="NS/SERVICE:PORT|IP:PORT", help="What is called.")] = "",
     header: Annotated[
         list[str] | None, typer.Option(metavar="'NAME: VALUE'", help="A header; may be given often.")
     ] = None,
@@ -40,11 +46,14 @@ def explain(
     """Say why a call is allowed or not, and what would have to be added for a yes.
 
     A server also says whether that is in force: what the sidecars that the call goes by really have. Offline
-    it is policy alone.
+    it is policy alone. Of a line of an access log, who called what is taken from it; of its headers the log
+    has the host and the user agent.
 
     Status: 0 if it is allowed, 1 if it is not, 2 if the question cannot be answered.
     """
-    query = {"from": source, "to": to, "method": method, "path": path}
+    query = {"from": source, "to": to, **_asked(method, path)}
+    if not query.get("line") and not (source and to):
+        raise CommandFailed("give --from and --to, or a line of a sidecar's access log")
     if mesh is not None:
         found = _offline(mesh, query, header or [])
     elif state is not None:
@@ -61,10 +70,23 @@ def explain(
         raise typer.Exit(Status.NO)
 
 
+def _asked(method: str, path: str) -> dict[str, str]:
+    """Return what is asked for, or what the line that is given says."""
+    if method != "-" and not method.startswith("{"):
+        return {"method": method, "path": path}
+    lines = (sys.stdin.read() if method == "-" else method).strip().splitlines()
+    if len(lines) != 1:
+        raise CommandFailed(f"give one line of an access log, not {len(lines)}")
+    return {"line": lines[0]}
+
+
 def text(found: Found) -> str:
     """Return an explanation as lines for people, with what is missing as YAML."""
     asked = " ".join(str(found[name]) for name in ("to", "method", "path") if found[name])
-    lines = [f"{found['from']} to {asked}: {found['headline']}", ""]
+    lines = [f"{found['from']} to {asked}: {found['headline']}"]
+    if logged := found.get("logged"):
+        lines.append(_logged(dict(logged) if isinstance(logged, Mapping) else {}))
+    lines.append("")
     for step in records(found, "steps"):
         indent = _INDENT * (1 + int(str(step["depth"])))
         lines.append(f"{indent}{step['text']}")
@@ -81,6 +103,19 @@ def text(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _logged(said: Mapping[str, object]) -> str:
+    """Return what the log says became of the request."""
+    code, details = said.get("response_code", "a connection"), said.get("response_code_details", "")
+    policy = f", admitted by TrafficTarget {said['policy']}" if said.get("policy") else ""
+    if code == "403" and (wanted := said.get("policy_looked_for")):
+        policy = (
+            ", no TrafficTarget has the caller as a source"
+            if wanted == "~"
+            else f", no rule of TrafficTarget {wanted} fitted"
+        )
+    return f"logged at {said.get('start_time', '?')}: {code}{f' ({details})' if details else ''}{policy}"
+
+
 def _standing(found: Found) -> list[str]:
     """Return whether what policy says is in force, and what is in the way."""
     because = texts(found, "in_force_because")
@@ -88,18 +123,35 @@ def _standing(found: Found) -> list[str]:
 
 
 def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Found:
+    from admin.pages.access_line import question
     from admin.pages.explain import QueryError, answer
     from cli.offline.mesh import read
 
     try:
-        return answer(read(directory).view, query, headers)
+        view = read(directory).view
+        asked = question(view, query, headers)
+        return answer(view, asked.query, asked.headers) | {"logged": dict(asked.logged)}
     except QueryError as error:
+        raise CommandFailed(error) from error
+
+
+def _short(query: Mapping[str, str]) -> Mapping[str, str]:
+    """Return a query with no more of a line than is read of it: it goes into a URL."""
+    if "line" not in query:
+        return query
+    import json
+
+    from admin.pages.access_line import LineError, read_line
+
+    try:
+        return {**query, "line": json.dumps(read_line(query["line"]))}
+    except LineError as error:
         raise CommandFailed(error) from error
 
 
 def _from_server(state: Path, query: Mapping[str, str], headers: list[str]) -> Found:
     from urllib.parse import urlencode
 
-    pairs = [*query.items(), *(("header", each) for each in headers)]
+    pairs = [*_short(query).items(), *(("header", each) for each in headers)]
     found = ask(state, "GET", f"/debug/explain?{urlencode(pairs)}")
     return found if isinstance(found, dict) else {}

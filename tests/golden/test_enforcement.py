@@ -14,6 +14,9 @@ import grpc.aio
 import pytest
 import pytest_asyncio
 
+from admin.pages.access_line import question
+from admin.pages.explain import read_request
+from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, Port, ServiceAccountName, ServiceName
@@ -289,6 +292,29 @@ async def test_a_denial_names_what_was_looked_for(mesh: LiveMesh) -> None:
         ("alice", "/books?a-denial"): ["default/alice-to-shop", "default/alice-to-shop", 200],
         ("eve", "/x/a-denial"): [None, None, 400],
     }
+    line = found["spiffe://cluster.local/ns/default/sa/bob", "/host?a-denial"]
+    asked = question(mesh.view, {"line": json.dumps(line)}, ())
+    path = {"method": "GET", "path": "/host?a-denial"}
+    assert asked.query == {"from": "default/bob", "to": "default/shop:80", **path}
+    explained = explain(mesh.view, read_request(asked.query, asked.headers))
+    assert explained.decision.answer is Answer.REFUSED
+    own = await _logged_by_alice(mesh)
+    asked = question(mesh.view, {"line": json.dumps(own), "from": "default/alice"}, ())
+    assert (asked.query["to"], asked.logged["response_code"]) == ("default/shop:80", "403")
+
+
+async def _logged_by_alice(mesh: LiveMesh) -> dict[str, object]:
+    """Have alice call what is denied; return the line in the access log of her own sidecar."""
+    log, lines = mesh.state / "alice-uuid" / "access.log", list[dict[str, object]]()
+    async with aiohttp.ClientSession() as session, session.get(f"http://{ALICE}:80/status?own") as answer:
+        assert answer.status == 403
+
+    async def logged() -> bool:
+        lines[:] = [json.loads(line) for line in log.read_text().splitlines() if "/status?own" in line]
+        return bool(lines)
+
+    await until(logged)
+    return lines[0]
 
 
 async def test_paths_cannot_be_dressed_up(mesh: LiveMesh) -> None:

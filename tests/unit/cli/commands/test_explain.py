@@ -96,6 +96,63 @@ def test_as_json(run: Run, mesh: Path) -> None:
     assert (found["answer"], found["backends"], found["besides"]) == ("unreachable", [], [])
 
 
+LINE = {
+    "start_time": "2026-11-22T10:21:51.693Z",
+    "caller": "spiffe://cluster.local/ns/shop/sa/buyer",
+    "local_address": "10.0.0.1:8080",
+    "upstream_cluster": "shop/store|8080|local",
+    "route_name": "local",
+    "method": "GET",
+    "path": "/books?x=1",
+    "authority": "store.shop",
+    "user_agent": "curl/8",
+    "response_code": 403,
+    "response_code_details": "rbac_access_denied_matched_policy[none]",
+    "policy": None,
+    "policy_looked_for": "shop/buyers",
+}
+OWN = LINE | {"caller": None, "upstream_cluster": "shop/store|8080", "route_name": "service:shop/store"}
+WAS = (
+    "logged at 2026-11-22T10:21:51.693Z: 403 (rbac_access_denied_matched_policy[none]), "
+    "no rule of TrafficTarget shop/buyers fitted"
+)
+
+
+def test_a_line_of_the_access_log_is_explained(run: Run, mesh: Path) -> None:
+    """As the same question in words, with what the log says became of it."""
+    where = ("explain", "--mesh", str(mesh))
+    agent = ("--header", "host: store.shop", "--header", "user-agent: curl/8")
+    first, *steps = run(*where, *ASK, *agent).stdout.splitlines()
+    done = run(*where, json.dumps(LINE))
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [first, WAS, *steps]
+    own = run(*where, "--from", "shop/buyer", json.dumps(OWN))
+    assert own.stdout.splitlines() == [first, WAS, *steps]
+    found = json.loads(run(*where, "--json", "--header", "host: other", json.dumps(LINE)).stdout)
+    assert found["headers"] == [["user-agent", "curl/8"], ["host", "other"]]
+    assert found["logged"]["policy_looked_for"] == "shop/buyers"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("{}", "the line must be one of a sidecar's access log: a JSON object with start_time and local"),
+        (json.dumps(OWN), "the line has no caller, as in the log of the caller's own sidecar: give --from"),
+        (json.dumps(LINE | {"caller": "x"}), "caller is 'x': no identity of a mesh"),
+        (
+            json.dumps(LINE | {"local_address": "10.0.0.1:9"}),
+            "no Service of the mesh is called at '10.0.0.1:9' (any more): give --to",
+        ),
+        ("-", "give one line of an access log, not 0"),
+    ],
+)
+def test_what_a_line_does_not_say_is_asked_for(run: Run, mesh: Path, line: str, sentence: str) -> None:
+    """With the option that says it."""
+    done = run("explain", "--mesh", str(mesh), line)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"meshwright: {sentence}")
+
+
 OUT = ("--from", "shop/buyer", "--to", "203.0.113.1:443")
 CONFIG = """
 apiVersion: config.openservicemesh.io/v1alpha2
@@ -195,6 +252,8 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
         offline = (await explain("--mesh", str(mesh), *header, *ASK)).stdout.splitlines()
         assert first == f"{offline[0]} by policy; whether that is in force is not known"
         assert steps[: steps.index(UNKNOWN)] == offline[1 : offline.index(NOT_ASKED)]
+        by_line = (await explain("--state", str(tmp_path), json.dumps(LINE))).stdout.splitlines()
+        assert by_line[1] == WAS
         told = "    u2.buyer.shop is not connected"
         assert steps[steps.index(UNKNOWN) + 1] == told
         assert (from_server.returncode, from_server.stderr) == (1, "")
