@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from operator import ne
+from operator import is_not, ne
 from types import MappingProxyType
 from typing import Final
 
@@ -100,7 +100,12 @@ class Noted:
 
     def _is_all(self, served: Resources) -> bool:
         """Say whether of each resource that is served that version is the newest that was acknowledged."""
-        return all((known := self.get(name)) and known[0] is each for name, each in served.items())
+        others = {*self._named, *served.differing(self._whole, is_not)}
+        return all(
+            (known := self.get(name)) and known[0] is each
+            for name in others
+            if (each := served.get(name)) is not None
+        )
 
     def _take_all(self, served: Resources, count: int) -> None:
         if not self._named and (not self._whole or self._whole is served):

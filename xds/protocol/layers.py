@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from math import isqrt
-from operator import ne
+from operator import is_, ne
 from types import MappingProxyType
 from typing import Any, Final, Self, TypeVar, overload
 
@@ -139,9 +139,18 @@ class Layers(Mapping[K, V]):
     def differing(self, other: "Layers[K, V]", unlike: Callable[[V | None, V | None], bool]) -> Iterator[K]:
         """Yield the keys whose entries are unlike each other here and there, None where there is none.
 
-        Those who have come from the same mapping are compared by what lies over it.
+        Those who have come from the same mapping are compared by what lies over it; of two with the same keys
+        what is one object in both is not looked up.
         """
-        keys = {*self.over, *other.over} if self.base is other.base else {*self, *other}
+        base, over = self.merged()
+        other_base, other_over = other.merged()
+        if base is other_base:
+            keys = {*over, *other_over}
+        elif len(base) == len(other_base) and all(map(is_, base, other_base)):
+            pairs = zip(base, base.values(), other_base.values(), strict=True)
+            keys = {*over, *other_over, *(key for key, mine, theirs in pairs if mine is not theirs)}
+        else:
+            keys = {*self, *other}
         for key in keys:
             mine, theirs = self.get(key), other.get(key)
             if mine is not theirs and unlike(mine, theirs):
