@@ -140,7 +140,9 @@ def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterat
         if isinstance(each, Piece):
             yield from each.ahead(*each.arguments)
         elif not _part.is_known(rendering, each):
-            yield from _one_by_one(rendering, each.pieces())
+            for part in each.pieces():
+                _fits(rendering, part)
+                yield None
         _fits(rendering, each)
         yield None
 
