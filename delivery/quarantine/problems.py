@@ -41,6 +41,8 @@ PROBLEMS: Final = 50
 """Rejected resources that are told; if there are more, their number is."""
 
 _WORDS: Final = 200
+_OTHERS: Final = 3
+"""Objects that are named of those behind what the machine does not let a proxy have."""
 
 _POLICIES: Final = (HTTP_ROUTE_GROUP, TRAFFIC_SPLIT, TCP_ROUTE, TRAFFIC_TARGET)
 _PLACES: Final = (WORKLOAD, ENDPOINT_SLICE, SERVICE)
@@ -98,7 +100,7 @@ def problem(view: View, rejected: Rejected, behind: tuple[MadeFrom, ...]) -> Pro
             changed, key=lambda each: (_unlikelihood(rejected.type_url, each), each.key), default=None
         )
         key = None if likeliest is None else likeliest.key
-    says = _resource_says(rejected)
+    says = _resource_says(rejected, behind, key)
     return _problem(view, REJECTED, key, behind, place, f"rejected: {rejected.said}", says)
 
 
@@ -216,9 +218,16 @@ def _unit_says(rejected: Rejected) -> str:
     )
 
 
-def _resource_says(rejected: Rejected) -> str:
+def _resource_says(rejected: Rejected, behind: Iterable[MadeFrom], held: ObjectKey | None) -> str:
     if rejected.reason.of_the_moment:
-        return f"{rejected.proxy} or others of its group reject it for now ({rejected.reason}), {_UNTIL}"
+        says = f"{rejected.proxy} or others of its group reject it for now ({rejected.reason}), {_UNTIL}"
+        by_likelihood = sorted(behind, key=lambda each: (_unlikelihood(rejected.type_url, each), each.key))
+        others = [str(each.key) for each in by_likelihood if each.key != held][:_OTHERS]
+        return (
+            f"{says}; nothing need be wrong with what it is made from: {', '.join(others)}"
+            if others
+            else says
+        )
     kept = "its last good version" if rejected.replaced else "its last good version where there is one"
     return f"{rejected.proxy} or others of its group reject it and are served {kept} until it changes"
 

@@ -21,7 +21,7 @@ from delivery.snapshots.published import Published, Step
 from mesh.objects import ObjectKey
 from sidecars.contract.reasons import Reason
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.blame import blamed
+from xds.protocol.blame import blamed, said_of
 from xds.protocol.resource import SECRET, Reference, Resource, TypeUrl
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Rejection, Response
@@ -250,14 +250,14 @@ class Quarantine:
             here = blame.likeliest(here, own, lambda each: self._accepted.accepts(node, each), tried)
         if not here:
             return False
-        reason = self._reason(response.type_url, rejection.message)
         for resource in here:
             self._accepted.rejected(node, resource)
         record = self._records.by_node.setdefault(node, Record())
         accused: list[dict[Suspect, Accusation]] = []
         for resource in here:
             place = (resource.type_url, resource.name)
-            words = rejection.message
+            words = said_of(rejection, resource.name, named.keys())
+            reason = self._reason(resource.type_url, words)
             said = Accusation(place, blame.versions(resource, own), words, reason, moment.date, changed)
             goods = self._goods(node, group, resource)
             accused.append(dict.fromkeys(blame.suspected(resource, reason, record.accused.get, goods), said))

@@ -34,6 +34,21 @@ def blamed(response: Response, rejection: Rejection) -> tuple[dict[ResourceName,
     return named, set() if applied else versions.keys() - named.keys()
 
 
+def said_of(rejection: Rejection, name: ResourceName, named: AbstractSet[ResourceName]) -> str:
+    """Return what a client said of one resource of those it named; all its words where they are about all.
+
+    An Envoy that looked at each by itself has a line for each, or more than one, beginning with the name.
+    """
+    words = rejection.message
+    start = next((each for each in APPLIED_OTHERS if words.startswith(each)), "")
+    if not start:
+        return words
+    names = "|".join(re.escape(each) for each in sorted(named, key=len, reverse=True))
+    parts = re.split(rf"(?m)^(?=(?:{names}): )", words.removeprefix(start).strip())
+    about = [part.strip() for part in parts if part.startswith(f"{name}: ")]
+    return f"{start} {about[0]}" if about else words
+
+
 @dataclass(slots=True)
 class Blame:
     """The rejection that stands, if any, and the versions that it is about.

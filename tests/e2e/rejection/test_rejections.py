@@ -31,8 +31,8 @@ def _service(name: str) -> str:
     return texts.service(name, texts.port(80, 18080))
 
 
-def _buyer(bank_port: int = 7002) -> str:
-    upstreams = (texts.upstream("shop", ADDRESS, 7001), texts.upstream("bank", ADDRESS, bank_port))
+def _buyer(bank_port: int = 7002, shop_port: int = 7001) -> str:
+    upstreams = (texts.upstream("shop", ADDRESS, shop_port), texts.upstream("bank", ADDRESS, bank_port))
     return texts.workload("buyer", ADDRESS, spec=f"upstreams: [{', '.join(upstreams)}]")
 
 
@@ -140,6 +140,33 @@ async def test_a_listener_that_cannot_be_bound_is_held_against_its_workload(
 
         await until(mended)
     assert await server.metric("meshwright_verification_differences_total") == 0
+
+
+async def test_of_two_listeners_each_has_its_own_words(envoy: str, serve: Serve, tmp_path: Path) -> None:
+    """What the machine says of one port is not said of the other, and each is free again by itself."""
+    with socket.create_server((ADDRESS, 0)) as one, socket.create_server((ADDRESS, 0)) as two:
+        ports = [each.getsockname()[1] for each in (one, two)]
+        server = await serve(*DOCUMENTS, _buyer(*reversed(ports)), verify=True)
+
+        async def said() -> dict[str, str]:
+            return {each["field"]: each["value"] for each in await rejections(server)}
+
+        async def both() -> bool:
+            return len(await said()) == len(ports)
+
+        async with running(envoy, server, tmp_path / "only", AdsProtocol.DELTA) as only:
+            await until(both)
+            for port in ports:
+                words = (await said())[f"listener outbound-listener|{ADDRESS}|{port}"]
+                assert words.endswith(f"cannot bind '{ADDRESS}:{port}': Address already in use")
+                assert words.count("cannot bind") == 1
+            one.close()
+            await until(lambda: only.listens(ADDRESS, ports[0]))
+
+            async def other_alone() -> bool:
+                return [*await said()] == [f"listener outbound-listener|{ADDRESS}|{ports[1]}"]
+
+            await until(other_alone)
 
 
 @pytest.mark.parametrize("protocol", list(AdsProtocol))

@@ -174,3 +174,4 @@ def test_what_is_of_the_moment_is_held_against_the_proxys_own_workload() -> None
     found = problem(serving.view, rejected, behind)
     assert str(found.key) == "Workload default/buyer"
     assert found.value == "rejected: cannot bind '10.0.0.1:1': Address already in use"
+    assert found.expected.endswith("nothing need be wrong with what it is made from: Service default/shop")

@@ -8,13 +8,16 @@ import pytest
 
 from delivery.quarantine.accepted import Acknowledged
 from delivery.quarantine.findings import Rejected
-from delivery.quarantine.quarantine import Quarantine
+from delivery.quarantine.quarantine import Judge, Quarantine, by_content
 from delivery.quarantine.record import Moment
 from delivery.snapshots.published import Published, Step
+from sidecars.contract.reasons import Reason
+from sidecars.envoy.reasons import reason
 from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.resource import (
     CLUSTER,
     ENDPOINT,
+    LISTENER,
     ROUTE,
     SECRET,
     Reference,
@@ -46,10 +49,10 @@ def _route(version: str, name: str = "r") -> Resource:
 class Plane:
     """Snapshots of one group, a cache of what is served, and two proxies that answer."""
 
-    def __init__(self, *resources: Resource) -> None:
+    def __init__(self, *resources: Resource, reason: Judge = by_content) -> None:
         self.acknowledged: dict[NodeKey, Acknowledged] = defaultdict(dict)
         self.emptied: list[Reference] = []
-        self.quarantine = Quarantine(self._empty, acknowledged=self.acknowledged.__getitem__)
+        self.quarantine = Quarantine(self._empty, reason, acknowledged=self.acknowledged.__getitem__)
         self.cache = SnapshotCache()
         self.published = Published()
         self.publish(*resources, members=dict.fromkeys((ONE, OTHER), GROUP))
@@ -110,6 +113,19 @@ def test_who_rejects_a_version_gets_the_one_it_accepted_and_others_go_on() -> No
     (said,) = plane.quarantine.findings.rejected()
     assert said == Rejected(ONE, ROUTE, ResourceName("r"), Version("2"), "bad regex", replaced=True)
     assert plane.quarantine.findings.counts() == {ROUTE: 1}
+
+
+def test_of_several_each_is_rejected_for_its_own_reason() -> None:
+    """That the machine has one's port in use says nothing of the other, which has to be mended."""
+    bound, wrong = _resource(LISTENER, "bound", "1"), _resource(LISTENER, "wrong", "1")
+    plane = Plane(bound, wrong, reason=lambda _, said: reason(said))
+    busy = "bound: cannot bind '10.0.0.1:1': Address already in use"
+    plane.reject(ONE, bound, wrong, said=f"Error adding/updating listener(s) {busy}\nwrong: malformed\n")
+    found = {each.name: (each.reason, each.said) for each in plane.quarantine.findings.rejected()}
+    assert found == {
+        "bound": (Reason.ADDRESS_IN_USE, f"Error adding/updating listener(s) {busy}"),
+        "wrong": (Reason.CONTENT, "Error adding/updating listener(s) wrong: malformed"),
+    }
 
 
 def test_what_stands_there_instead_is_looked_for_once() -> None:
