@@ -1,10 +1,12 @@
 """Runs the control plane as a program: settings, logs, the server, and how it ended."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from functools import partial
 
+from cli.environment import of_program, say_unknown
 from cli.errors import AnsweredNo, CommandFailed
 from cli.signals import until_told
 from controller import app
@@ -14,7 +16,7 @@ from controller.process.memory import returning
 from controller.process.native_lines import NativeLines
 from controller.process.tasks import TaskEnded
 from controller.reloading import Reload
-from controller.settings import load
+from controller.settings import load, variables
 
 
 def run(flags: Mapping[str, object], native: NativeLines) -> None:
@@ -28,6 +30,7 @@ def run(flags: Mapping[str, object], native: NativeLines) -> None:
         logs.configure(settings.log_level, settings.log_format)
         if logs.is_json(settings.log_format, sys.stderr):
             native.say_all()
+        say_unknown(os.environ, variables() | of_program())
         returning()
         server = partial(app.run, settings, handshakes=native.handshakes, reload=reload)
         asyncio.run(until_told(server, reload.asked))

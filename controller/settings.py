@@ -23,6 +23,7 @@ from mesh.host_port import HostPort
 from mesh.names import is_dns_subdomain
 from mesh.spelling import nearest
 from providers.dns.asking import Nameserver
+from sidecars.selection import VARIABLES
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
@@ -80,7 +81,9 @@ class Settings(BaseSettings):
     Where a value stands in several places, flags win over environment, environment over file.
     """
 
-    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
 
     mesh: Path
     """Directory of manifests."""
@@ -93,20 +96,27 @@ class Settings(BaseSettings):
     config: Path | None = None
     """YAML file with any of these settings."""
     ads_address: Listening = HostPort("0.0.0.0", 15128)  # noqa: S104 - proxies dial in from other machines
+    """Where proxies dial in."""
     driver_addresses: Listenings = {}
     """Where sidecar drivers listen, such as document=127.0.0.1:15129; those named are started in any case."""
     http_address: Listening = HostPort("0.0.0.0", 9091)  # noqa: S104 - probes and Prometheus dial in
+    """Where health and metrics are asked for."""
     debug_address: Listening = HostPort("127.0.0.1", 9092)
+    """Where the debug pages are."""
     debug_hosts: Hosts = ()
     """Further host names under which the debug pages may be asked for."""
     ads_hosts: Hosts = ()
     """Further DNS names and addresses in the ADS server's certificate."""
     trust_domain: Domain = "cluster.local"
+    """The SPIFFE trust domain of all identities."""
     cluster_domain: Domain = "cluster.local"
+    """The DNS domain of services, the last part of their names."""
     virtual_addresses: IPv4Network = IPv4Network("240.0.0.0/8")
     """Range for services without cluster IP."""
     log_level: LogLevel = LogLevel.INFO
+    """The least severity that is written."""
     log_format: LogFormat = LogFormat.AUTO
+    """`auto` is `console` on a terminal and `json` elsewhere."""
     quiet_seconds: Seconds = 0.1
     """A burst of changes ends when none came for so long."""
     longest_seconds: Seconds = 1.0
@@ -128,7 +138,9 @@ class Settings(BaseSettings):
     streams_per_certificate: Annotated[int, Field(ge=1, le=1000)] = 8
     """Calls of every kind at once: discovery, client status, health."""
     types_per_certificate: Annotated[int, Field(ge=5, le=10_000)] = 64
+    """Types that one certificate asks for, on all its streams."""
     names_per_certificate: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
+    """Resource names that one certificate subscribes to or says it holds, on all its streams."""
     bytes_per_certificate: Annotated[int, Field(ge=2**20, le=2**34)] = 20 * 1024 * 1024
     """What is kept of what a proxy sends, on all its streams: names, versions, its node."""
     loop_share: Annotated[float, Field(gt=0, le=1)] = 0.2
@@ -136,9 +148,11 @@ class Settings(BaseSettings):
     loop_burst_seconds: Annotated[float, Field(gt=0, le=60)] = 0.05
     """How much of it may be taken at once, after a rest."""
     max_streams: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    """Streams of all proxies together."""
     streams_per_second: Annotated[float, Field(gt=0, le=1_000_000)] = 1000.0
     """New streams beyond this wait for their turn, `admission_seconds` at the most."""
     admission_seconds: Seconds = 10.0
+    """A new stream that had no turn after so long is refused."""
     max_connections: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Connections to a driver's server; without, as many as there are file descriptors for."""
     idle_connections: Annotated[int, Field(ge=16, le=1_000_000)] = 4000
@@ -161,9 +175,13 @@ class Settings(BaseSettings):
     warming_seconds: Seconds = 16.0
     """How long listeners and routes wait for clusters to be warm; Envoy's own limit is 15."""
     request_bytes: Annotated[int, Field(ge=65_536, le=2**30)] = 4 * 1024 * 1024
+    """The longest request."""
     node_bytes: Annotated[int, Field(ge=1024, le=2**24)] = 256 * 1024
+    """The longest node in a request, or any other field of a long one."""
     name_characters: Annotated[int, Field(ge=64, le=65_536)] = 4096
+    """The longest resource name."""
     type_url_characters: Annotated[int, Field(ge=128, le=65_536)] = 512
+    """The longest type."""
     client_status_bytes: Annotated[int, Field(ge=65_536, le=2**30)] = 4 * 1024 * 1024
     """The longest description of its own streams that a proxy is given."""
     endpoint_admission: EndpointAdmission = EndpointAdmission.READY
@@ -225,6 +243,11 @@ def load(flags: Mapping[str, object]) -> Settings:
         return Settings(**given)  # type: ignore[arg-type] # values are checked by the model itself
     except ValidationError as error:
         raise SettingsError(_sentence(error, given)) from error
+
+
+def variables() -> frozenset[str]:
+    """Return the variables of the environment that the server reads: settings, and what chooses sidecars."""
+    return frozenset(ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields) | VARIABLES
 
 
 def _sentence(error: ValidationError, flags: Mapping[str, object]) -> str:

@@ -1,6 +1,7 @@
 """`meshwright agent`: a proxy beside its workload; `meshwright agent request`: asking it."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -149,6 +150,7 @@ def _run(settings: "AgentSettings", log_level: str, *, as_json: bool) -> None:
     from agent import app
     from agent.envoy.lifecycle import Ending
     from agent.errors import AgentError
+    from cli.environment import of_program, say_unknown
     from cli.signals import until_told
     from controller.process import logs
     from controller.process.levels import LogLevels
@@ -156,6 +158,7 @@ def _run(settings: "AgentSettings", log_level: str, *, as_json: bool) -> None:
     try:
         style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
         logs.configure(logs.LogLevel(log_level), style)
+        say_unknown(os.environ, of_program())
         # On a terminal Envoy's lines are as they are.
         envoy, again = replace(settings.envoy, logged=logs.is_json(style, sys.stderr)), asyncio.Event()
         pages = partial(add_log_levels, LogLevels())

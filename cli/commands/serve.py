@@ -39,12 +39,19 @@ def serve(
         typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, such as quiet_seconds=0.2."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --log-format json.")] = False,
+    settings: Annotated[
+        bool, typer.Option("--settings", help="Print all settings there are, and end.")
+    ] = False,
 ) -> None:
     """Run the control plane until SIGTERM or SIGINT; SIGHUP has it read its settings again.
 
-    Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file.
+    Every setting can also be given as MESHWRIGHT_<NAME> in the environment, or in the config file; --settings
+    prints all of them.
     Status: 0 if it was told to stop, 1 if it ended by a fault, 2 if it could not begin.
     """
+    if settings:
+        _print_settings(as_json=as_json)
+        return
     from cli.signals import not_hung_up
 
     not_hung_up()
@@ -77,3 +84,13 @@ def serve(
         gc.freeze()
         gc.enable()
         run(flags, native)
+
+
+def _print_settings(*, as_json: bool) -> None:
+    from cli.printing.answers import print_json
+    from controller.settings_page import as_records, page
+
+    if as_json:
+        print_json(as_records())
+    else:
+        print(page(), end="")

@@ -89,7 +89,11 @@ def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program
     """What can hold holds, what cannot is named; a file that is wrong changes nothing, and is said."""
     config = program.files / "config.yaml"
     config.write_text("log_level: info\nproxy_certificate_days: 10\n")
+    program.environment["MESHWRIGHT_QUIET_SECOND"] = "1"
     server = program.serve("--config", str(config))
+
+    (line,) = server.said("unknown variable in the environment; it changes nothing")
+    assert line["did_you_mean"] == "MESHWRIGHT_QUIET_SECONDS"
 
     def hung_up(text: str) -> None:
         config.write_text(text)
