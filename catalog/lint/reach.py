@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import by_identity_to_come
-from catalog.lint.told import say
+from catalog.lint.told import meant, say
 from catalog.policy.access import rule_matches
 from catalog.store.inventory import by_identity, templates
 from catalog.store.smi import targets, tcp_routes
@@ -14,7 +14,7 @@ from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ServiceIdentity
 from mesh.kinds import DAEMON_SET, DEPLOYMENT, STATEFUL_SET, TRAFFIC_TARGET
-from mesh.names import ServiceAccountName
+from mesh.names import Namespace, ServiceAccountName
 from mesh.objects import ObjectKey
 from mesh.policy import HTTPMatch, PolicyKey, RouteKind, TrafficTarget
 from mesh.problems import Problem, Severity
@@ -23,6 +23,9 @@ from mesh.workload import PodTemplate, Workload, WorkloadKey
 _CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
+
+_COMPARED: Final = 500
+"""Among so many names one that is like another is looked for."""
 
 MANY: Final = -1
 """The number of identities where they are more than any TrafficTarget could name."""
@@ -43,6 +46,12 @@ def _width(_: PolicyKey, target: TrafficTarget) -> tuple[int, ...]:
 _accounts: Final = IN_LINT.index("workloads by ServiceAccount", lambda lint: lint.view.workloads, _account)
 _template_accounts: Final = IN_LINT.index(
     "pod templates by ServiceAccount", lambda lint: templates(lint.view), _template_account
+)
+_in_namespace: Final = IN_LINT.index(
+    "workloads by namespace", lambda lint: lint.view.workloads, lambda _, found: (found.key.namespace,)
+)
+_templates_in_namespace: Final = IN_LINT.index(
+    "pod templates by namespace", lambda lint: templates(lint.view), lambda _, found: (found.key.namespace,)
 )
 _widths: Final = IN_LINT.index("TrafficTargets by number of sources", lambda lint: targets(lint.view), _width)
 
@@ -101,7 +110,7 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     view = lint.view
     if not is_known(lint, target.destination):
         near = _elsewhere(lint, target.destination)
-        wanted = "the identity of a workload; until one has it, nothing is admitted"
+        wanted = "must be the identity of a workload; until one has it, nothing is admitted"
         yield _said(
             view,
             target,
@@ -109,7 +118,7 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             Severity.WARNING,
             "spec.destination",
             str(target.destination),
-            wanted + (f" (there is {near})" if near else "") + _of_workload(view, target.destination),
+            wanted + (f" (there is {near})" if near else "") + _whose(lint, target.destination, near),
         )
     for source in target.sources:
         if not is_known(lint, source) and (near := _elsewhere(lint, source)):
@@ -118,9 +127,24 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
             yield _said(view, target, code, Severity.WARNING, "spec.sources", named, wanted)
     if target.sources and not any(is_known(lint, each) for each in target.sources):
         named = ", ".join(map(str, target.sources))
-        wanted = "the identity of a workload; until one has it, nobody is admitted"
-        wanted += "".join(_of_workload(view, each) for each in target.sources)
+        wanted = "must be the identity of a workload; until one has it, nobody is admitted"
+        wanted += "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources)
         yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
+
+
+def _whose(lint: Lint, identity: ServiceIdentity, elsewhere: str) -> str:
+    """Say whose identity may be meant by one that nobody has: a workload's of its name, or one like it."""
+    if said := _of_workload(lint.view, identity):
+        return said
+    return "" if elsewhere else meant((identity.service_account,), accounts(lint, identity.namespace))
+
+
+@derived
+def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]:
+    """Return the ServiceAccounts that workloads of a namespace have, sorted; none where they are too many."""
+    found = {each.identity.service_account for each in _in_namespace(lint).found(namespace)}
+    found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
+    return tuple(sorted(found)) if len(found) <= _COMPARED else ()
 
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:

@@ -1,12 +1,12 @@
 """Problems of Services: nobody behind them, endpoints outside the mesh, addresses and ports in dispute."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import behind, named_in_vain
-from catalog.lint.told import say
+from catalog.lint.told import meant, say
 from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import SocketAddress
 from catalog.relations.addresses import virtual_address
@@ -21,7 +21,9 @@ from mesh.names import Port
 from mesh.objects import ObjectKey
 from mesh.problems import Problem, Severity
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Endpoint, Explicit, Workload
+from mesh.workload import Endpoint, Explicit, PodTemplate, Workload
+
+_NAMED: Final = 8
 
 
 def of_service(lint: Lint, service: Service) -> Iterator[Problem]:
@@ -47,6 +49,7 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
     # A Service without a TCP port is not called; the apex of a split need not have anyone behind it.
     if service.ports and not found and service.key not in splits_by_apex(view):
         yield from _to_come(lint, service)
+    yield from _named_in_vain(view, service)
     outside = sorted({_place(each) for each in found if each.identity is None})
     if outside:
         wanted = "each endpoint must be a workload of this namespace with a sidecar; these get no calls"
@@ -56,19 +59,47 @@ def _behind(lint: Lint, service: Service) -> Iterator[Problem]:
 def _to_come(lint: Lint, service: Service) -> Iterator[Problem]:
     """Yield that nobody is behind a Service, or who is going to be."""
     view, key, selector = lint.view, _object(service.key), _selector(service)
+    if len(named_in_vain(backing(view, service.key), service)) == len(service.ports):
+        return  # somebody is, and it is the ports that are wrong
     templates = behind(lint, service.key)
     if not templates:
-        wanted = "a workload or EndpointSlice behind it; until then calls to it get no answer"
+        wanted = "needs a workload or EndpointSlice behind it; until then calls to it get no answer"
         yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.selector", selector, wanted)
         return
     named = ", ".join(map(str, templates))
     for port in named_in_vain(templates, service):
-        wanted = f"the name of a port of {named}; calls to port {port.port} get no answer"
-        value = str(port.target_port)
-        yield say(view, key, Code.NO_ENDPOINTS, Severity.WARNING, "spec.ports.targetPort", value, wanted)
+        yield _misnamed(view, service, port, named, templates)
     where = "until a Pod, EndpointSlice or Workload says where they are"
     wanted = f"selects the pods of {named}; calls to it get no answer {where}"
     yield say(view, key, Code.TEMPLATES_ONLY, Severity.INFO, "spec.selector", selector, wanted)
+
+
+def _named_in_vain(view: View, service: Service) -> Iterator[Problem]:
+    """Yield the ports whose target is a name that no workload behind a Service has, and no slice gives."""
+    there = backing(view, service.key)
+    for port in named_in_vain(there, service):
+        if not endpoints(view, service.key, port):
+            yield _misnamed(view, service, port, "the workloads behind it", there)
+
+
+def _misnamed(
+    view: View, service: Service, port: ServicePort, whose: str, there: Iterable[Workload | PodTemplate]
+) -> Problem:
+    """Say that a port's target is no name of a port there, and which are."""
+    names = sorted({each.name for one in there for each in one.ports if each.name})
+    value = str(port.target_port)
+    has = f"one of {', '.join(names[:_NAMED])}" if names else "a number, as none has a name"
+    wanted = f"must be the name of a port of {whose}: {has}{meant((value,), names)}"
+    wanted += f"; calls to port {port.port} get no answer"
+    return say(
+        view,
+        _object(service.key),
+        Code.NO_ENDPOINTS,
+        Severity.WARNING,
+        "spec.ports.targetPort",
+        value,
+        wanted,
+    )
 
 
 def _guessed(view: View, service: Service) -> Iterator[Problem]:
@@ -142,7 +173,7 @@ def _names(view: View, workload: Workload) -> Iterator[Problem]:
         service = view.services.get(upstream.service)
         if service is None or service.port(upstream.service_port) is None:
             named = f"{upstream.service}:{upstream.service_port}"
-            wanted = "a Service and one of its ports; until then nothing is offered here"
+            wanted = "must be a Service and one of its ports; until then nothing is offered here"
             yield say(view, key, Code.UNKNOWN_UPSTREAM, Severity.ERROR, "spec.upstreams", named, wanted)
 
 
@@ -156,6 +187,8 @@ def _protocols(view: View, workload: Workload) -> Iterator[Problem]:
     for number, protocols in sorted(said.items()):
         if len({protocol.is_http for protocol in protocols}) > 1:
             named = ", ".join(f"{protocol.value} by {key}" for protocol, key in sorted(protocols.items()))
-            wanted = f"one protocol for port {number}: set appProtocol alike, or the workload's own protocol"
+            wanted = (
+                f"needs one protocol for port {number}: set appProtocol alike, or the workload's own protocol"
+            )
             named_by = workload_object(view, workload.key)
             yield say(view, named_by, Code.PROTOCOLS_DIFFER, Severity.WARNING, "spec.ports", named, wanted)

@@ -63,7 +63,7 @@ def _backends(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
 def _refusals(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     view = place.view
     if split.apex not in view.services or split.apex.namespace != split.key.namespace:
-        wanted = f"a Service of namespace {split.key.namespace}; the split is not in force"
+        wanted = f"must be a Service of namespace {split.key.namespace}; the split is not in force"
         yield place.error(Code.UNKNOWN_APEX, "spec.service", str(split.apex), wanted)
     total = sum(splits.known_weights(view, split).values())
     if total <= 0:
@@ -86,7 +86,9 @@ def _ports(place: _Place, split: TrafficSplit) -> Iterator[Problem]:
     for key in splits.known_weights(place.view, split):
         for port in apex.ports:
             if splits.backend_port(port, place.view.services[key]) is None:
-                wanted = f"a port {port.port} as {apex.key} has; without it the backend gets no share there"
+                wanted = (
+                    f"needs a port {port.port} as {apex.key} has; without it the backend gets no share there"
+                )
                 yield place.error(Code.BACKEND_PORT, "spec.backends", str(key), wanted)
 
 

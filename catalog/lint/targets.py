@@ -1,10 +1,9 @@
 """Problems of TrafficTargets: rules that refer to nothing, and targets that admit nobody."""
 
-from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator
 
 from catalog.lint.codes import Code
-from catalog.lint.told import say
+from catalog.lint.told import meant, say
 from catalog.policy.access import in_force, rule_matches, unknown_matches
 from catalog.store.smi import http_route_groups, tcp_routes
 from catalog.store.view import View
@@ -29,10 +28,10 @@ def problems(view: View, target: TrafficTarget) -> Iterator[Problem]:
             "it is not in force",
         )
     if not target.sources:
-        wanted = "at least one source; nobody is admitted"
+        wanted = "needs at least one source; nobody is admitted"
         yield say(view, key, Code.NO_SOURCES, Severity.WARNING, "spec.sources", "", wanted)
     if not target.rules:
-        wanted = "at least one rule; without one nothing is admitted"
+        wanted = "needs at least one rule; without one nothing is admitted"
         yield say(view, key, Code.NO_RULES, Severity.WARNING, "spec.rules", "", wanted)
         return
     bad = [
@@ -58,13 +57,7 @@ def _of_rule(view: View, key: ObjectKey, number: int, rule: Rule) -> Problem | N
     if not unknown:
         return None
     there = sorted(each.name for each in http_route_groups(view)[route].matches)
-    wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}{_meant(unknown, there)}; "
+    wanted = f"HTTPRouteGroup {route} has {', '.join(there) or 'no matches'}{meant(unknown, there)}; "
     kept = rule_matches(view, key.namespace, rule)
     wanted += "the other matches of this rule are in force" if kept else "this rule admits nothing"
     return say(view, key, Code.UNKNOWN_MATCH, Severity.ERROR, f"{place}.matches", ", ".join(unknown), wanted)
-
-
-def _meant(unknown: Sequence[str], there: Sequence[str]) -> str:
-    """Say which matches may be meant by names that are not there."""
-    near = [found[0] for each in unknown if (found := get_close_matches(each[:60], there, n=1))]
-    return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

@@ -3,6 +3,7 @@
 Nothing of it is an endpoint. It tells policy that waits for its pods from policy that names nobody.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from catalog.lint.lint import IN_LINT, Lint
@@ -15,7 +16,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import Port
 from mesh.objects import ObjectKey
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import PodTemplate
+from mesh.workload import PodTemplate, Workload
 
 
 def _labels(_: ObjectKey, template: PodTemplate) -> tuple[Label, ...]:
@@ -65,10 +66,12 @@ def answering(lint: Lint, key: ServiceKey, port: ServicePort) -> frozenset[tuple
     return frozenset(now | to_come)
 
 
-def named_in_vain(templates: tuple[PodTemplate, ...], service: Service) -> tuple[ServicePort, ...]:
-    """Return the ports of a Service whose target is a name that no template's containers have."""
+def named_in_vain(there: Sequence[PodTemplate | Workload], service: Service) -> tuple[ServicePort, ...]:
+    """Return the ports of a Service whose target is a name that nobody there has; none if nobody is there."""
     return tuple(
-        port for port in service.ports if all(target_number(port, each.ports) is None for each in templates)
+        port
+        for port in service.ports
+        if there and all(target_number(port, each.ports) is None for each in there)
     )
 
 

@@ -1,5 +1,7 @@
 """How a problem is put into words, and where it is said to be."""
 
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from catalog.store.objects import origin_of
@@ -25,3 +27,9 @@ def say(
         value=shown,
         expected=expected,
     )
+
+
+def meant(unknown: Iterable[str], there: Sequence[str]) -> str:
+    """Say which of those that are there may be meant by names that are not; empty if none is like them."""
+    near = [found[0] for each in unknown if (found := get_close_matches(each[:60], there, n=1))]
+    return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

@@ -325,11 +325,32 @@ def test_a_workload_s_name_is_not_its_account() -> None:
     ]
     meant = "(the workload default/buyer-1 has the ServiceAccount default/buyer)"
     found = {each.code: each.expected for each in problems(a.view(*SHOP, pod, *made))}
-    wanted = "the identity of a workload; until one has it,"
+    wanted = "must be the identity of a workload; until one has it,"
     assert found == {
         Code.UNKNOWN_SOURCES: f"{wanted} nobody is admitted {meant}",
         Code.UNKNOWN_DESTINATION: f"{wanted} nothing is admitted {meant}",
     }
+
+
+def test_a_misspelt_account_is_told_which_may_be_meant() -> None:
+    """The closest of the namespace, and none where none is like it."""
+    made = [
+        a.target("t", "shopp", "shop", a.http("books", "books")),
+        a.target("u", "buyer", "byer", a.tcp("web")),
+        a.target("v", "buyer", "zzz", a.tcp("web")),
+    ]
+    pod = a.workload("buyer-1", "10.0.0.9", account="buyer")
+    found = sorted((each.code, each.value, each.expected) for each in problems(a.view(*SHOP, pod, *made)))
+    wanted = "must be the identity of a workload; until one has it, nothing is admitted"
+    assert found == [
+        (Code.UNKNOWN_DESTINATION, "default/byer", f"{wanted} (did you mean buyer?)"),
+        (Code.UNKNOWN_DESTINATION, "default/zzz", wanted),
+        (
+            Code.UNKNOWN_SOURCES,
+            "default/shopp",
+            f"{wanted.replace('nothing', 'nobody')} (did you mean shop?)",
+        ),
+    ]
 
 
 def test_a_name_in_another_namespace_is_pointed_out() -> None:

@@ -324,6 +324,21 @@ def test_lint_says_what_the_server_would(run: Run, mesh: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("also", ["", ", {name: other, port: 81, targetPort: 8080, appProtocol: http}"])
+def test_a_wrong_target_port_is_what_is_named(run: Run, mesh: Path, also: str) -> None:
+    """Not the selector, behind which somebody is; also where another port of the Service is right."""
+    text = (mesh / "mesh.yaml").read_text()
+    text = text.replace("targetPort: 8080}]", f"targetPort: wbe}}{also}]")
+    ports = "serviceAccount: store, ports: [{name: web, port: 8080}, {name: admin, port: 9}]"
+    (mesh / "mesh.yaml").write_text(text.replace("serviceAccount: store", ports))
+    (found,) = json.loads(run("lint", "--json", str(mesh)).stdout)
+    assert (found["code"], found["field"], found["value"]) == ("MW2020", "spec.ports.targetPort", "wbe")
+    assert found["expected"] == (
+        "must be the name of a port of the workloads behind it: one of admin, web (did you mean web?); "
+        "calls to port 80 get no answer"
+    )
+
+
 def test_lint_fails_for_warnings_if_told_to(run: Run, mesh: Path) -> None:
     """A Service with nobody behind it is a warning; a directory that is not there is status 2."""
     (mesh / "bad.yaml").write_text(BAD.partition("---")[2])
