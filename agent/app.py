@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from agent import credentials
-from agent.credentials import Credentials
+from agent.credentials import Credentials, CredentialsError
 from agent.envoy import draining
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.envoy.lifecycle import Ending, Lifecycle
@@ -143,14 +143,13 @@ class Agent:
 
     async def status(self) -> Mapping[str, object]:
         """Return all that is known of the proxy, as JSON has it."""
-        shown = credentials.certificate(self._runtime.credential(CHAIN_FILE)) if self._text else None
-        return described(
-            self._settings.ads,
-            await self.not_ready(),
-            tuple(self._supervisor.pids.values()),
-            shown,
-            self._control_plane.standing,
-        )
+        not_ready = await self.not_ready()
+        try:
+            shown = credentials.certificate(self._runtime.credential(CHAIN_FILE))
+        except CredentialsError:  # none is in use yet
+            shown = None
+        pids = tuple(self._supervisor.pids.values())
+        return described(self._settings.ads, not_ready, pids, shown, self._control_plane.standing)
 
     async def watch_control_plane(self) -> None:
         """See how it stands with the control plane, for as long as the agent runs."""

@@ -65,6 +65,8 @@ async def _resolved(at: HostPort) -> tuple[HostPort, ...] | NotResolved:
     try:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(at.host, at.port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # no name of a host can look so
+        return NotResolved(str(error))
     except OSError as error:
         return NotResolved(error.strerror or str(error))
     return tuple(dict.fromkeys(HostPort(str(address[0]), at.port) for *_, address in found))

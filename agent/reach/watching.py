@@ -140,6 +140,9 @@ class ControlPlaneWatch:
         except (CredentialsError, OSError) as error:
             _log.error("cannot find out why there is no control plane", reason=" ".join(str(error).split()))
             return
+        except Exception:  # noqa: BLE001 - whatever it is: the proxy serves on, and is not ended for a reason's sake
+            _log.exception("cannot find out why there is no control plane")
+            return
         self._found(unreached(seen))
 
     def _found(self, why: Unreached | None) -> None:

@@ -138,7 +138,7 @@ async def test_what_envoy_refuses_is_not_used(scene: Scene, tmp_path: Path) -> N
     assert (await agent.epoch(), len(agent.started())) == (0, 1)
     failed = await scene.start("shop-uuid", "--override", str(override))
     async with asyncio.timeout(60):
-        assert await failed.process.wait() == 1
+        assert await failed.process.wait() == 2
     assert "meshwright: Envoy does not accept" in (failed.folder / "agent.log").read_text()
 
 

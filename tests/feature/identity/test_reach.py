@@ -132,6 +132,7 @@ async def test_a_closed_port_and_a_name_that_nobody_has(credentials: Path) -> No
     closed = f"127.0.0.1:{free_port('127.0.0.1')}"
     assert (await _found(closed, credentials)).reason is Reason.PORT_CLOSED
     assert (await _found("control.invalid:15128", credentials)).reason is Reason.NAME_NOT_FOUND
+    assert (await _found("control..example:15128", credentials)).reason is Reason.NAME_NOT_FOUND
 
 
 @asynccontextmanager

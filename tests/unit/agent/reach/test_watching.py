@@ -102,6 +102,26 @@ async def test_it_is_said_once_for_each_reason() -> None:
     assert (said[-1]["event"], said[-1]["was"]) == ("the control plane is reached", "certificate-revoked")
 
 
+async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and the way is gone again when that is due."""
+    story = _Story()
+    found = story._observe
+
+    async def fail() -> Observed:
+        story.asked += 1
+        raise LookupError("nobody has foreseen this")
+
+    monkeypatch.setattr(story.watch, "_observe", fail)
+    with capture_logs() as said:
+        await story.look()
+        await story.look(after=GRACE_SECONDS)
+        monkeypatch.setattr(story.watch, "_observe", found)
+        await story.look(after=pause(1))
+    first, second = said
+    assert (first["event"], first["exc_info"]) == ("cannot find out why there is no control plane", True)
+    assert second["reason"] == "port-closed"
+
+
 async def test_a_short_absence_is_nobodys_trouble() -> None:
     """A server that is started anew, or an Envoy: nothing is asked, nothing said."""
     story = _Story()
