@@ -1,54 +1,29 @@
 """What Linux tells of a directory and all folders beneath it: inotify(7), a descriptor that a loop waits for.
 
-A library's thread asks a hundred times a second whether there is news, and takes the interpreter each time; a
-descriptor costs nothing until there is.
+A watcher with a thread of its own asks a hundred times a second whether there is news, and takes the
+interpreter each time; a descriptor costs nothing until there is.
 """
 
-import ctypes
-import enum
+import contextlib
 import errno
 import os
-import struct
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_HEADER: Final = struct.Struct("iIII")
-"""struct inotify_event: wd, mask, cookie, len; then the name, filled up with zeros."""
+from inotify_simple import Event, INotify, flags
 
-_READ: Final = 65536
 _GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP})
 """Why a folder cannot be watched that is nothing to us: it went meanwhile, or nobody may look into it."""
 
-
-class Flag(enum.IntFlag):
-    """What happened, as <sys/inotify.h> has it."""
-
-    MODIFY = 0x2
-    ATTRIB = 0x4
-    CLOSE_WRITE = 0x8
-    MOVED_FROM = 0x40
-    MOVED_TO = 0x80
-    CREATE = 0x100
-    DELETE = 0x200
-    DELETE_SELF = 0x400
-    MOVE_SELF = 0x800
-    UNMOUNT = 0x2000
-    Q_OVERFLOW = 0x4000
-    IGNORED = 0x8000
-    ONLYDIR = 0x1000000
-    ISDIR = 0x40000000
-
-
-_CHANGE: Final = int(Flag.MODIFY | Flag.ATTRIB | Flag.CREATE | Flag.DELETE | Flag.MOVED_FROM)
-_COMPLETE: Final = int(Flag.CLOSE_WRITE | Flag.MOVED_TO)
-_ITSELF: Final = int(Flag.DELETE_SELF | Flag.MOVE_SELF)
-_LOST: Final = int(Flag.Q_OVERFLOW | Flag.UNMOUNT)
-_IS_FOLDER: Final = int(Flag.ISDIR)
-_ASKED: Final = _CHANGE | _COMPLETE | _ITSELF | int(Flag.ONLYDIR)
+_CHANGE: Final = flags.MODIFY | flags.ATTRIB | flags.CREATE | flags.DELETE | flags.MOVED_FROM
+_COMPLETE: Final = flags.CLOSE_WRITE | flags.MOVED_TO
+_FOLDERS: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.ISDIR
+_LOST: Final = flags.Q_OVERFLOW | flags.UNMOUNT
+_ASKED: Final = _CHANGE | _COMPLETE | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 
 Folders = Mapping[int, tuple[str, ...]]
 """The paths of watched folders by the number of their watch; a symlink gives one a second path."""
@@ -67,19 +42,15 @@ class Heard:
     lost: bool = False
 
 
-def heard(data: bytes, folders: Folders) -> Heard:
-    """Return what events say, as the descriptor gives them; those of folders not known are passed over."""
+def heard(events: Iterable[Event], folders: Folders) -> Heard:
+    """Return what events say; those of folders not known are passed over."""
     complete, others, moved, lost = set[str](), set[str](), False, False
-    offset = 0
-    while offset < len(data):
-        watch, mask, _, length = _HEADER.unpack_from(data, offset)
-        offset += _HEADER.size + length
+    for watch, mask, _, name in events:
         if mask & _LOST:
             lost = True
-        elif mask & (_ITSELF | _IS_FOLDER):
+        elif mask & _FOLDERS:
             moved = True
         elif mask & (_CHANGE | _COMPLETE):
-            name = os.fsdecode(data[offset - length : offset].rstrip(b"\0"))
             paths = (f"{folder}/{name}" for folder in folders.get(watch, ()))
             (complete if mask & _COMPLETE else others).update(paths)
     return Heard(frozenset(complete), frozenset(others - complete), moved, lost)
@@ -90,17 +61,19 @@ def is_there() -> bool:
     return sys.platform == "linux"
 
 
-class Inotify:
-    """Watches a directory with all its folders; `descriptor` can be read when something happened."""
+class FolderEvents:
+    """Watches a directory with all its folders; its descriptor can be read when something happened."""
 
     def __init__(self) -> None:
         """Raises OSError where the user has too many of them already."""
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._system = INotify(nonblocking=True)
         self._folders: Folders = {}
         self._open = threading.Lock()  # a descriptor that is closed may be somebody else's a moment later
-        self.descriptor: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-        if self.descriptor < 0:
-            raise _error("inotify")
+
+    def fileno(self) -> int:
+        """Return the descriptor that a loop waits for."""
+        number: int = self._system.fileno()
+        return number
 
     def place(self, path: Path) -> None:
         """Watch what folders there are now; for a thread, one at a time. Raises OSError.
@@ -111,22 +84,17 @@ class Inotify:
         for folder in _folders_in(str(path)):
             self._descend(folder, placed)
         for watch in self._folders.keys() - placed.keys():
-            with self._open:  # it fails where the folder is gone: so is its watch
-                self._libc.inotify_rm_watch(self.descriptor, watch)
+            self._remove(watch)
         self._folders = placed
 
     def read(self) -> Heard:
         """Return what happened since the last time; nothing if that was nothing."""
-        try:
-            return heard(os.read(self.descriptor, _READ), self._folders)
-        except BlockingIOError:
-            return Heard()
+        return heard(self._system.read(timeout=0), self._folders)
 
     def close(self) -> None:
         """Watch no more; a thread that places watches ends with an error."""
         with self._open:
-            os.close(self.descriptor)
-            self.descriptor = -1
+            self._system.close()
 
     def _descend(self, path: str, placed: dict[int, tuple[str, ...]]) -> None:
         try:
@@ -144,10 +112,18 @@ class Inotify:
 
     def _add(self, path: str) -> int:
         with self._open:
-            watch: int = self._libc.inotify_add_watch(self.descriptor, os.fsencode(path), _ASKED)
-        if watch < 0:
-            raise _error(path)
-        return watch
+            if self._system.closed:
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF), path)
+            try:
+                watch: int = self._system.add_watch(path, _ASKED)
+            except OSError as error:  # which does not say where
+                raise OSError(error.errno, error.strerror, path) from error
+            return watch
+
+    def _remove(self, watch: int) -> None:
+        with self._open, contextlib.suppress(OSError):  # of a folder that is gone: so is its watch
+            if not self._system.closed:
+                self._system.rm_watch(watch)
 
 
 def _folders_in(path: str) -> Iterator[str]:
@@ -166,8 +142,3 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False
-
-
-def _error(what: str) -> OSError:
-    number = ctypes.get_errno()
-    return OSError(number, os.strerror(number), what)

@@ -11,7 +11,7 @@ import watchfiles
 
 from providers.directory import inotify
 from providers.directory.files import is_manifest
-from providers.directory.inotify import Inotify
+from providers.directory.inotify import FolderEvents
 
 GATHER_SECONDS: Final = 0.05
 """How long what happens in a burst is gathered."""
@@ -61,9 +61,9 @@ class DirectoryWatch:
 
     async def _listen(self) -> None:
         """Take events from the system."""
-        system, loop = Inotify(), asyncio.get_running_loop()
+        system, loop = FolderEvents(), asyncio.get_running_loop()
         try:
-            loop.add_reader(system.descriptor, partial(self._hear, system))
+            loop.add_reader(system, partial(self._hear, system))
             while True:
                 self._moved.clear()
                 await asyncio.to_thread(system.place, self._path)
@@ -71,11 +71,11 @@ class DirectoryWatch:
                 self._look_everywhere()
                 await self._moved.wait()
         finally:
-            loop.remove_reader(system.descriptor)
+            loop.remove_reader(system)
             system.close()
             self._calm()
 
-    def _hear(self, system: Inotify) -> None:
+    def _hear(self, system: FolderEvents) -> None:
         heard = system.read()
         self._touched |= heard.complete
         self._touched |= heard.others

@@ -2,29 +2,28 @@
 
 import errno
 import os
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from inotify_simple import Event, flags
 
-from providers.directory.inotify import Flag, Heard, Inotify, heard
+from providers.directory.inotify import FolderEvents, Heard, heard
 
 
 @pytest.fixture
-def system() -> Iterator[Inotify]:
+def system() -> Iterator[FolderEvents]:
     """Return a descriptor that is closed in the end."""
-    opened = Inotify()
+    opened = FolderEvents()
     yield opened
     opened.close()
 
 
-def _event(watch: int, mask: Flag, name: str = "") -> bytes:
-    text = name.encode() + b"\0" * (-len(name) % 16 or 16) if name else b""
-    return struct.pack("iIII", watch, mask, 0, len(text)) + text
+def _event(watch: int, mask: flags, name: str = "") -> Event:
+    return Event(watch, mask, 0, name)
 
 
-def test_nothing_happened(system: Inotify, tmp_path: Path) -> None:
+def test_nothing_happened(system: FolderEvents, tmp_path: Path) -> None:
     """A descriptor without news says nothing, and waits for none; reading files is no news."""
     (tmp_path / "x.yaml").write_text("x")
     system.place(tmp_path)
@@ -45,7 +44,7 @@ def _renamed(file: Path, draft: Path) -> None:
 @pytest.mark.parametrize("change", [_written, _renamed])
 @pytest.mark.parametrize("folder", ["mesh", "mesh/a", "mesh/a/b", "mesh/.hidden", "mesh/ä ö"])
 def test_what_is_written_to_the_end_is_complete(
-    system: Inotify, tmp_path: Path, folder: str, change: Callable[[Path, Path], None]
+    system: FolderEvents, tmp_path: Path, folder: str, change: Callable[[Path, Path], None]
 ) -> None:
     """However deep its folder lies."""
     (tmp_path / folder).mkdir(parents=True)
@@ -54,7 +53,7 @@ def test_what_is_written_to_the_end_is_complete(
     assert system.read() == Heard(complete=frozenset({f"{tmp_path}/{folder}/x.yaml"}))
 
 
-def test_of_what_is_being_written_more_may_come(system: Inotify, tmp_path: Path) -> None:
+def test_of_what_is_being_written_more_may_come(system: FolderEvents, tmp_path: Path) -> None:
     """So of what is deleted: it may be there again a moment later."""
     file = tmp_path / "x.yaml"
     system.place(tmp_path)
@@ -69,7 +68,7 @@ def test_of_what_is_being_written_more_may_come(system: Inotify, tmp_path: Path)
     assert system.read() == Heard(others=frozenset({f"{tmp_path}/y.yaml"}))
 
 
-def test_folders_that_come_are_watched_when_they_are_placed(system: Inotify, tmp_path: Path) -> None:
+def test_folders_that_come_are_watched_when_they_are_placed(system: FolderEvents, tmp_path: Path) -> None:
     """And those that go are not; a folder that was renamed is known by its new name alone."""
     system.place(tmp_path)
     (tmp_path / "a").mkdir()
@@ -89,7 +88,7 @@ def test_folders_that_come_are_watched_when_they_are_placed(system: Inotify, tmp
     assert system.read() == Heard()
 
 
-def test_a_symlink_to_a_folder_gives_it_a_second_path(system: Inotify, tmp_path: Path) -> None:
+def test_a_symlink_to_a_folder_gives_it_a_second_path(system: FolderEvents, tmp_path: Path) -> None:
     """One that leads to a folder above is no endless walk."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "up").symlink_to(tmp_path)
@@ -99,7 +98,7 @@ def test_a_symlink_to_a_folder_gives_it_a_second_path(system: Inotify, tmp_path:
     assert {f"{tmp_path}/a/x.yaml", f"{tmp_path}/b/x.yaml"} <= system.read().complete
 
 
-def test_the_directory_itself_goes(system: Inotify, tmp_path: Path) -> None:
+def test_the_directory_itself_goes(system: FolderEvents, tmp_path: Path) -> None:
     """It is heard; watching it anew says that it is not there."""
     (tmp_path / "mesh").mkdir()
     system.place(tmp_path / "mesh")
@@ -110,7 +109,7 @@ def test_the_directory_itself_goes(system: Inotify, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_a_folder_that_nobody_may_look_into_is_passed_over(system: Inotify, tmp_path: Path) -> None:
+def test_a_folder_that_nobody_may_look_into_is_passed_over(system: FolderEvents, tmp_path: Path) -> None:
     """The others are watched."""
     (tmp_path / "a").mkdir(mode=0)
     (tmp_path / "b").mkdir()
@@ -121,21 +120,21 @@ def test_a_folder_that_nobody_may_look_into_is_passed_over(system: Inotify, tmp_
 
 def test_after_it_is_closed_no_watch_is_placed(tmp_path: Path) -> None:
     """A thread may be at it: its descriptor's number may be another's by then."""
-    system = Inotify()
+    system = FolderEvents()
     system.close()
     with pytest.raises(OSError, match="mesh") as error:
         system.place(tmp_path / "mesh")
     assert error.value.errno == errno.EBADF
 
 
-@pytest.mark.parametrize("flag", [Flag.Q_OVERFLOW, Flag.UNMOUNT])
-def test_events_that_were_lost_are_said(flag: Flag) -> None:
+@pytest.mark.parametrize("flag", [flags.Q_OVERFLOW, flags.UNMOUNT])
+def test_events_that_were_lost_are_said(flag: flags) -> None:
     """What was not lost is heard all the same."""
-    said = _event(-1, flag) + _event(1, Flag.CLOSE_WRITE, "x.yaml")
+    said = [_event(-1, flag), _event(1, flags.CLOSE_WRITE, "x.yaml")]
     assert heard(said, {1: ("/mesh",)}) == Heard(frozenset({"/mesh/x.yaml"}), lost=True)
 
 
 def test_a_folder_that_is_not_known_any_more_is_passed_over() -> None:
     """Its watch was taken away while the event was on its way."""
-    said = _event(2, Flag.CLOSE_WRITE, "x.yaml") + _event(2, Flag.IGNORED)
+    said = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
     assert heard(said, {1: ("/mesh",)}) == Heard()
