@@ -115,11 +115,13 @@ LINTED = {
     "workloads by ServiceAccount": "",
 }
 """Those that problems alone need, and histories too seldom, and what is read of them; see their test."""
+SUGGESTED = {"pod templates by namespace", "workloads by namespace"}
+"""Those that a suggestion needs, in place of a name that nobody has; see its test."""
 
 
 def test_every_table_and_index_has_its_mutant() -> None:
     """A new one cannot be forgotten."""
-    assert names() == KILLED_BY.keys() | NOT_READ | ONE_BY_ONE | LINTED.keys()
+    assert names() == KILLED_BY.keys() | NOT_READ | ONE_BY_ONE | LINTED.keys() | SUGGESTED
 
 
 @pytest.mark.parametrize("name", KILLED_BY)
@@ -169,6 +171,26 @@ def test_problems_follow_names_elsewhere_and_the_most_sources(
             assert forgotten
             return
     assert not forgotten
+
+
+@pytest.mark.parametrize("forgotten", ["", *sorted(SUGGESTED)])
+def test_suggestions_follow_who_comes(forgotten: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ServiceAccount that nobody has gets a nearer name when a workload, or a pod to come, brings one."""
+    monkeypatch.setattr(Graph, "record", forgetful(forgotten))
+    there: tuple[object, ...] = (a.workload("shop", "10.0.0.1"), a.target("t", "warehose", "shop"))
+    view = a.view(*there)
+    linter, problems = Linter(view), AllProblems()
+    problems.found(linter.looks())
+    nearer = a.deployment("warehouze", account="warehouze"), a.workload("warehouse", "10.0.0.2")
+    right = True
+    for each in nearer:
+        there = (*there, each)
+        anew = a.view(*there)
+        view.apply(view.edits_to(anew.known()))
+        problems.found(linter.looks())
+        right = right and problems.all() == found_from_nothing(anew)
+        assert forgotten or str(each.key.name) in str(problems.all())
+    assert right == (not forgotten)
 
 
 def test_every_early_stop_matters(monkeypatch: pytest.MonkeyPatch) -> None:
