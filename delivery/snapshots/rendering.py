@@ -148,9 +148,18 @@ def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterat
 
 
 def _fits(rendering: Rendering, found: Piece | Pieces) -> Fitting:
-    return (
-        _part(rendering, found) if isinstance(found, Pieces) else made(rendering, complete(rendering, found))
-    )
+    if isinstance(found, Pieces):
+        return _part(rendering, found)
+    return _completed(rendering, found) if found.destinations else made(rendering, found)
+
+
+@derived
+def _completed(rendering: Rendering, piece: Piece) -> Fitting:
+    """Return what a piece makes with the endpoints there are.
+
+    A value of its own: where one endpoint of many moves, a group asks its other pieces for nothing.
+    """
+    return made(rendering, complete(rendering, piece))
 
 
 @derived

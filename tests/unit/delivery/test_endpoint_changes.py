@@ -39,7 +39,11 @@ ONCE = (
     "claims by place",
     "workloads by group",
 )
-PER_CALLER = ("catalog.policy.destinations.destination_endpoints", "delivery.snapshots.rendering.own")
+PER_CALLER = (
+    "catalog.policy.destinations.destination_endpoints",
+    "delivery.snapshots.rendering._completed",
+    "delivery.snapshots.rendering.own",
+)
 
 
 class Server:
