@@ -70,8 +70,8 @@ class ObjectReading(Protocol):
     def objects(self) -> Mapping[ObjectKey, Sourced]:
         """Return the objects in force."""
 
-    def problems(self) -> Problems:
-        """Return what is wrong with the input, sorted."""
+    async def problems(self) -> Problems:
+        """Return what is wrong with the input, sorted: with all of it that is followed."""
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:
         """Return the groups that failed: name, error, whether a last good snapshot is kept."""

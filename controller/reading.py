@@ -120,8 +120,9 @@ class ServerReading:
         """Return the objects in force."""
         return self.sources.objects()
 
-    def problems(self) -> Problems:
-        """Return what is wrong with the input."""
+    async def problems(self) -> Problems:
+        """Return what is wrong with the input; what is still to be looked at for it is now."""
+        await self.delivery.loop.linting.finish()
         return self.delivery.loop.state.problems
 
     def failures(self) -> tuple[tuple[str, str, bool], ...]:

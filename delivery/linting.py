@@ -20,6 +20,8 @@ async def soon() -> None:
 class Linting:
     """Looks again at what changes concern: in the wave itself, while `run` is at it soon after.
 
+    At once if somebody asks what is wrong (`finish`).
+
     `model` returns what is followed, None where nothing is; `found` is told what is wrong where it looked.
     `rest` returns when what has just been changed is to be looked at.
     """
@@ -35,6 +37,7 @@ class Linting:
         self._rest = rest
         self._later = False
         self._due = asyncio.Event()
+        self._turn = asyncio.Lock()  # one at a time looks, and the others have what it finds
 
     def postpone(self) -> None:
         """Have `run` look, which is to come, from the first wave on: nobody waits for it to be served."""
@@ -57,10 +60,22 @@ class Linting:
             while True:
                 await self._due.wait()
                 await self._rest()
-                self._due.clear()
-                await self._look()
+                await self._finish()
         finally:
             self._later = False
+
+    async def finish(self) -> None:
+        """Return when all that is followed has been looked at: for whoever asks what is wrong.
+
+        They may go meanwhile: what was being looked at is told all the same.
+        """
+        await asyncio.shield(asyncio.create_task(self._finish(), name="problems asked for"))
+
+    async def _finish(self) -> None:
+        async with self._turn:
+            if self._due.is_set():
+                self._due.clear()
+                await self._look()
 
     async def _look(self) -> None:
         """What comes meanwhile is looked at in the next turn; of a model given up since nothing is told."""

@@ -9,17 +9,17 @@ from catalog.relations.hosts import hosts
 from catalog.store.view import View
 from mesh.names import Namespace
 from mesh.objects import Sourced
-from mesh.problems import Problem
+from mesh.problems import Problem, Problems
 
 
 class ConfigReading(SettingsReading, ViewReading, Protocol):
     """The configuration of the mesh and of the server."""
 
 
-def policies(reading: ObjectReading) -> Document:
+def policies(reading: ObjectReading, problems: Problems) -> Document:
     """Return the objects in force, each with its origin, and everything that is wrong."""
     return {
-        "problems": [problem(each) for each in reading.problems()],
+        "problems": [problem(each) for each in problems],
         "failures": [
             {"group": group, "error": error, "kept": kept} for group, error, kept in reading.failures()
         ],

@@ -27,11 +27,13 @@ from admin.reading import (
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import group_of
+from catalog.store.view import View
 from certs.leaf import roots
 from delivery.proxies.status import ProxyStatus
 from mesh.identity import ProxyName
 from mesh.kinds import WORKLOAD
 from mesh.objects import ObjectKey
+from mesh.problems import Problems
 from sidecars.codes import Code
 from sidecars.type_words import short_type
 from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
@@ -133,7 +135,7 @@ async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
         raise NotShown(f"there is no section {wanted[:200]!r}: it is one of {', '.join(SECTIONS)}")
     status = find(reading, query["proxy"])
     shown = one(reading, status, await asyncio.to_thread(reading.ledger), now)
-    shown["left_out"] = left_out(reading, status)
+    shown["left_out"] = left_out(await reading.problems(), status, reading.view())
     shown["rejected"] = [
         f"{short_type(kind)} {name}"
         + (f": {said}" if (said := reading.refusal(status.name, kind, name)) else "")
@@ -145,13 +147,13 @@ async def told(reading: ProxyPage, query: Query, now: datetime) -> Document:
     return shown
 
 
-def left_out(reading: ProxyPage, status: ProxyStatus) -> list[Json]:
+def left_out(problems: Problems, status: ProxyStatus, view: View | None) -> list[Json]:
     """Return what of the sections is not served, since this kind of proxy cannot do it: a problem each."""
-    workload = workload_of(status, reading.view())
+    workload = workload_of(status, view)
     if workload is None:
         return []
     own = ObjectKey.of(WORKLOAD, workload.key).forms()
-    return [str(each) for each in reading.problems() if each.code == Code.INCAPABLE and each.key in own]
+    return [str(each) for each in problems if each.code == Code.INCAPABLE and each.key in own]
 
 
 def policy_of(reading: ProxyPage, status: ProxyStatus) -> ProxyPolicy | None:

@@ -70,6 +70,9 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         # Identities times services: not for the event loop.
         return await asyncio.to_thread(debug.access, reading)
 
+    async def policies(_request: web.Request) -> Document:
+        return debug.policies(reading, await reading.problems())
+
     async def explain(request: web.Request) -> Document:
         return await _explained(reading, request)
 
@@ -79,7 +82,7 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         Page("/debug/xds", "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes", xds),
         Page("/debug/xds/diff", "two versions of a resource; ?proxy=&type=&name=[&from=&to=]", diff),
         Page("/debug/published", "resources of each proxy, by version", all_published),
-        Page("/debug/policies", "objects in force, and problems", of(lambda: debug.policies(reading))),
+        Page("/debug/policies", "objects in force, and problems", policies),
         Page("/debug/access", "who may call what, and by which object", access),
         Page("/debug/explain", "why a call may pass or not; ?from=&to=&method=&path=&header=", explain),
         Page("/debug/certs", "certificates issued", of(lambda: certificates(reading, clock()))),

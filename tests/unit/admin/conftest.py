@@ -151,7 +151,7 @@ class FakeReading:
         """Answer as told."""
         return self.the_objects
 
-    def problems(self) -> Problems:
+    async def problems(self) -> Problems:
         """Answer as told."""
         return self.the_problems
 

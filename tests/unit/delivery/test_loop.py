@@ -244,6 +244,26 @@ async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: Sour
     await asyncio.wait([task])
 
 
+async def test_who_asks_what_is_wrong_is_told_it_of_the_last_wave(plane: Plane, source_of: SourceOf) -> None:
+    """However long the look would have waited; who comes second has what the first one found."""
+    loop = plane.loop()
+    loop.linting.postpone()
+    source_of(("a", "store"))
+    manifests = plane.source._path / "mesh.yaml"
+    manifests.write_text(manifests.read_text().replace("app: store}, ports", "app: nobody}, ports"))
+    plane.source.load()
+    await loop.wave()
+    assert "MW2020" not in [each.code for each in loop.state.problems]
+    first, second = (asyncio.create_task(loop.linting.finish()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()  # whoever asked has gone
+    await second
+    assert "MW2020" in [each.code for each in loop.state.problems]
+    said = len(plane.said)
+    await loop.linting.finish()
+    assert len(plane.said) == said
+
+
 async def test_waves_of_a_burst_are_looked_at_together(plane: Plane) -> None:
     """And not before proxies had time to answer the first of them; the next one is looked at as well."""
     loop = plane.loop()

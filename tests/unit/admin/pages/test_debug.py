@@ -17,7 +17,7 @@ def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:
         "xds": lambda: streams(reading),
         "proxy": lambda: {"proxies": list(proxies(reading, reading.ledger(), now))},
         "certs": lambda: certificates(reading, now),
-        "policies": lambda: debug.policies(reading),
+        "policies": lambda: debug.policies(reading, reading.the_problems),
         "config": lambda: debug.config(reading),
         "loop": lambda: debug.loop(reading),
         "access": lambda: debug.access(reading),
@@ -49,7 +49,7 @@ def test_late_moments_are_shown(reading: Any) -> None:
 
 def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None:
     """Objects in force by kind; the problem in parts and as one line."""
-    shown: Any = debug.policies(reading)
+    shown: Any = debug.policies(reading, reading.the_problems)
     assert [(each["kind"], each["name"], each["stale"]) for each in shown["objects"]] == [
         ("HTTPRouteGroup", "routes", False),
         ("Service", "store", False),
