@@ -1,29 +1,23 @@
 """Envoy's bootstrap: who it is, where its control plane is, and how they know each other.
 
-Built with envoy-data-plane, typed and validated. That package takes two seconds to import and warns while
-it does, so it is imported where it is used, with its warnings held back.
+Written as the JSON that Envoy reads, in protobuf's spelling (https://protobuf.dev/programming-guides/json/):
+no codec stands between, because the agent, which makes it beside every workload, would keep the codec in its
+memory for a few hundred bytes. An independent codec, and Envoy, read it in the tests.
 """
 
 import enum
 import json
-import warnings
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.envoy import credentials
+from sidecars.envoy.json_messages import Message, duration, packed
 from sidecars.layout import ADMIN_PORT
-
-if TYPE_CHECKING:
-    from envoy_data_plane.envoy.config.bootstrap import v3 as bootstrap_v3
-    from envoy_data_plane.envoy.config.cluster import v3 as cluster_v3
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-    from envoy_data_plane.envoy.config.overload import v3 as overload_v3
-    from envoy_data_plane.google import protobuf
 
 ADS_CLUSTER: Final = "meshwright-ads"
 """The one static cluster: the control plane."""
@@ -40,8 +34,10 @@ minute. Proxies are spread over this time when a control plane comes back.
 REGEX_PROGRAM_SIZE: Final = 65_536
 """How complex a policy's expression may be for RE2; Envoy's own limit of 100 refuses ordinary ones."""
 
-_TLS: Final = "envoy.transport_sockets.tls"
 _HTTP_OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+_CONNECTIONS: Final = (
+    "envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
+)
 
 
 class AdsProtocol(enum.StrEnum):
@@ -85,9 +81,7 @@ def bootstrap(settings: BootstrapSettings) -> str:
     Without `sds_directory` Envoy reads the three files when it starts, and a renewed proxy certificate needs
     a new Envoy.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return json.dumps(_message(settings).to_dict(), indent=2, sort_keys=True) + "\n"
+    return _text(_message(settings))
 
 
 def sds_files(settings: BootstrapSettings, watched: Path) -> dict[str, str]:
@@ -95,12 +89,14 @@ def sds_files(settings: BootstrapSettings, watched: Path) -> dict[str, str]:
 
     They name the three files, and `watched`: the directory in which a move means that the files are new.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {
-            name: json.dumps({"resources": [message]}, indent=2, sort_keys=True) + "\n"
-            for name, message in credentials.secrets(_files(settings), watched).items()
-        }
+    return {
+        name: _text({"resources": [message]})
+        for name, message in credentials.secrets(_files(settings), watched).items()
+    }
+
+
+def _text(message: Message) -> str:
+    return json.dumps(message, indent=2, sort_keys=True) + "\n"
 
 
 def _files(settings: BootstrapSettings) -> credentials.ProxyFiles:
@@ -113,120 +109,83 @@ def _files(settings: BootstrapSettings) -> credentials.ProxyFiles:
     )
 
 
-def _message(settings: BootstrapSettings) -> "bootstrap_v3.Bootstrap":
-    from envoy_data_plane.envoy.config.bootstrap import v3 as bootstrap_v3
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-
+def _message(settings: BootstrapSettings) -> Message:
     name = settings.proxy_name
-    over_ads = core_v3.ConfigSource(
-        ads=core_v3.AggregatedConfigSource(), resource_api_version=core_v3.ApiVersion.V3
-    )
-    return bootstrap_v3.Bootstrap(
-        node=core_v3.Node(id=str(name), cluster=f"{name.service}.{name.namespace}"),
-        admin=bootstrap_v3.Admin(address=_address(settings.admin_host, settings.admin_port)),
-        dynamic_resources=bootstrap_v3.BootstrapDynamicResources(
-            ads_config=_ads(settings.protocol), lds_config=over_ads, cds_config=over_ads
-        ),
-        static_resources=bootstrap_v3.BootstrapStaticResources(clusters=[_ads_cluster(settings)]),
-        overload_manager=_overload_manager(),
-        layered_runtime=_runtime(),
-    )
+    over_ads = {"ads": {}, "resourceApiVersion": "V3"}
+    return {
+        "node": {"id": str(name), "cluster": f"{name.service}.{name.namespace}"},
+        "admin": {"address": _address(settings.admin_host, settings.admin_port)},
+        "dynamicResources": {
+            "adsConfig": _ads(settings.protocol),
+            "ldsConfig": over_ads,
+            "cdsConfig": over_ads,
+        },
+        "staticResources": {"clusters": [_ads_cluster(settings)]},
+        "overloadManager": _overload_manager(),
+        "layeredRuntime": _runtime(),
+    }
 
 
-def _ads(protocol: AdsProtocol) -> "core_v3.ApiConfigSource":
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-
-    again = core_v3.BackoffStrategy(base_interval=RECONNECT_FIRST, max_interval=RECONNECT_LONGEST)
+def _ads(protocol: AdsProtocol) -> Message:
+    again = {"baseInterval": duration(RECONNECT_FIRST), "maxInterval": duration(RECONNECT_LONGEST)}
     match protocol:
         case AdsProtocol.DELTA:
-            api_type = core_v3.ApiConfigSourceApiType.DELTA_GRPC
+            api_type = "DELTA_GRPC"
         case AdsProtocol.SOTW:
-            api_type = core_v3.ApiConfigSourceApiType.GRPC
-    return core_v3.ApiConfigSource(
-        api_type=api_type,
-        transport_api_version=core_v3.ApiVersion.V3,
-        set_node_on_first_message_only=True,
-        grpc_services=[
-            core_v3.GrpcService(
-                envoy_grpc=core_v3.GrpcServiceEnvoyGrpc(
-                    cluster_name=ADS_CLUSTER, retry_policy=core_v3.RetryPolicy(retry_back_off=again)
-                )
-            )
+            api_type = "GRPC"
+    return {
+        "apiType": api_type,
+        "transportApiVersion": "V3",
+        "setNodeOnFirstMessageOnly": True,
+        "grpcServices": [
+            {"envoyGrpc": {"clusterName": ADS_CLUSTER, "retryPolicy": {"retryBackOff": again}}},
         ],
-    )
+    }
 
 
-def _ads_cluster(settings: BootstrapSettings) -> "cluster_v3.Cluster":
-    from envoy_data_plane.envoy.config.cluster import v3 as cluster_v3
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-    from envoy_data_plane.envoy.config.endpoint import v3 as endpoint_v3
-
-    kinds = cluster_v3.ClusterDiscoveryType
-    endpoint = endpoint_v3.Endpoint(address=_address(settings.ads_host, settings.ads_port))
-    return cluster_v3.Cluster(
-        name=ADS_CLUSTER,
-        type=kinds.STATIC if _is_address(settings.ads_host) else kinds.STRICT_DNS,
-        connect_timeout=timedelta(seconds=5),
-        load_assignment=endpoint_v3.ClusterLoadAssignment(
-            cluster_name=ADS_CLUSTER,
-            endpoints=[
-                endpoint_v3.LocalityLbEndpoints(lb_endpoints=[endpoint_v3.LbEndpoint(endpoint=endpoint)])
-            ],
-        ),
-        typed_extension_protocol_options={_HTTP_OPTIONS: _http2()},
-        transport_socket=core_v3.TransportSocket(
-            name=_TLS, typed_config=credentials.tls_context(_files(settings))
-        ),
-        upstream_connection_options=cluster_v3.UpstreamConnectionOptions(
-            tcp_keepalive=core_v3.TcpKeepalive(keepalive_probes=5, keepalive_time=60, keepalive_interval=5)
-        ),
-    )
+def _ads_cluster(settings: BootstrapSettings) -> Message:
+    endpoint = {"address": _address(settings.ads_host, settings.ads_port)}
+    return {
+        "name": ADS_CLUSTER,
+        "type": "STATIC" if _is_address(settings.ads_host) else "STRICT_DNS",
+        "connectTimeout": duration(timedelta(seconds=5)),
+        "loadAssignment": {
+            "clusterName": ADS_CLUSTER,
+            "endpoints": [{"lbEndpoints": [{"endpoint": endpoint}]}],
+        },
+        "typedExtensionProtocolOptions": {_HTTP_OPTIONS: _http2()},
+        "transportSocket": {
+            "name": "envoy.transport_sockets.tls",
+            "typedConfig": credentials.tls_context(_files(settings)),
+        },
+        "upstreamConnectionOptions": {
+            "tcpKeepalive": {"keepaliveProbes": 5, "keepaliveTime": 60, "keepaliveInterval": 5}
+        },
+    }
 
 
-def _http2() -> "protobuf.Any":
+def _http2() -> Message:
     """Return HTTP/2 with pings: a control plane that vanished without a word is noticed in 35 seconds."""
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-    from envoy_data_plane.envoy.extensions.upstreams.http import v3 as http_v3
-    from envoy_data_plane.google import protobuf
-
-    keepalive = core_v3.KeepaliveSettings(interval=timedelta(seconds=30), timeout=timedelta(seconds=5))
-    explicit = http_v3.HttpProtocolOptionsExplicitHttpConfig(
-        http2_protocol_options=core_v3.Http2ProtocolOptions(connection_keepalive=keepalive)
-    )
-    return protobuf.Any.pack(http_v3.HttpProtocolOptions(explicit_http_config=explicit))
+    keepalive = {"interval": duration(timedelta(seconds=30)), "timeout": duration(timedelta(seconds=5))}
+    explicit = {"http2ProtocolOptions": {"connectionKeepalive": keepalive}}
+    return packed(_HTTP_OPTIONS, {"explicitHttpConfig": explicit})
 
 
-def _overload_manager() -> "overload_v3.OverloadManager":
-    from envoy_data_plane.envoy.config.overload import v3 as overload_v3
-    from envoy_data_plane.envoy.extensions.resource_monitors.downstream_connections import v3 as monitors_v3
-    from envoy_data_plane.google import protobuf
-
-    limit = monitors_v3.DownstreamConnectionsConfig(max_active_downstream_connections=MAX_CONNECTIONS)
-    return overload_v3.OverloadManager(
-        resource_monitors=[
-            overload_v3.ResourceMonitor(
-                name="envoy.resource_monitors.global_downstream_max_connections",
-                typed_config=protobuf.Any.pack(limit),
-            )
-        ]
-    )
+def _overload_manager() -> Message:
+    # 64 bits wide, and so text in JSON.
+    limit = packed(_CONNECTIONS, {"maxActiveDownstreamConnections": str(MAX_CONNECTIONS)})
+    name = "envoy.resource_monitors.global_downstream_max_connections"
+    return {"resourceMonitors": [{"name": name, "typedConfig": limit}]}
 
 
-def _runtime() -> "bootstrap_v3.LayeredRuntime":
+def _runtime() -> Message:
     """Return runtime settings: regexes of any size that the readers accept (Envoy's default is 100)."""
-    from envoy_data_plane.envoy.config.bootstrap import v3 as bootstrap_v3
-    from envoy_data_plane.google import protobuf
-
-    layer = protobuf.Struct.from_dict({"re2.max_program_size.error_level": REGEX_PROGRAM_SIZE})
-    return bootstrap_v3.LayeredRuntime(
-        layers=[bootstrap_v3.RuntimeLayer(name="meshwright", static_layer=layer)]
-    )
+    layer = {"re2.max_program_size.error_level": float(REGEX_PROGRAM_SIZE)}
+    return {"layers": [{"name": "meshwright", "staticLayer": layer}]}
 
 
-def _address(host: str, port: int) -> "core_v3.Address":
-    from envoy_data_plane.envoy.config.core import v3 as core_v3
-
-    return core_v3.Address(socket_address=core_v3.SocketAddress(address=host, port_value=port))
+def _address(host: str, port: int) -> Message:
+    return {"socketAddress": {"address": host, "portValue": port}}
 
 
 def _is_address(host: str) -> bool:
