@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-program test-traffic bench bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -96,6 +96,9 @@ bench-mesh: setup ## what a change costs, from file to ACK, as the mesh grows (n
 
 bench-memory: setup ## what the server's memory is made of, per service and by who holds it (needs Go)
 	$(BIN)/python -m benchmarks.memory
+
+bench-agent: setup envoy ## what an agent at rest has in memory, and by what it imports (BEFORE=CHECKOUT beside it)
+	$(BIN)/python -m benchmarks.agent $(if $(BEFORE),--before $(BEFORE))
 
 conformance: setup envoy $(ENVOYS:%=.envoys/%/.locked) ## every Envoy we know and gRPC's own client, at full length
 	MESHWRIGHT_CONFORMANCE=all $(BIN)/pytest tests/conformance

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import structlog
-import typer
 
 from mesh.spelling import nearest
 
@@ -45,6 +44,8 @@ def of_commands(command: Any) -> Iterator[str]:  # noqa: ANN401 - Typer's own, w
 
 def of_program() -> frozenset[str]:
     """Return the variables that any command reads."""
+    import typer
+
     from cli.main import app
 
     return frozenset(of_commands(typer.main.get_command(app)))

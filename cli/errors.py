@@ -1,4 +1,4 @@
-"""What ends a command, by what went wrong; `cli.program` makes a sentence and a status of it.
+"""What ends a command, by what went wrong; `in_words` makes a sentence of it.
 
     CommandFailed
     ├── NotRunning      no server answers
@@ -10,7 +10,11 @@
 Every message is one sentence for whoever typed the command.
 """
 
+import contextlib
 import enum
+import sys
+import traceback
+from collections.abc import Iterator
 
 
 class Status(enum.IntEnum):
@@ -33,6 +37,10 @@ class CommandFailed(Exception):
     def __init__(self, sentence: object) -> None:
         super().__init__(str(sentence))
 
+    def in_words(self) -> str:
+        """Return the line that people read."""
+        return f"meshwright: {self}\n"
+
 
 class NotRunning(CommandFailed):
     """No server answers at the socket of a state directory."""
@@ -54,3 +62,19 @@ class AnsweredNo(CommandFailed):
     """What the command was to find out is a no; the message says why."""
 
     status = Status.NO
+
+
+@contextlib.contextmanager
+def ending_in_words() -> Iterator[None]:
+    """End the process where a command fails: with one sentence on standard error, and a status.
+
+    A fault of the program's own is no NO.
+    """
+    try:
+        yield
+    except CommandFailed as failed:
+        sys.stderr.write(failed.in_words())
+        sys.exit(failed.status)
+    except Exception:  # noqa: BLE001 - whatever it is, it has been printed, and the status is said
+        traceback.print_exc()
+        sys.exit(Status.UNKNOWN)

@@ -3,8 +3,6 @@
 What is heavy to import is imported by the command that needs it, so that help comes at once.
 """
 
-import sys
-import traceback
 from typing import Annotated
 
 import typer
@@ -21,7 +19,7 @@ from cli.commands.log_level import log_level
 from cli.commands.proxy import proxy
 from cli.commands.serve import serve
 from cli.commands.version import printed, version
-from cli.errors import Status
+from cli.errors import ending_in_words
 from cli.program import Program
 
 app = typer.Typer(
@@ -64,9 +62,6 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line; a fault of the program's own is no NO."""
-    try:
+    """Run the command line."""
+    with ending_in_words():
         app(prog_name="meshwright")
-    except Exception:  # noqa: BLE001 - whatever it is, it has been printed, and the status is said
-        traceback.print_exc()
-        sys.exit(Status.UNKNOWN)

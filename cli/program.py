@@ -17,5 +17,5 @@ class Program(TyperGroup):
         try:
             return super().invoke(ctx)
         except CommandFailed as failed:
-            sys.stderr.write(f"meshwright: {failed}\n")
+            sys.stderr.write(failed.in_words())
             raise typer.Exit(failed.status) from failed

@@ -1,10 +1,9 @@
 """`meshwright agent`: a proxy beside its workload; `meshwright agent request`: asking it."""
 
 import json
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -12,9 +11,6 @@ from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
 from sidecars.layout import ADMIN_PORT, STATUS_PATH, STATUS_PORT
-
-if TYPE_CHECKING:
-    from agent.settings import AgentSettings
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
@@ -106,6 +102,8 @@ def run(
     from agent.envoy.lifecycle import RestartSettings
     from agent.settings import AgentSettings
     from agent.status.probes import Probes, read_probes
+    from cli.environment import of_program
+    from cli.handover import Told, become_agent
     from sidecars.envoy.bootstrap import AdsProtocol
 
     ports = frozenset(application_port or ())
@@ -138,36 +136,7 @@ def run(
         )
     except (ValueError, OSError) as error:
         raise CommandFailed(error) from error
-    _run(settings, log_level, as_json=as_json)
-
-
-def _run(settings: "AgentSettings", log_level: str, *, as_json: bool) -> None:
-    import asyncio
-    from dataclasses import replace
-    from functools import partial
-
-    from admin.http.log_levels import add_log_levels
-    from agent import app
-    from agent.envoy.lifecycle import Ending
-    from agent.errors import AgentError
-    from cli.environment import of_program, say_unknown
-    from cli.signals import until_told
-    from controller.process import logs
-    from controller.process.levels import LogLevels
-
-    try:
-        style = logs.LogFormat.JSON if as_json else logs.LogFormat.AUTO
-        logs.configure(logs.LogLevel(log_level), style)
-        say_unknown(os.environ, of_program())
-        # On a terminal Envoy's lines are as they are.
-        envoy, again = replace(settings.envoy, logged=logs.is_json(style, sys.stderr)), asyncio.Event()
-        pages = partial(add_log_levels, LogLevels())
-        run = partial(app.run, replace(settings, envoy=envoy), again=again, pages=pages)
-        ending = asyncio.run(until_told(run, again))
-    except (AgentError, ValueError) as error:
-        raise CommandFailed(error) from error
-    if ending is Ending.EXHAUSTED:
-        raise AnsweredNo(f"{ending.value}; its own words are above")
+    become_agent(Told(settings, log_level, as_json, of_program()))
 
 
 @agent.command()

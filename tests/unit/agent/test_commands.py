@@ -1,5 +1,7 @@
 """`meshwright agent` and `intercept` as they are typed, as far as nothing runs."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,6 @@ CREDENTIALS = ("agent", "--credentials", "none", "--ads", "127.0.0.1:1")
         (("agent", "request", "GET", "/", "--admin", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
         (("agent", "wait", "--seconds", "0", "--status", "127.0.0.1:1"), "at 127.0.0.1:1 does not answer"),
         (("agent", "wait", "--status", "here"), "--status is 'here': must be HOST:PORT"),
-        ((*CREDENTIALS, "--run", "/proc/none"), "cannot use the directory /proc/none: "),
         (("intercept", "--dry-run", "--check"), "exclude each other"),
         (("intercept", "--include-inbound-ports", "http"), "'http' is no port"),
         (("intercept", "--exclude-outbound-ports", "*"), "that is to capture nothing, which is --clean"),
@@ -46,23 +47,27 @@ def test_what_is_wrong_is_said_in_one_sentence(
     assert done.stderr.count("\n") == 1
 
 
-def test_a_run_directory_that_others_can_write_to_ends_the_agent(tmp_path: Path) -> None:
-    """They could put another bootstrap there."""
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        (0o775, "meshwright: {run} can be written by others (its mode is 0775): chmod 700 {run}\n"),
+        (0o700, "meshwright: cannot read {folder}/proxy.key: No such file or directory\n"),
+        (None, "meshwright: cannot use the directory {run}: Not a directory\n"),
+    ],
+    ids=["others could put another bootstrap there", "nobody will bring credentials", "no directory"],
+)
+def test_an_agent_that_cannot_begin_says_why(mode: int | None, sentence: str, tmp_path: Path) -> None:
+    """In one sentence, although it is another program by then; it waits for nothing."""
     run = tmp_path / "run"
-    run.mkdir()
-    (run / "bootstrap.json").write_text("{}")
-    run.chmod(0o775)
-    arguments = ("--run", str(run), "--status", "127.0.0.1:0", "--log-level", "error")
-    done = CliRunner().invoke(
-        app, ("agent", "--credentials", str(tmp_path), "--ads", "127.0.0.1:1", *arguments)
-    )
-    assert done.exit_code == 2
-    assert f"{run} can be written by others (its mode is 0775): chmod 700 {run}\n" in done.stderr
-
-
-def test_missing_credentials_end_the_agent(tmp_path: Path) -> None:
-    """It does not wait for what nobody will bring."""
-    run = ("--run", str(tmp_path / "run"), "--status", "127.0.0.1:0", "--log-level", "error")
-    done = CliRunner().invoke(app, ("agent", "--credentials", str(tmp_path), "--ads", "127.0.0.1:1", *run))
-    assert done.exit_code == 2
-    assert f"cannot read {tmp_path}/proxy.key: No such file or directory" in done.stderr
+    if mode is None:
+        run.touch()
+        run /= "run"
+    else:
+        run.mkdir()
+        (run / "bootstrap.json").write_text("{}")
+        run.chmod(mode)
+    command = [sys.executable, "-c", "from cli.main import main; main()", "agent", "--log-level", "error"]
+    command += ["--credentials", str(tmp_path), "--ads", "127.0.0.1:1", "--status", "127.0.0.1:0"]
+    done = subprocess.run([*command, "--run", str(run)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == sentence.format(run=run, folder=tmp_path)

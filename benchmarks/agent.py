@@ -1,0 +1,179 @@
+"""`python -m benchmarks.agent`: what an agent at rest has in memory, and by what it imports.
+
+The real program beside a real Envoy with a real control plane: its proxy is ready, and nothing happens. The
+Envoy is a process of its own and not counted. What it imports is weighed in another process
+(`benchmarks.weighing`).
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.credentials import issue_each
+from benchmarks.plane import control_plane
+from benchmarks.processes import Memory, cpu_seconds, memory
+from benchmarks.programs import BenchmarkError, Checkout, end_with_sigterm
+from benchmarks.quiet import settled
+from benchmarks.results import RESULTS, Values, machine, write
+from demo.ports import free_port
+from tools.ending import end
+
+NAME: Final = "alice-uuid.alice.default"
+MESH: Final = """
+apiVersion: v1
+kind: Service
+metadata: {name: alice, namespace: default}
+spec: {selector: {app: alice}, ports: [{name: http, port: 80}]}
+---
+apiVersion: meshwright.dev/v1alpha1
+kind: Workload
+metadata: {name: alice, namespace: default, labels: {app: alice}}
+spec: {address: 127.0.0.1, serviceAccount: alice, uuid: alice-uuid}
+"""
+PATIENCE: Final = 60.0
+"""Seconds until a proxy must be ready."""
+PAUSE: Final = 2.0
+"""Seconds that it then rests."""
+LEAST: Final = 100
+"""KiB below which a package has no line."""
+TARGET: Final = 45.0
+"""MiB that an agent at rest may have."""
+BEFORE: Final = (
+    "cli.main",
+    "controller.process.logs",
+    "agent.app",
+    "envoy_data_plane.envoy.config.bootstrap.v3",
+)
+PROGRAM: Final = "cli.agent_program"
+"""What the agent imports: its program, or where a checkout has none all that its command does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What the process has, and the KiB that each package adds when it is imported."""
+
+    memory: Memory
+    packages: Mapping[str, int]
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.agent", description=__doc__)
+    parser.add_argument("--envoy", default=os.environ.get("MESHWRIGHT_ENVOY", "envoy"), help="Envoy itself")
+    parser.add_argument("--before", type=Path, help="another checkout, set up, to stand beside this one")
+    parser.add_argument("--output", type=Path, default=RESULTS / "agent.json")
+    return parser.parse_args(argv)
+
+
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a mesh of one proxy, whose credentials are in `folder/credentials`; yield where."""
+    (folder / "mesh").mkdir()
+    (folder / "mesh" / "mesh.yaml").write_text(MESH)
+    credentials = folder / "credentials"
+    credentials.mkdir()
+    issue_each(folder / "state", credentials, [NAME])
+    for kind in ("pem", "key"):
+        (credentials / f"{NAME}.{kind}").rename(credentials / f"proxy.{kind}")
+    with control_plane(folder / "mesh", folder / "state") as (plane, _):
+        yield plane.ads
+
+
+def at_rest(folder: Path, ads: str, envoy: str, checkout: Checkout) -> Memory:
+    """Start an agent, wait until its proxy is ready and the agent rests, and weigh it."""
+    admin, status = (f"127.0.0.1:{free_port('127.0.0.1')}" for _ in range(2))
+    command = [*checkout.program, "agent", "--credentials", str(folder / "credentials"), "--ads", ads]
+    command += ["--run", str(folder / "run"), "--envoy", envoy, "--admin", admin, "--status", status]
+    command += ["--concurrency", "1", "--termination-least-seconds", "0"]
+    with (folder / "agent.log").open("ab") as log:
+        process = subprocess.Popen(command, cwd=checkout.root, stdout=log, stderr=log)
+    try:
+        _await_ready(process, f"http://{status}/healthz/ready", folder / "agent.log")
+        settled(lambda: cpu_seconds(process.pid))
+        time.sleep(PAUSE)
+        return memory(process.pid)
+    finally:
+        end(process, 30)
+
+
+def _await_ready(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5):  # noqa: S310 - http only
+            return
+        time.sleep(0.1)
+    raise BenchmarkError(f"the proxy is not ready: {log.read_text('utf-8')[-500:]}")
+
+
+def imports(checkout: Checkout) -> Mapping[str, int]:
+    """Return the KiB that each package adds in a process that imports what the agent does."""
+    modules = (PROGRAM,) if (checkout.root / f"{PROGRAM.replace('.', '/')}.py").exists() else BEFORE
+    # -P: this folder is full of names that packages have.
+    command = [str(checkout.python), "-P", str(Path(__file__).with_name("weighing.py")), *modules]
+    environment = {**os.environ, "PYTHONPATH": str(checkout.root)}
+    done = subprocess.run(
+        command, cwd=checkout.root, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise BenchmarkError(f"the imports cannot be weighed: {done.stderr}")
+    return dict(json.loads(done.stdout))
+
+
+def sums(found: Mapping[str, Weighed]) -> Table:
+    """Lay out what each checkout's agent has."""
+    out = Table(title="the agent at rest, MiB")
+    for heading in ("checkout", "RSS", "its share (PSS)", "peak"):
+        out.add_column(heading, justify="right" if heading != "checkout" else "left")
+    for name, each in found.items():
+        held = each.memory
+        out.add_row(name, f"{held.resident:.1f}", f"{held.share:.1f}", f"{held.peak:.1f}")
+    return out
+
+
+def by_package(found: Mapping[str, Weighed]) -> Table:
+    """Lay out what each package adds, those first that add most now."""
+    out = Table(title="by what is imported, KiB")
+    out.add_column("package")
+    for name in found:
+        out.add_column(name, justify="right")
+    *_, now = found.values()
+    names = {
+        name for each in found.values() for name, kibibytes in each.packages.items() if kibibytes >= LEAST
+    }
+    for name in sorted(names, key=lambda each: (-now.packages.get(each, 0), each)):
+        out.add_row(name, *(str(each.packages.get(name, "-")) for each in found.values()))
+    out.add_section()
+    out.add_row("all", *(str(sum(each.packages.values())) for each in found.values()))
+    return out
+
+
+def main() -> None:
+    """Measure, print, write."""
+    end_with_sigterm()
+    told, console, where = arguments(), Console(width=100), machine()
+    before = {} if told.before is None else {"before": Checkout.at(told.before)}
+    found: dict[str, Weighed] = {}
+    for name, checkout in {**before, "now": Checkout()}.items():
+        with tempfile.TemporaryDirectory(prefix="agent-") as folder, serving(Path(folder)) as ads:
+            found[name] = Weighed(at_rest(Path(folder), ads, told.envoy, checkout), imports(checkout))
+    for table in (sums(found), by_package(found)):
+        console.print(table)
+    console.print(f"{'reached' if found['now'].memory.resident <= TARGET else 'missed'}: {TARGET:.0f} MiB")
+    write(told.output, where, Values(), agents={name: asdict(each) for name, each in found.items()})
+    console.print(f"written to {told.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""`python -m cli.agent_program`: the agent itself, once its command line has been understood.
+
+What it imports, it keeps: see `cli.handover`.
+"""
+
+import sys
+
+# structlog would import it to print tracebacks, which controller.process.logs has as text before.
+sys.modules["rich"] = None  # type: ignore[assignment]
+
+import asyncio
+import os
+from dataclasses import replace
+from functools import partial
+
+from admin.http.log_levels import add_log_levels
+from agent import app
+from agent.envoy.lifecycle import Ending
+from agent.errors import AgentError
+from cli.environment import say_unknown
+from cli.errors import AnsweredNo, CommandFailed, ending_in_words
+from cli.handover import Told, handed_over
+from cli.signals import until_told
+from controller.process import logs
+from controller.process.levels import LogLevels
+
+
+def run(told: Told) -> None:
+    """Run the agent until it is told to end, or has to; raise CommandFailed."""
+    try:
+        style = logs.LogFormat.JSON if told.as_json else logs.LogFormat.AUTO
+        logs.configure(logs.LogLevel(told.log_level), style)
+        say_unknown(os.environ, told.variables)
+        # On a terminal Envoy's lines are as they are.
+        envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
+        again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
+        agent = partial(app.run, replace(told.settings, envoy=envoy), again=again, pages=pages)
+        ending = asyncio.run(until_told(agent, again))
+    except (AgentError, ValueError) as error:
+        raise CommandFailed(error) from error
+    if ending is Ending.EXHAUSTED:
+        raise AnsweredNo(f"{ending.value}; its own words are above")
+
+
+if __name__ == "__main__":
+    with ending_in_words():
+        run(handed_over(int(sys.argv[1])))

@@ -1,0 +1,34 @@
+"""What the agent's program imports, and so keeps beside every workload."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cli.handover import PROGRAM
+
+HEAVY = (
+    *("typer", "pydantic", "rich", "grpc", "google", "envoy_data_plane", "betterproto2"),
+    *("yaml", "dns", "re2", "prometheus_client", "protos", "specs", "catalog", "providers", "delivery"),
+)
+SHOWN = (
+    f"import {PROGRAM}, sys; print(*{{name.split(chr(46))[0] for name, each in sys.modules.items() if each}})"
+)
+
+
+@pytest.fixture(scope="module")
+def imported() -> frozenset[str]:
+    """Import it as it is run, and return the packages that are there then."""
+    done = subprocess.run([sys.executable, "-c", SHOWN], capture_output=True, text=True, check=True)
+    return frozenset(done.stdout.split())
+
+
+@pytest.mark.parametrize("package", HEAVY)
+def test_what_is_heavy_is_not_imported(imported: frozenset[str], package: str) -> None:
+    """The command line, the server's packages, and every codec."""
+    assert package not in imported
+
+
+def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
+    """So that the names above are looked for in the right place."""
+    assert {"agent", "aiohttp", "cryptography", "sidecars", "structlog"} <= imported
