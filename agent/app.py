@@ -26,6 +26,7 @@ from agent.hosts.file import HostsFile
 from agent.hosts.sync import Naming
 from agent.interception.iptables import ProgramFailed, left_alone
 from agent.interception.owners import named
+from agent.managed import Manager
 from agent.reach.probing import Dialling, observe
 from agent.reach.watching import ControlPlaneWatch
 from agent.settings import AgentSettings
@@ -83,13 +84,14 @@ class Agent:
         async for _ in changes(sorted(directories), self._digest, self._settings.look_seconds):
             await self._look()
 
-    async def look_again(self, asked: asyncio.Event) -> None:
+    async def look_again(self, asked: asyncio.Event, manager: Manager | None) -> None:
         """Read the files whenever asked, as long as the agent runs."""
         while True:
             await asked.wait()
             asked.clear()
-            if await self._look():
-                _log.info("files read again; flags and environment need a restart")
+            with contextlib.nullcontext() if manager is None else manager.reloading():
+                if await self._look():
+                    _log.info("files read again; flags and environment need a restart")
 
     async def _look(self) -> bool:
         """Take what is new in the files; say whether it can be used."""
@@ -136,6 +138,14 @@ class Agent:
         except AdminUnreachable as error:
             return (str(error),)
         return readiness.missing(found, self._settings.application_ports)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return what is wrong besides: that there is no control plane."""
+        return tuple(filter(None, (self.remark(),)))
+
+    def alive(self) -> bool:
+        """Say whether the agent is of any use."""
+        return not self.not_alive()
 
     def remark(self) -> str:
         """Say why there is no control plane, and what to do; nothing where there is one."""
@@ -262,10 +272,12 @@ async def run(
     stop: asyncio.Event,
     again: asyncio.Event | None = None,
     pages: server.Pages = server.no_pages,
+    manager: Manager | None = None,
 ) -> Ending:
     """Run a proxy until `stop` is set or there is no Envoy to be kept. Raises AgentError.
 
-    The files are read again when `again` is set; `pages` are further ones for who is on this machine.
+    The files are read again when `again` is set; `pages` are further ones for who is on this machine;
+    `manager` is told how the proxy is.
     """
     await asyncio.to_thread(_require_left_alone)
     with _alone(settings.run):
@@ -275,7 +287,7 @@ async def run(
                 await agent.start()
                 if stop.is_set():
                     agent.quit()  # nobody has been served who could be waited for
-                return await _kept(agent, stop, again or asyncio.Event())
+                return await _kept(agent, stop, again or asyncio.Event(), manager)
 
 
 def _require_left_alone() -> None:
@@ -300,22 +312,25 @@ def _require_left_alone() -> None:
         )
 
 
-async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event) -> Ending:
+async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event, manager: Manager | None) -> Ending:
     keeping = asyncio.create_task(agent.keep(), name="envoy")
     watching = asyncio.create_task(agent.watch(), name="watch")
     naming = asyncio.create_task(agent.name(), name="hosts")
     reaching = asyncio.create_task(agent.watch_control_plane(), name="control plane")
-    looking = asyncio.create_task(agent.look_again(again), name="read again")
+    looking = asyncio.create_task(agent.look_again(again, manager), name="read again")
     stopping = asyncio.create_task(stop.wait(), name="stop")
-    tasks = (keeping, watching, naming, reaching, looking, stopping)
+    telling = [] if manager is None else _told(agent, manager)
+    tasks = (keeping, watching, naming, reaching, looking, stopping, *telling)
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if watching in done:
             watching.result()
             raise AgentError("the watch of the certificate files has ended")
-        for helping in (naming, reaching, looking):
+        for helping in (naming, reaching, looking, *telling):
             if helping in done:
                 helping.result()
+        if manager is not None:
+            manager.stopping()
         if keeping not in done:
             await agent.end()
         return await keeping
@@ -323,6 +338,13 @@ async def _kept(agent: Agent, stop: asyncio.Event, again: asyncio.Event) -> Endi
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _told(agent: Agent, manager: Manager) -> list[asyncio.Task[None]]:
+    return [
+        asyncio.create_task(manager.followed(agent.not_ready, agent.remarks), name="service manager"),
+        asyncio.create_task(manager.fed(agent.alive), name="service manager's watchdog"),
+    ]
 
 
 @contextlib.asynccontextmanager

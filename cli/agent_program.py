@@ -9,6 +9,7 @@ import sys
 sys.modules["rich"] = None  # type: ignore[assignment]
 
 import asyncio
+import faulthandler
 import os
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ from cli.handover import Told, handed_over
 from cli.signals import until_told
 from controller.process import logs
 from controller.process.levels import LogLevels
+from controller.process.service_manager import ServiceManager
 
 
 def run(told: Told) -> None:
@@ -34,7 +36,11 @@ def run(told: Told) -> None:
         # On a terminal Envoy's lines are as they are.
         envoy = replace(told.settings.envoy, logged=logs.is_json(style, sys.stderr))
         again, pages = asyncio.Event(), partial(add_log_levels, LogLevels())
-        agent = partial(app.run, replace(told.settings, envoy=envoy), again=again, pages=pages)
+        manager = ServiceManager.of(os.environ)
+        if manager.listens:
+            faulthandler.enable()  # a watchdog's SIGABRT then leaves where it hung
+        settings, heard = replace(told.settings, envoy=envoy), manager if manager.listens else None
+        agent = partial(app.run, settings, again=again, pages=pages, manager=heard)
         ending = asyncio.run(until_told(agent, again))
     except (AgentError, ValueError) as error:
         raise CommandFailed(error) from error

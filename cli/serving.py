@@ -14,6 +14,7 @@ from controller.errors import StartupError
 from controller.process import logs
 from controller.process.memory import returning
 from controller.process.native_lines import NativeLines
+from controller.process.service_manager import ServiceManager
 from controller.process.tasks import TaskEnded
 from controller.reloading import Reload
 from controller.settings import load, variables
@@ -26,13 +27,14 @@ def run(flags: Mapping[str, object], native: NativeLines) -> None:
     """
     try:
         settings = load(flags)
-        reload = Reload(asyncio.Event(), partial(load, flags))
         logs.configure(settings.log_level, settings.log_format)
+        manager = ServiceManager.of(os.environ)
+        reload = Reload(asyncio.Event(), partial(load, flags), manager.reloading)
         if logs.is_json(settings.log_format, sys.stderr):
             native.say_all()
         say_unknown(os.environ, variables() | of_program())
         returning()
-        server = partial(app.run, settings, handshakes=native.handshakes, reload=reload)
+        server = partial(app.run, settings, handshakes=native.handshakes, reload=reload, manager=manager)
         asyncio.run(until_told(server, reload.asked))
     except StartupError as error:
         raise CommandFailed(error) from error

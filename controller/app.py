@@ -33,6 +33,7 @@ from controller.process.handshakes import FailedHandshakes
 from controller.process.levels import LogLevels
 from controller.process.listening import Sockets, bound
 from controller.process.memory import built_to_stay, estimated, tended, tending, trimming
+from controller.process.service_manager import ServiceManager
 from controller.process.tasks import TaskEnded, spawn
 from controller.reloading import Reload
 from controller.settings import Settings
@@ -82,11 +83,12 @@ async def run(
     started: Callable[[Bound], None] = lambda _: None,
     handshakes: FailedHandshakes | None = None,
     reload: Reload | None = None,
+    manager: ServiceManager | None = None,
 ) -> None:
     """Run the server until `stop` is set; `started` is told where it listens once it is ready.
 
     `handshakes` are those that fail meanwhile, as far as somebody reads of them. Settings are read again as
-    `reload` says.
+    `reload` says. `manager` is told how the server is.
 
     Raises StartupError for whatever keeps it from starting, TaskEnded if a part of it fails later.
     """
@@ -103,7 +105,10 @@ async def run(
             parts = join(settings, found, drivers, clock)
             sockets = stack.enter_context(bound(settings))
         try:
-            await _Server(parts, sockets, handshakes or FailedHandshakes(), reload).run(stop, started)
+            server = _Server(
+                parts, sockets, handshakes or FailedHandshakes(), reload, manager or ServiceManager()
+            )
+            await server.run(stop, started)
         except* (StartupError, TaskEnded) as failed:
             raise first(failed) from failed
 
@@ -143,9 +148,15 @@ class _Server:
     """One run of the server's parts."""
 
     def __init__(
-        self, parts: Parts, sockets: Sockets, handshakes: FailedHandshakes, reload: Reload | None
+        self,
+        parts: Parts,
+        sockets: Sockets,
+        handshakes: FailedHandshakes,
+        reload: Reload | None,
+        manager: ServiceManager,
     ) -> None:
         self._parts = parts
+        self._manager = manager
         self._reload = reload
         self._sockets = sockets
         self._handshakes = handshakes
@@ -157,6 +168,7 @@ class _Server:
         async with asyncio.TaskGroup() as group:
             try:
                 tasks.append(spawn(group, "heartbeat", self._beating()))
+                tasks += [spawn(group, name, work) for name, work in self._managed()]
                 async with self._http() as http, self._debug() as debug, self._socket():
                     await self._first()
                     async with self._drivers(group, stop) as running:
@@ -164,10 +176,27 @@ class _Server:
                         tasks += [spawn(group, name, work) for name, work in self._works(running)]
                         self._serving(Bound({n: r.address for n, r in running.items()}, http, debug), started)
                         await stop.wait()
+                        self._manager.stopping()
             finally:
+                self._manager.stopping()
                 for task in tasks:
                     task.cancel()
         _log.info("stopped")
+
+    def _managed(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what tells the service manager, by name: from the beginning, and while the server drains."""
+        if self._manager.listens:
+            yield "service manager", self._manager.followed(self._missing, self._remarks)
+            yield "service manager's watchdog", self._manager.fed(self._parts.heartbeat.alive)
+
+    async def _missing(self) -> tuple[str, ...]:
+        return self._waited_for()
+
+    def _waited_for(self) -> tuple[str, ...]:
+        return (*self._waiting, *self._unwell)
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (*descriptors.remarks(), *self._parts.room.remarks())
 
     async def _beating(self) -> None:
         await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
@@ -271,11 +300,7 @@ class _Server:
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[HostPort]:
         parts = self._parts
-        health = Health(
-            parts.heartbeat.alive,
-            lambda: (*self._waiting, *self._unwell),
-            lambda: (*descriptors.remarks(), *parts.room.remarks()),
-        )
+        health = Health(parts.heartbeat.alive, self._waited_for, self._remarks)
         which = {"name": "meshwright", "version": version("meshwright")}
         thread = HttpThread(
             lambda: application(health, parts.metrics, which),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,10 +30,14 @@ _log = structlog.get_logger("controller.reloading")
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """How a server is told to read its settings again: `asked` is set for it, `read` raises SettingsError."""
+    """How a server is told to read its settings again: `asked` is set for it, `read` raises SettingsError.
+
+    It reads them, and has them hold, within `meanwhile`.
+    """
 
     asked: asyncio.Event
     read: Callable[[], Settings]
+    meanwhile: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 def other(before: Settings, after: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -63,12 +68,16 @@ class Reloading:
         while True:
             await reload.asked.wait()
             reload.asked.clear()
-            try:
-                read = await asyncio.to_thread(reload.read)
-            except SettingsError as error:
-                _log.error("settings not read again; what was in force goes on", reason=str(error))
-                continue
-            self.take(read, apply)
+            with reload.meanwhile():
+                await self._again(reload, apply)
+
+    async def _again(self, reload: Reload, apply: Apply) -> None:
+        try:
+            read = await asyncio.to_thread(reload.read)
+        except SettingsError as error:
+            _log.error("settings not read again; what was in force goes on", reason=str(error))
+            return
+        self.take(read, apply)
 
 
 def _shown(settings: Settings) -> Mapping[str, object]:

@@ -1,0 +1,55 @@
+"""A server under a service manager: what it is told, from the beginning to the end."""
+
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.program import Program
+from tests.typed import Typed
+
+
+@pytest.fixture
+def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
+    """Return the program with a small mesh."""
+    made = Program(tmp_path / "state", tmp_path, typed)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[socket.socket]:
+    """Listen as a manager does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as made:
+        made.bind(str(tmp_path / "notify"))
+        made.setblocking(False)
+        yield made
+
+
+def test_a_manager_is_told_all_of_a_server_s_life(program: Program, listening: socket.socket) -> None:
+    """Ready with its readiness, fed by its loop, told of SIGHUP and of the end."""
+    program.environment |= {"NOTIFY_SOCKET": str(listening.getsockname()), "WATCHDOG_USEC": "400000"}
+    told = list[str]()
+
+    def heard(words: str) -> bool:
+        try:
+            while True:
+                told.append(listening.recv(4096).decode())
+        except BlockingIOError:
+            return any(each.startswith(words) for each in told)
+
+    server = program.serve()
+    server.until(lambda: heard("READY=1") and heard("STATUS=ready"))
+    assert server.get("/healthz/ready")[1].startswith("ready\n")
+    server.until(lambda: heard("WATCHDOG=1"))
+    told.clear()
+    server.process.send_signal(signal.SIGHUP)
+    server.until(lambda: heard("RELOADING=1\nMONOTONIC_USEC=") and heard("READY=1"))
+    assert [each.partition("=")[0] for each in told if not each.startswith("WATCHDOG")] == [
+        "RELOADING",
+        "READY",
+    ]
+    server.stop()
+    assert heard("STOPPING=1\nSTATUS=stopping")
