@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import meshwright
+from tools.top_level_names import top_level
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 pytestmark = pytest.mark.timeout(1000)  # the build fetches what it needs
@@ -34,6 +37,18 @@ def test_the_wheel_has_our_packages_and_nothing_else(wheel: zipfile.ZipFile) -> 
     assert top == set(PACKAGES)
     assert {name.split("/")[0] for name in names if name.endswith("/py.typed")} == set(PACKAGES)
     assert "protos/envoy/service/discovery/v3/ads_pb2.py" in names
+
+
+def test_no_name_of_ours_is_one_of_the_most_downloaded_packages(wheel: zipfile.ZipFile) -> None:
+    """Either would take the other's place. One that is not among them, xds-protos, is in docs/install.md."""
+    lines = (ROOT / "tests" / "feature" / "names" / "most_downloaded.txt").read_text().splitlines()
+    theirs = {line for line in lines if not line.startswith("#")}
+    ours = top_level(wheel.namelist())
+
+    assert len(theirs) > 900
+    assert {"yaml", "grpc", "google"} <= theirs
+    assert ours == {*meshwright.PACKAGES, "meshwright"}
+    assert ours & theirs == set()
 
 
 def test_the_packages_are_named_alike_everywhere() -> None:

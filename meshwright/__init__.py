@@ -1,0 +1,74 @@
+"""The command's first module: sees to it that all others are ours, and hands over to `cli`.
+
+The packages beside this one have names of everyday use. Where another `cli` or `mesh` comes before ours on
+the import path, nothing could be said by ours, or something wrong: so it is looked for here, in the one
+package whose name is ours alone, with the standard library, before anything else is imported.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = (
+    *("admin", "agent", "catalog", "certs", "cli", "controller", "delivery", "engine", "mesh", "protos"),
+    *("providers", "sidecars", "specs", "xds"),
+)
+"""What stands beside this package."""
+ROOT: Final = Path(__file__).resolve().parent.parent
+_STATUS: Final = 2
+"""It could not be done: `cli.errors.Status.UNKNOWN`, which cannot be imported here."""
+
+
+def main() -> None:
+    """Run the command line, if it is ours."""
+    if shadows := tuple(shadowed()):
+        sys.stderr.write("".join(f"meshwright: {each}\n" for each in shadows))
+        sys.exit(_STATUS)
+    importlib.import_module("cli.main").main()
+
+
+def shadowed() -> Iterator[str]:
+    """Yield a sentence for each of our packages in whose place another module is, or would be, imported."""
+    for name in PACKAGES:
+        place = _found(name)
+        if place is not None and place != ROOT / name:
+            yield (
+                f"its package {name!r} is shadowed by {place}{_owner(place)}, which {_reason(place)}, before "
+                f"{ROOT / name}: take that away, or install meshwright as an application of its own"
+            )
+
+
+def _found(name: str) -> Path | None:
+    """Return where a package is, or where it would be imported from: its folder, or its file."""
+    module = sys.modules.get(name)
+    spec = importlib.util.find_spec(name) if module is None else getattr(module, "__spec__", None)
+    if spec is None:
+        file = getattr(module, "__file__", None)
+        return None if file is None else Path(file).resolve()
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).resolve()
+    return Path(spec.origin or name).resolve()
+
+
+def _reason(place: Path) -> str:
+    """Say why Python comes to a module first."""
+    entry = str(place.parent)
+    entries = [str(Path(each).resolve()) for each in sys.path]
+    if entry not in entries:
+        return "is imported already"
+    if entry == str(Path.cwd()):
+        return f"stands in the working directory, entry {entries.index(entry)} of sys.path"
+    return f"is entry {entries.index(entry)} of sys.path (PYTHONPATH, or a .pth file)"
+
+
+def _owner(place: Path) -> str:
+    """Name the distribution that installed a module; nothing if none did."""
+    for each in metadata.distributions(path=[str(place.parent)]):
+        for file in each.files or ():
+            if Path(str(each.locate_file(file.parts[0]))).resolve() == place:
+                return f" (of the distribution {each.name} {each.version})"
+    return ""
