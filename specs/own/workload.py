@@ -113,9 +113,13 @@ def _ports(spec: Fields) -> tuple[WorkloadPort, ...]:
 
 
 def _port(fields: Fields) -> WorkloadPort:
-    name = "number" if fields.has("number") and not fields.has("port") else "port"
+    name, other = (
+        ("number", "port") if fields.has("number") and not fields.has("port") else ("port", "number")
+    )
     number = fields.required_port(name)
-    protocol = fields.choice("protocol", tuple(Protocol), "") if fields.has("protocol") else ""
+    if not fields.has(other):
+        fields.accept(other)
+    protocol = "" if fields.raw("protocol") is None else fields.choice("protocol", tuple(Protocol), "")
     found = WorkloadPort(number, fields.text("name") or "", Protocol(protocol) if protocol else None)
     fields.close()
     return found

@@ -185,3 +185,20 @@ def test_listeners_that_collide_are_named_both(upstream: str, other: str) -> Non
     (problem,) = reading(_workload(spec)).problems
     assert (problem.code, problem.field) == ("MW1018", "spec.upstreams[1]")
     assert problem.expected == f"must have an address and port of its own: {other} has them too"
+
+
+@pytest.mark.parametrize(
+    "port",
+    ["port: 80, protocol: null", "port: 80, number: null", "number: 80, port: null, name: null"],
+)
+def test_a_null_in_a_port_is_as_good_as_none(port: str) -> None:
+    """As everywhere: what stands there is neither unknown nor wrong."""
+    found = value(_workload(f"{{address: 10.0.0.7, ports: [{{{port}}}]}}"))
+    assert isinstance(found, Workload)
+    assert found.ports == (WorkloadPort(Port(80)),)
+
+
+def test_a_port_has_one_number() -> None:
+    """Two that say it, even the same, are one too many."""
+    found = complaints(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}"))
+    assert [each[2] for each in found] == ["spec.ports[0].number"]
