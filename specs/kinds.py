@@ -34,7 +34,7 @@ from mesh.kinds import (
 from mesh.objects import MeshObject
 from mesh.spelling import nearest
 from specs.core.endpoints import endpoint_slice, endpoints, pod
-from specs.core.pod_template import cron_job, pod_template, template_object
+from specs.core.pod_template import cron_job, pod_template, scaled_template, template_object
 from specs.core.services import namespace, service, service_account
 from specs.manifest import Manifest, split_api_version
 from specs.osm.mesh_config import mesh_config
@@ -78,11 +78,11 @@ _READERS: Final = (
     Reader(POD, ("v1",), pod),
     Reader(ENDPOINTS, ("v1",), endpoints),
     Reader(POD_TEMPLATE, ("v1",), template_object),
-    Reader(REPLICATION_CONTROLLER, ("v1",), pod_template),
+    Reader(REPLICATION_CONTROLLER, ("v1",), scaled_template),
     Reader(DAEMON_SET, _APPS, pod_template),
-    Reader(DEPLOYMENT, _APPS, pod_template),
-    Reader(REPLICA_SET, _APPS, pod_template),
-    Reader(STATEFUL_SET, _APPS, pod_template),
+    Reader(DEPLOYMENT, _APPS, scaled_template),
+    Reader(REPLICA_SET, _APPS, scaled_template),
+    Reader(STATEFUL_SET, _APPS, scaled_template),
     Reader(CRON_JOB, ("v1", "v1beta1"), cron_job),
     Reader(JOB, ("v1",), pod_template),
     Reader(ENDPOINT_SLICE, ("v1", "v1beta1"), endpoint_slice),
@@ -115,6 +115,8 @@ _DOMAINS: Final = ("smi-spec.io", "openservicemesh.io", "meshwright.dev")
 _OURS: Final = (*READ, *UNENFORCED)
 _GROUPS: Final = frozenset(kind.group for kind in READ)
 _NAMES: Final = frozenset(kind.name for kind in _OURS)
+KNOWN_GROUPS: Final = tuple(sorted({kind.group for kind in _OURS}))
+"""Groups with kinds that are read, or known and not enforced: `kinds_of` has all of them."""
 _LONGEST_GROUP: Final = 100
 _LIKE: Final = 0.85
 """How much a group must look like one that is read to be taken for that with a slip in it."""

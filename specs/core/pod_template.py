@@ -14,7 +14,12 @@ from specs.own_names import check_own_names
 
 
 def pod_template(manifest: Manifest) -> PodTemplate | None:
-    """Read a Deployment, StatefulSet, DaemonSet, ReplicaSet, ReplicationController or Job.
+    """Read a DaemonSet or Job."""
+    return _template(manifest, manifest.body.section("spec"))
+
+
+def scaled_template(manifest: Manifest) -> PodTemplate | None:
+    """Read a Deployment, StatefulSet, ReplicaSet or ReplicationController, which say how many pods they have.
 
     One that another controller made and that has no pods, such as the last ReplicaSet of a Deployment, is
     not used: what it has may be long out of date.
