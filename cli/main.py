@@ -17,6 +17,7 @@ from cli.commands.lint import lint
 from cli.commands.listing import hosts, proxies, sources
 from cli.commands.log_level import log_level
 from cli.commands.proxy import proxy
+from cli.commands.schema import schema
 from cli.commands.serve import serve
 from cli.commands.version import printed, version
 from cli.errors import ending_in_words
@@ -50,6 +51,7 @@ for command in (
     explain,
     intercept,
     lint,
+    schema,
     serve,
     proxies,
     sources,

@@ -1,7 +1,7 @@
 """Identifiers that are "just strings" and must not be mistaken for each other."""
 
 import re
-from typing import NewType
+from typing import Final, NewType
 
 Namespace = NewType("Namespace", str)
 ServiceName = NewType("ServiceName", str)
@@ -12,8 +12,12 @@ SpiffeId = NewType("SpiffeId", str)
 IpAddress = NewType("IpAddress", str)
 Port = NewType("Port", int)
 
-_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+DNS_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+LONGEST_NAME: Final = 253
+
+_DNS_LABEL = re.compile(DNS_LABEL)
+_DNS_SUBDOMAIN = re.compile(DNS_SUBDOMAIN)
 
 
 def is_dns_label(text: str) -> bool:
@@ -23,4 +27,4 @@ def is_dns_label(text: str) -> bool:
 
 def is_dns_subdomain(text: str) -> bool:
     """Say whether `text` is labels joined by dots, at most 253 characters, as Kubernetes names are."""
-    return len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text) is not None
+    return len(text) <= LONGEST_NAME and _DNS_SUBDOMAIN.fullmatch(text) is not None

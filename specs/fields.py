@@ -123,7 +123,7 @@ class Fields:
         elif value is not None and not isinstance(value, (dict, Mapping)):
             self.wrong(name, "must be a mapping", Code.WRONG_TYPE)
             value = None
-        return Fields(value or {}, self.at(name), self.notes)
+        return self._inside(value or {}, self.at(name))
 
     def items(self, name: str, *, required: bool = False) -> tuple[tuple[str, object], ...]:
         """Return the list at the key as pairs of path and value."""
@@ -143,7 +143,7 @@ class Fields:
         found = []
         for path, item in self.items(name, required=required):
             if isinstance(item, (dict, Mapping)):
-                found.append(Fields(item, path, self.notes))
+                found.append(self._inside(item, path))
             else:
                 self.notes.refuse(Code.WRONG_TYPE, path, "must be a mapping", item)
         return tuple(found)
@@ -208,6 +208,9 @@ class Fields:
         return (
             f"unknown field; known are {', '.join(sorted(self._asked))}" if self._asked else "unknown field"
         )
+
+    def _inside(self, mapping: Mapping[str, object], path: str) -> "Fields":
+        return Fields(mapping, path, self.notes)
 
     def _missing(self, name: str, expected: str) -> None:
         self.notes.refuse(Code.MISSING, self.at(name), f"is missing; {expected}")

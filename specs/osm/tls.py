@@ -30,7 +30,7 @@ CIPHER_SUITES: Final = frozenset(
     }
 )
 CURVES: Final = frozenset({"P-256", "P-384", "P-521", "X25519", "X25519MLKEM768"})
-_OTHER_NAMES: Final = {"prime256v1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
+CURVE_ALIASES: Final = {"prime256v1": "P-256", "secp384r1": "P-384", "secp521r1": "P-521"}
 
 
 def cipher_suites(fields: Fields, name: str) -> tuple[str, ...]:
@@ -58,4 +58,4 @@ def _are_suites(text: str) -> bool:
 
 
 def _curve(text: str) -> str:
-    return _OTHER_NAMES.get(text, text)
+    return CURVE_ALIASES.get(text, text)

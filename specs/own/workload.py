@@ -1,28 +1,6 @@
 """Our own kind: `Workload`, apiVersion `meshwright.dev/v1alpha1`, something that runs on a plain machine.
 
-    spec:
-      address: 10.0.0.7               # required: where peers reach it
-      serviceAccount: bookstore       # its identity; default: default
-      service: bookstore              # primary service; default: the ServiceAccount's name
-      uuid: 5b1c...                   # its sidecar; absent: it has none
-      ports:
-      - port: 14001                   # or `number`
-        name: http                    # what a Service's targetPort may name
-        protocol: http                # http, grpc, tcp, tcp-server-first; default: as the Services say
-      applicationAddress: 127.0.0.1   # explicit interception: where the application listens
-      upstreams:                      # explicit interception: what the sidecar offers locally
-      - service: bookwarehouse        # name, name.namespace, or {name, namespace}
-        port: 14001                   # the service's port
-        address: 127.0.0.1            # local address; default: 127.0.0.1
-        localPort: 24001              # default: the service's port
-      interception:                   # transparent interception: what the machine's rules do
-        capture: redirect             # or tproxy, for inbound connections; default: redirect
-        ipv6: false                   # whether they lead IPv6 to the sidecar too; default: false
-      locality: eu/a
-      weight: 1                       # relative to its peers, 1 to 1000
-
-Its labels are `metadata.labels`; the annotation `meshwright.dev/sidecar-driver` names another sidecar driver
-than the mesh's, `meshwright.dev/scope-services` narrows what its sidecar is told of (`specs.annotations`).
+What its fields mean is in `specs.reference.meanings.own`; docs/reference.md has it, with examples.
 Interception is explicit if `applicationAddress` or `upstreams` is there, else transparent.
 """
 

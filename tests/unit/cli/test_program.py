@@ -56,6 +56,7 @@ NO_AND_UNKNOWN = [
     (("proxies", *NOBODY), 2),
     (("proxy", "retry", *NOBODY, "u"), 2),
     (("proxy", "show", *NOBODY, "u"), 2),
+    (("schema", "Workloat"), 2),
     (("serve", "--mesh", "none", "--state", "s"), 2),
     (("sources", *NOBODY), 2),
     (("no-such-command",), 2),
@@ -67,6 +68,7 @@ YES = [
     ("intercept", "--dry-run"),
     ("lint", "good.yaml"),
     ("lint", "--codes"),
+    ("schema", "Workload"),
     ("version",),
 ]
 

@@ -1,0 +1,44 @@
+"""`meshwright schema`: what can be written in a manifest, for editors, and as the page of the documents."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import print_json
+
+
+def schema(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="[KIND]", help="One kind, such as Workload. None: all.")
+    ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Print docs/reference.md; with --json all kinds and fields.")
+    ] = False,
+    directory: Annotated[
+        Path | None, typer.Option(help="Write all schemas there: all.json, and one for each kind.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print a JSON Schema (draft 2020-12) of manifests, by which editors check and complete them.
+
+    Status: 0, or 2 if there is no such kind, or the files cannot be written.
+    """
+    if sum((kind is not None, page, directory is not None)) > 1:
+        raise CommandFailed("give KIND, --page or --directory, not several of them")
+    from cli.offline import reference
+
+    if page and as_json:
+        print_json(reference.records())
+    elif page:
+        sys.stdout.write(reference.page())
+    elif directory is None:
+        print_json(reference.schema(kind))
+    elif as_json:
+        print_json({"written": [str(each) for each in reference.write(directory)]})
+    else:
+        for each in reference.write(directory):
+            print(each)

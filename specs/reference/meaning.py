@@ -1,0 +1,83 @@
+"""What is said of a field besides what its reader says: what it means, and how a text is to be written."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mesh.config import TlsVersion
+from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_NAME
+from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
+from specs.smi.routes import METHODS
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a value is written that a reader checks itself: in words, and as JSON Schema."""
+
+    words: str
+    schema: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a field is for, as a sentence.
+
+    `default` is what holds without it, where the reader's default does not say so; in backticks if it could
+    be written so. `form` is how its text, the items of its list, or its text instead of a number are
+    written; `raw` how a value is that no getter says. `instead` names a field that may stand in its place.
+    """
+
+    text: str
+    default: str = ""
+    form: Form | None = None
+    raw: Form | None = None
+    instead: str = ""
+
+
+Meanings = Mapping[str, Meaning]
+"""By place, such as `spec.ports[].name`."""
+
+
+def under(prefix: str, meanings: Meanings) -> Meanings:
+    """Return what is meant by the same fields where they stand deeper."""
+    return {f"{prefix}.{place}": meaning for place, meaning in meanings.items()}
+
+
+def _pattern(words: str, pattern: str, **more: object) -> Form:
+    return Form(words, {"type": "string", "pattern": f"^(?:{pattern})$", **more})
+
+
+def _enum(*allowed: str) -> Form:
+    return Form(" or ".join(f"`{each}`" for each in allowed), {"enum": list(allowed)})
+
+
+_SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
+_PATTERN: Final = rf"\s*(\*|{DNS_LABEL})/(\*|{DNS_LABEL})\s*"
+_SUITE: Final = f"({'|'.join(sorted(CIPHER_SUITES))})"
+
+NAME: Final = _pattern("name", DNS_SUBDOMAIN, maxLength=LONGEST_NAME)
+LABEL: Final = _pattern("DNS label", DNS_LABEL)
+SERVICE: Final = _pattern("name, `name.namespace` or longer", _SERVICE, maxLength=LONGEST_NAME)
+SERVICES: Final = _pattern("`namespace/name, …` or `none`", rf"\s*none\s*|{_PATTERN}(,{_PATTERN})*")
+ADDRESS: Final = _pattern("IP address", "[0-9A-Fa-f:.]+", anyOf=[{"format": "ipv4"}, {"format": "ipv6"}])
+CLUSTER_IP: Final = Form("IP address or `None`", {"anyOf": [{"const": "None"}, ADDRESS.schema]})
+RANGE: Final = _pattern("IPv4 range", r"[0-9]{1,3}(\.[0-9]{1,3}){3}(/[0-9.]+)?")
+DURATION: Final = _pattern("duration", r"([0-9]{1,9}(\.[0-9]{1,9})?(ms|us|µs|ns|h|m|s))+", maxLength=64)
+DIGITS: Final = _pattern("text of digits", "0*[1-9][0-9]*", maxLength=5)
+PORT_NAME: Final = _pattern("name of a port", "(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+QUANTITY: Final = Form(
+    "quantity",
+    {
+        "anyOf": [
+            {"type": "number", "minimum": 0},
+            {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,6})?[mkM]?$"},
+        ]
+    },
+)
+QUOTED_FLAG: Final = _enum("true", "false")
+METHOD: Final = _enum(*sorted(METHODS), "*")
+ROUTE_KIND: Final = _enum("HTTPRouteGroup", "TCPRoute")
+TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")
+CIPHER_SUITE: Final = _pattern("OpenSSL's name of a suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
+CURVE: Final = _enum(*sorted(CURVES), *sorted(CURVE_ALIASES))
+WHATEVER: Final = Form("anything", {})

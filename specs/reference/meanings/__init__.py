@@ -1,0 +1,1 @@
+"""What the fields mean, kind by kind: one table for whom a kind is from."""

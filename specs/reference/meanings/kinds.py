@@ -1,0 +1,38 @@
+"""The kinds in the order of the page, what each is for, and what its fields mean."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from mesh import kinds
+from mesh.kinds import Kind
+from specs.reference.meaning import Meanings
+from specs.reference.meanings import core, osm, own, smi
+
+_CONTROLLER: Final = "Makes pods; what they will be is known before they run."
+
+KINDS: Final[Mapping[Kind, tuple[str, Meanings]]] = {
+    kinds.WORKLOAD: ("Something that runs on a plain machine, with or without a sidecar.", own.WORKLOAD),
+    kinds.TRAFFIC_TARGET: ("Who may call whom, by which routes.", smi.TRAFFIC_TARGET),
+    kinds.HTTP_ROUTE_GROUP: ("Kinds of HTTP requests, by name.", smi.HTTP_ROUTE_GROUP),
+    kinds.TCP_ROUTE: ("Connections whatever they carry.", smi.TCP_ROUTE),
+    kinds.TRAFFIC_SPLIT: ("To which services the calls of one go, in which ratio.", smi.TRAFFIC_SPLIT),
+    kinds.MESH_CONFIG: ("The settings of the mesh.", osm.MESH_CONFIG),
+    kinds.NAMESPACE: ("A namespace, and what holds for all that runs in it.", core.NAMESPACE),
+    kinds.SERVICE_ACCOUNT: ("An identity.", core.SERVICE_ACCOUNT),
+    kinds.SERVICE: ("A name that is called, and who stands behind it.", core.SERVICE),
+    kinds.ENDPOINT_SLICE: (
+        "Addresses behind a Service, as Kubernetes or anybody has them.",
+        core.ENDPOINT_SLICE,
+    ),
+    kinds.ENDPOINTS: ("The same in Kubernetes' older form.", core.ENDPOINTS),
+    kinds.POD: ("Something that runs in Kubernetes, intercepted transparently.", core.POD),
+    kinds.DEPLOYMENT: (_CONTROLLER, core.SCALED),
+    kinds.REPLICA_SET: (_CONTROLLER, core.SCALED),
+    kinds.REPLICATION_CONTROLLER: (_CONTROLLER, core.SCALED),
+    kinds.STATEFUL_SET: (_CONTROLLER, core.SCALED),
+    kinds.DAEMON_SET: (_CONTROLLER, core.CONTROLLER),
+    kinds.JOB: (_CONTROLLER, core.CONTROLLER),
+    kinds.CRON_JOB: ("Makes Jobs.", core.CRON_JOB),
+    kinds.POD_TEMPLATE: ("What pods are made of, as an object of its own.", core.POD_TEMPLATE),
+}
+"""All that are read, but for UDPRoute, which is refused."""

@@ -1,0 +1,72 @@
+"""Open Service Mesh's MeshConfig."""
+
+from typing import Final
+
+from specs.reference.meaning import (
+    CIPHER_SUITE,
+    CURVE,
+    DURATION,
+    RANGE,
+    TLS_VERSION,
+    WHATEVER,
+    Meaning,
+    Meanings,
+    under,
+)
+
+_DRIVER: Final[Meanings] = {
+    "sidecarName": Meaning("The driver's name, such as envoy."),
+    "sidecarImage": Meaning(
+        "Its image; for the mesh's driver, where `spec.sidecar` says none.", "the server's"
+    ),
+    "sidecarWindowsImage": Meaning("The same on Windows.", "the server's"),
+    "sidecarImageWindowsImage": Meaning("An older name of `sidecarWindowsImage`."),
+    "initContainerImage": Meaning("The image that sets up interception, in the same way.", "the server's"),
+    "proxyServerPort": Meaning("Where its sidecars dial in.", "the driver's"),
+    "sidecarDisabledMTLS": Meaning("Must be false: there is no mesh without mutual TLS, and it stays."),
+}
+_SIDECAR: Final[Meanings] = {
+    "sidecarClass": Meaning("The mesh's sidecar driver.", "`MESHWRIGHT_SIDECAR_CLASS`, else `envoy`"),
+    "sidecarDrivers": Meaning("Drivers, and what their sidecars have of their own."),
+    **under("sidecarDrivers[]", _DRIVER),
+    "logLevel": Meaning("How much sidecars log."),
+    "sidecarImage": Meaning("The image of the mesh's driver.", "what `envoyImage` says"),
+    "envoyImage": Meaning("An older name of `sidecarImage`."),
+    "sidecarWindowsImage": Meaning("The same on Windows.", "what `envoyWindowsImage` says"),
+    "envoyWindowsImage": Meaning("An older name of `sidecarWindowsImage`."),
+    "initContainerImage": Meaning("The image that sets up interception."),
+    "tlsMinProtocolVersion": Meaning("The oldest TLS that sidecars speak.", "`TLSv1_2`", TLS_VERSION),
+    "tlsMaxProtocolVersion": Meaning("The newest TLS that sidecars speak.", "`TLSv1_3`", TLS_VERSION),
+    "cipherSuites": Meaning(
+        "Suites of TLS 1.2; several of equal preference as `[A|B]`.", "Envoy's", CIPHER_SUITE
+    ),
+    "ecdhCurves": Meaning("Elliptic curves in the order of preference.", "Envoy's", CURVE),
+}
+_TRAFFIC: Final[Meanings] = {
+    "enablePermissiveTrafficPolicyMode": Meaning("Whether everybody in the mesh may call everybody."),
+    "enableEgress": Meaning("Whether traffic may leave the mesh."),
+    "inboundPortExclusionList": Meaning("Ports whose inbound traffic is not captured in pods."),
+    "outboundPortExclusionList": Meaning("Ports whose outbound traffic is not captured in pods."),
+    "outboundIPRangeInclusionList": Meaning(
+        "Only traffic to these is captured in pods; none is every address.", "every address", RANGE
+    ),
+    "outboundIPRangeExclusionList": Meaning("Traffic to these is not captured in pods.", form=RANGE),
+    "inboundExternalAuthorization": Meaning("Not enforced: sidecars ask no authorizer."),
+    "inboundExternalAuthorization.enable": Meaning(
+        "Whether it is asked for, which is warned of.", raw=WHATEVER
+    ),
+}
+
+MESH_CONFIG: Final[Meanings] = {
+    "spec": Meaning("The mesh's settings."),
+    "spec.traffic": Meaning("What traffic is allowed, and what of it is captured."),
+    **under("spec.traffic", _TRAFFIC),
+    "spec.sidecar": Meaning("What holds for every sidecar."),
+    **under("spec.sidecar", _SIDECAR),
+    "spec.certificate": Meaning("Certificates of workloads."),
+    "spec.certificate.serviceCertValidityDuration": Meaning(
+        "How long they are valid: 1s to 87600h.", "`24h`", DURATION
+    ),
+    "spec.observability": Meaning("Nothing in it is used."),
+    "spec.featureFlags": Meaning("Nothing in it is used."),
+}

@@ -1,0 +1,30 @@
+"""Every place of a document, to put something else there."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+Place = tuple[Any, str, Any, Any]
+"""A document, a place such as `spec.ports[].name`, what holds its value (a mapping or list), and by what."""
+
+
+def instances(document: object) -> Iterator[Place]:
+    """Yield all places of one copy of a document, which may be changed and has to be put right again."""
+    whole = copy.deepcopy(document)
+    for place, holder, key in [*_places(whole, "")]:
+        yield whole, place, holder, key
+
+
+def _places(value: object, at: str) -> Iterator[tuple[str, Any, Any]]:
+    match value:
+        case dict():
+            for name, each in value.items():
+                where = f"{at}.{name}" if at else name
+                yield where, value, name
+                yield from _places(each, where)
+        case list():
+            for index, each in enumerate(value):
+                yield f"{at}[]", value, index
+                yield from _places(each, f"{at}[]")
+        case _:
+            pass

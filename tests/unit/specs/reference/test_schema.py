@@ -1,0 +1,198 @@
+"""The JSON Schemas, asked by an independent validator, beside the readers."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from cli.offline import reference
+from mesh.origins import FromSource
+from mesh.problems import Severity
+from providers.text.documents import documents
+from specs.manifest import split_api_version
+from specs.reader import read
+from specs.reference import asking, recording
+from specs.reference.recording import Choice, Record
+from specs.reference.schema import of_all, of_kind
+from specs.reference.shapes import Described, walked
+from tests.typed import ROOT
+from tests.unit.specs.reference.probing import instances
+
+ALL = of_all(reference.described())
+FILES = sorted(
+    each
+    for folder, pattern in (
+        ("docs/examples", "*.yaml"),
+        ("demo/manifests", "**/*.yaml"),
+        ("tests/golden", "*/mesh.yaml"),
+        ("tests/unit/specs", "bookstore.yaml"),
+    )
+    for each in (ROOT / folder).glob(pattern)
+)
+PROBES: tuple[object, ...] = (
+    *(None, True, 0, 7, -1, 70000, 1.5, "", "x y", "ok", "true", "7"),
+    *([], [7], ["x"], [""], [{}], {}, {"a": "b"}, {"a": 1}),
+)
+GONE, MORE = object(), object()
+
+ONLY_THE_READER = {
+    ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
+    ("Workload", "spec.ports[].port"),  # `number: null` is as good as none, and `port` is missing
+    ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
+    ("TrafficTarget", "destination.namespace"),
+    ("HTTPRouteGroup", "spec.matches[].headers.user-agent"),  # regular expressions of RE2
+    ("HTTPRouteGroup", "spec.matches[].headers[].client-app"),
+    ("HTTPRouteGroup", "matches[].headers.user-agent"),
+    ("HTTPRouteGroup", "matches[].headers[].client-app"),
+    ("Service", "metadata.annotations.meshwright.dev/dns"),  # several names in one text, and ports elsewhere
+    ("Service", "metadata.annotations.meshwright.dev/dns-srv"),
+    ("Pod", "metadata.labels.meshwright.dev/proxy-uuid"),  # a label among others
+}
+"""Where the reader refuses what no schema can, or this one does not: by the place that the reader names."""
+
+
+def _validator(schema: Any) -> Draft202012Validator:
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+ANY = _validator(ALL)
+
+
+def _refused(document: object) -> list[str]:
+    """Return the fields for which a reader refuses a document, or a part of it."""
+    found = read(document, FromSource("test")).problems
+    return [each.field for each in found if each.severity is Severity.ERROR]
+
+
+def _unread(document: object) -> bool:
+    """Say whether the object is understood and not used, so that its other fields are not looked at."""
+    return any(each.code == "MW1020" for each in read(document, FromSource("test")).problems) or not (
+        read(document, FromSource("test")).objects
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda each: str(each.relative_to(ROOT)))
+def test_every_manifest_of_ours_is_valid(path: Path) -> None:
+    """As far as its reader takes it: some golden ones are wrong on purpose."""
+    found = [each.value for each in documents(path.read_text("utf-8")) if not _refused(each.value)]
+    assert found
+    assert [error.message for each in found for error in ANY.iter_errors(each)] == []
+
+
+def _probed(described: Described) -> Iterator[tuple[Any, str, object]]:
+    """Yield the examples with one thing changed in each, the place of that, and what is there now."""
+    for example in described.examples:
+        for document, place, holder, key in instances(example):
+            if place in ("apiVersion", "kind"):
+                continue
+            was = holder[key]
+            for probe in (*PROBES, GONE, MORE):
+                if probe is GONE and isinstance(holder, dict):
+                    del holder[key]
+                elif probe is MORE and isinstance(was, dict):
+                    was["unheard-of"] = 1
+                elif probe is not GONE and probe is not MORE:
+                    holder[key] = probe
+                yield document, place, probe
+                holder[key] = was
+                if probe is MORE and isinstance(was, dict):
+                    del was["unheard-of"]
+
+
+def _bare(field: str) -> str:
+    """Return a problem's field as a place: without indexes, annotations after a dot."""
+    parts = ["[]" if part.isdigit() else f".{part}" for part in itertools.chain(*_split(field))]
+    return "".join(parts).removeprefix(".")
+
+
+def _split(field: str) -> Iterator[list[str]]:
+    for number, part in enumerate(field.split("[")):
+        inside, bracket, rest = part.partition("]")
+        yield [part] if not number else [inside, *([rest.removeprefix(".")] if bracket and rest else [])]
+
+
+@pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
+def test_schema_and_reader_refuse_the_same(described: Described) -> None:
+    """Each value of each example is exchanged for one of another type, out of range, none, or nothing.
+
+    What the schema refuses the reader does, but for an empty text where it takes its default for that; what
+    the reader refuses the schema does, but where it is named above.
+    """
+    validator = _validator(of_kind(described))
+    choices = {
+        field.place
+        for shape in described.shapes
+        for field in walked(shape.body)
+        if any(isinstance(each, Choice) for each in field.asked)
+    }
+    wrongly, missed = [], set()
+    for document, place, probe in _probed(described):
+        valid, refused = validator.is_valid(document), _refused(document)
+        if valid and refused:
+            missed.add((described.kind.name, _bare(refused[0])))
+        elif not valid and not refused and not _unread(document) and not (probe == "" and place in choices):
+            wrongly.append((place, probe))
+    assert wrongly == []
+    assert missed == {each for each in ONLY_THE_READER if each[0] == described.kind.name}
+
+
+@pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
+def test_no_value_has_the_reader_ask_for_a_field_that_is_not_said(described: Described) -> None:
+    """Whatever stands in the examples: the page has all that may be asked for, not only what they lead to."""
+    said = {
+        place
+        for shape in described.shapes
+        for field in walked(shape.body)
+        for place in (field.place, *(f"{field.place}.{name}" for name in field.inside.untouched))
+    }
+    asked: set[str] = set()
+    for document, _, _ in _probed(described):
+        if not isinstance(document.get("metadata"), dict):
+            continue
+        for shape in described.shapes:
+            record = Record()
+            version = split_api_version(shape.api_versions[-1])[1]
+            asking._refusals(described.kind, version, document, record)
+            asked |= {
+                recording.place(parent, name) for parent, names in record.fields.items() for name in names
+            }
+    heads = {"apiVersion", "kind", "status"}
+    beside = {field for shape in described.shapes for field in shape.body.untouched}
+    assert asked <= said | heads | beside
+
+
+@pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
+def test_the_schema_of_all_says_the_same_of_a_kind(described: Described) -> None:
+    """It finds the kind's by kind and group, alone and in a list."""
+    for example in described.examples:
+        listed = {"apiVersion": "v1", "kind": "List", "items": [example]}
+        assert (ANY.is_valid(example), ANY.is_valid(listed)) == (True, True)
+        nameless = {**example, "metadata": {}}
+        listed = {"apiVersion": "v1", "kind": "List", "items": [nameless]}
+        assert (ANY.is_valid(nameless), ANY.is_valid(listed)) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "expected"),
+    [
+        ("access.smi-spec.io/v1alpha3", "TraficTarget", False),
+        ("meshwright.dev/v1alpha1", "Workloads", False),
+        ("access.smi-spec.io/v1", "TrafficTarget", False),
+        ("specs.smi-spec.io/v1alpha4", "UDPRoute", False),
+        ("v1", "Servce", False),
+        ("v1", "Secret", True),
+        ("v1", "ServiceList", True),
+        ("apps/v1", "ControllerRevision", True),
+        ("policy.openservicemesh.io/v1alpha1", "Egress", True),
+        ("policy.openservicemesh.io/v1alpha1", "Egres", False),
+        ("example.com/v1", "Anything", True),
+    ],
+)
+def test_kinds_are_refused_as_the_reader_refuses_them(api_version: str, kind: str, expected: bool) -> None:
+    """A slip in a kind, a version that is not read, a kind that is refused; not what is somebody else's."""
+    document = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "items": []}
+    assert (ANY.is_valid(document), not _refused(document)) == (expected, expected)
