@@ -21,6 +21,7 @@ from sidecars.contract.errors import CannotStartError
 from sidecars.contract.health import HealthProbes
 from sidecars.contract.lifetime import Lifetime
 from sidecars.snapshots import OwnSnapshots
+from xds.cache import NodeKey
 from xds.server.limits import Limits
 
 NAMESPACE: Final = "meshwright-system"
@@ -117,8 +118,12 @@ def _context(parts: Parts, name: str, address: HostPort, lifetime: Lifetime) -> 
     def not_served(proxy: ProxyName) -> str:
         return parts.drivers.not_served(parts.delivery.loop.state.view, proxy, name)
 
+    def failed(proxy: ProxyName) -> str:
+        has = delivery.cache.snapshot(NodeKey(str(proxy))) is not None
+        return "" if has else parts.reading.failure(proxy)
+
     authenticator = MeshAuthenticator(
-        parts.opened.ledger, lambda: parts.delivery.loop.state.view, parts.clock, not_served
+        parts.opened.ledger, lambda: delivery.loop.state.view, parts.clock, not_served, failed
     )
     return ControllerContext(
         host=address.host,

@@ -128,7 +128,7 @@ class Settings(BaseSettings):
     lingering_seconds: Annotated[float, Field(ge=0, le=86400)] = 300.0
     """What a proxy is served is kept current for so long after its last stream; 0 is not at all."""
     held_seconds: Seconds = 60.0
-    """A stream whose workload is not known is ended after so long."""
+    """A stream whose workload is not known, or not any more, is ended after so long."""
     recheck_seconds: Seconds = 30.0
     """How often the certificate of an open stream is looked at again."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600)] = 5.0

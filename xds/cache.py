@@ -13,7 +13,7 @@ GroupKey = NewType("GroupKey", str)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watch:
-    """A stream's interest in one node; `wake` is called when the node's snapshot is another one."""
+    """A stream's interest in one node; `wake` is called when the node's snapshot is another one, or none."""
 
     node: NodeKey
     wake: Callable[[], None]
@@ -60,10 +60,10 @@ class SnapshotCache:
     def publish(self, groups: Mapping[GroupKey, Snapshot], members: Mapping[NodeKey, GroupKey]) -> int:
         """Replace all; return how many nodes with a stream are concerned.
 
-        A node that is in no group any more is not told anything: its stream keeps what it has, and never
-        gets an empty configuration; a new stream of it is held silent. A snapshot equal to the one before
-        concerns nobody, and the earlier object stays. Raises InconsistentError for a snapshot that refers
-        to what it does not have, KeyError when a member's group is missing; then nothing has changed.
+        A node that is in no group any more never gets an empty configuration: its client keeps what it
+        has, and its streams are held silent, as new ones are. A snapshot equal to the one before concerns
+        nobody, and the earlier object stays. Raises InconsistentError for a snapshot that refers to what it
+        does not have, KeyError when a member's group is missing; then nothing has changed.
         """
         settled = {key: self._settled(key, snapshot) for key, snapshot in groups.items()}
         before = {node: self.snapshot(node) for node in self._watches}
@@ -161,16 +161,15 @@ class SnapshotCache:
             self._nodes.setdefault(group, set()).add(node)
 
     def _wake(self, before: Mapping[NodeKey, Snapshot | None]) -> int:
-        """Wake the watches of those nodes that have another snapshot now; return how many nodes these are."""
-        concerned = [
-            node
-            for node, old in before.items()
-            if (new := self.snapshot(node)) is not None and new is not old
-        ]
-        for node in concerned:
+        """Wake the watches of those nodes that have another snapshot now, or none any more.
+
+        Return how many nodes have another one.
+        """
+        other = {node: new for node, old in before.items() if (new := self.snapshot(node)) is not old}
+        for node in other:
             for watch in tuple(self._watches[node]):
                 watch.wake()
-        return len(concerned)
+        return sum(new is not None for new in other.values())
 
     def _settled(self, key: GroupKey, snapshot: Snapshot) -> Snapshot:
         old = self._groups.get(key)

@@ -45,6 +45,7 @@ class Reason(enum.StrEnum):
     OTHER_WORKLOAD = "certificate-of-another-service"
     REFUSED = "refused"
     WORKLOAD_UNKNOWN = "workload-unknown"
+    NOT_TRANSLATED = "translation-failed"
     NOTHING_TO_SERVE = "nothing-to-serve"
     BUSY = "busy"
     NOT_SERVING = "not-serving"
@@ -192,6 +193,12 @@ def _answer(at: str, answer: Answered, shown: Shown) -> Unreached | None:
                 Reason.WORKLOAD_UNKNOWN,
                 f"{at} knows no workload of {shown.name}, and serves nothing until it does",
                 f"declare a Workload with the uuid {shown.name.partition('.')[0]} in its mesh directory",
+            )
+        case _, "translation-failed":
+            return Unreached(
+                Reason.NOT_TRANSLATED,
+                f"{at} failed to make a configuration for {shown.name}, and has no older one",
+                "the server's log (`group failed`) and `meshwright proxy show` have its error",
             )
         case "UNAVAILABLE", reason if reason:
             return Unreached(

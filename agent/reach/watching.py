@@ -24,8 +24,8 @@ GRACE_SECONDS: Final = 3.0
 LONGEST_PAUSE_SECONDS: Final = 30.0
 
 STATS_PATH: Final = (
-    f"/stats?filter=^(control_plane.connected_state|cluster_manager.cds.update_success|cluster.{ADS_CLUSTER}."
-    "upstream_(cx_total|cx_connect_fail|rq_total|rq_pending_active))$"
+    "/stats?filter=^(control_plane.connected_state|cluster_manager.cds.update_(success|rejected)|"
+    f"cluster.{ADS_CLUSTER}.upstream_(cx_total|cx_connect_fail|rq_total|rq_pending_active))$"
 )
 
 _log = structlog.get_logger("agent.control_plane")
@@ -40,7 +40,11 @@ class Admin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How Envoy stands with its control plane: what it thinks, how often it tried, what it waits for."""
+    """How Envoy stands with its control plane.
+
+    What it thinks, how often it tried, what it waits for, how often it was sent clusters, whatever it made
+    of them: each new stream is answered with them first.
+    """
 
     connected: bool
     tried: int
@@ -57,18 +61,29 @@ class Counts:
             found.get("connected_state", 0) == 1,
             sum(found.get(each, 0) for each in tried),
             found.get("upstream_rq_pending_active", 0),
-            found.get("update_success", 0),
+            found.get("update_success", 0) + found.get("update_rejected", 0),
         )
 
 
-def has_it(now: Counts, before: Counts | None) -> bool:
+def has_it(now: Counts, before: Counts | None, earlier: int) -> bool:
     """Say whether Envoy has its control plane, by two looks.
 
     It takes itself for connected from when it begins to dial: so it must not have dialled again since, nor
-    be waiting for a connection, and it must have been sent something.
+    be waiting for a connection, and it must have been sent more than the `earlier` updates, which came on
+    other streams: on this one it may be held.
     """
     is_open = now.connected and not now.pending and before is not None and now.tried == before.tried
-    return is_open and now.updates > 0
+    return is_open and now.updates > earlier
+
+
+def on_other_streams(now: Counts, before: Counts | None, earlier: int) -> int:
+    """Return how many updates Envoy had been sent before its newest stream, as far as is seen.
+
+    Whose counts are less than they were is another Envoy.
+    """
+    if before is None or now.updates < before.updates or now.tried < before.tried:
+        return 0
+    return earlier if now.tried == before.tried else before.updates
 
 
 def pause(times: int) -> float:
@@ -103,6 +118,7 @@ class ControlPlaneWatch:
         self._observe = observe
         self._now = monotonic
         self._before: Counts | None = None
+        self._earlier = 0
         self._without: float | None = None
         self._times = 0
         self._due = 0.0
@@ -122,7 +138,8 @@ class ControlPlaneWatch:
         except AdminUnreachable:  # that there is no Envoy is said by whoever keeps it
             self._before = self._without = None
             return
-        having, self._before = has_it(counts, self._before), counts
+        self._earlier = on_other_streams(counts, self._before, self._earlier)
+        having, self._before = has_it(counts, self._before, self._earlier), counts
         now = self._now()
         if having:
             self._reached()
@@ -143,7 +160,10 @@ class ControlPlaneWatch:
         except Exception:  # noqa: BLE001 - whatever it is: the proxy serves on, and is not ended for a reason's sake
             _log.exception("cannot find out why there is no control plane")
             return
-        self._found(unreached(seen))
+        why = unreached(seen)
+        if why is None:
+            self._earlier = 0  # its stream is served, although nothing was seen to come on it
+        self._found(why)
 
     def _found(self, why: Unreached | None) -> None:
         """Say why it is, once for each reason; the words that go with it may change."""

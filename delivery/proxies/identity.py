@@ -39,6 +39,7 @@ class Held(enum.StrEnum):
     """Why a proxy that was let in is held without an answer; proxies are told."""
 
     WORKLOAD = "workload-unknown"
+    FAILED = "translation-failed"
     NOT_READ = "sources-not-read"
 
 
@@ -59,8 +60,8 @@ def contradiction(name: ProxyName, view: View | None) -> str:
     return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"
 
 
-def _everybody(name: ProxyName) -> str:
-    """Serve any proxy."""
+def _nothing(name: ProxyName) -> str:
+    """Say nothing against any proxy."""
     del name
     return ""
 
@@ -68,7 +69,8 @@ def _everybody(name: ProxyName) -> str:
 class MeshAuthenticator:
     """Answers by certificate, ledger and view; `view` returns the newest one, None before the first.
 
-    `not_served` says why a proxy is not this server's to serve, if it is not.
+    `not_served` says why a proxy is not this server's to serve, if it is not, and `failed` why there is
+    nothing for one of a workload that is known, if it could not be made.
     """
 
     def __init__(
@@ -76,12 +78,14 @@ class MeshAuthenticator:
         ledger: Ledger,
         view: Callable[[], View | None],
         clock: Callable[[], datetime],
-        not_served: Callable[[ProxyName], str] = _everybody,
+        not_served: Callable[[ProxyName], str] = _nothing,
+        failed: Callable[[ProxyName], str] = _nothing,
     ) -> None:
         self._ledger = ledger
         self._view = view
         self._clock = clock
         self._not_served = not_served
+        self._failed = failed
         self._shown: WeakKeyDictionary[Peer, PeerCertificate] = WeakKeyDictionary()
 
     def authenticate(self, peer: Peer) -> NodeKey:
@@ -111,7 +115,10 @@ class MeshAuthenticator:
         """Return why there is nothing for a proxy that was let in; nothing if there is, or soon will be."""
         if (view := self._view()) is None:
             return Held.NOT_READ
-        return "" if holder_of(view, ProxyName.parse(node_key).uuid) else Held.WORKLOAD
+        name = ProxyName.parse(node_key)
+        if holder_of(view, name.uuid) is None:
+            return Held.WORKLOAD
+        return Held.FAILED if self._failed(name) else ""
 
     def _read(self, peer: Peer, certificate: bytes) -> PeerCertificate:
         """Return what a certificate says: that is the same whenever it is asked again who somebody is."""

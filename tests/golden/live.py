@@ -29,6 +29,7 @@ from certs.pair_files import PairFiles
 from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from delivery.proxies.identity import Held
 from demo.ports import free_port
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import IpAddress, ProxyUuid, TrustDomain
@@ -46,6 +47,7 @@ from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Node
 from xds.server.ads import AdsServer
 from xds.server.hooks import Peer
+from xds.server.limits import Limits
 from xds.server.tls import TlsIdentity
 
 TRUST_DOMAIN = TrustDomain("cluster.local")
@@ -65,6 +67,16 @@ class ByCommonName:
 
     def accept_node(self, node_key: NodeKey, node: Node) -> None:
         """Accept any."""
+
+
+def _server(cache: SnapshotCache, identity: TlsIdentity) -> AdsServer:
+    """Return a server that holds who is in no group, for a second at a time, and says so."""
+
+    def held(node: NodeKey) -> str:
+        return "" if cache.snapshot(node) else Held.WORKLOAD
+
+    limits = Limits(unserved_seconds=1.0)
+    return AdsServer(cache, ByCommonName(), lambda: identity, limits=limits, held=held)
 
 
 @dataclass
@@ -98,7 +110,7 @@ class LiveMesh:
         ledger = SqliteLedger.open(state / "ledger.db")
         ends.callback(ledger.close)
         cache = SnapshotCache()
-        server = AdsServer(cache, ByCommonName(), lambda: identity)
+        server = _server(cache, identity)
         # Not one that the system gives to anybody: a test may end this server, and start another there.
         port = await server.start(f"127.0.0.1:{free_port('127.0.0.1')}")
         ends.push_async_callback(server.stop, 1)
@@ -139,7 +151,7 @@ class LiveMesh:
         """Stop the server while the block runs, and start another at its port."""
         await self.server.stop(1)
         yield
-        self.server = AdsServer(self.cache, ByCommonName(), lambda: self.identity)
+        self.server = _server(self.cache, self.identity)
         await self.server.start(f"127.0.0.1:{self.ads_port}")
         self.ends.push_async_callback(self.server.stop, 1)
         await self.in_force()

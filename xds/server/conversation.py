@@ -98,8 +98,7 @@ class Conversation:
         """Converse until one side ends it; return why, with details for a log."""
         self._call.outgoing = self._outgoing = Outgoing(transport)
         watch = self._cache.watch(self.node_key, partial(self._waking.wake, self._push))
-        loop = asyncio.get_running_loop()
-        self._unserved = loop.call_later(self._limits.unserved_seconds, self._end_unserved)
+        self._hold()
         self._call.on_leave = self._push  # between two messages, when all that is due has been written
         self._call.start(self._read(transport), "reader")
         self._push()
@@ -295,12 +294,15 @@ class Conversation:
     def _take_newest(self) -> None:
         """Take what is to be served now, if that is something else than before."""
         newest = self._cache.snapshot(self.node_key)
-        if newest is None or newest is self._current:
+        if newest is None:
+            self._hold()
             return
-        self._current, self._served = newest, True
         if self._unserved is not None:
             self._unserved.cancel()
             self._unserved = None
+        if newest is self._current:
+            return
+        self._current, self._served = newest, True
         self._outbox.extend(self._stream.on_snapshot(newest))
         self._watch_gate()
         self._keep_alive(newest.shortest_ttl)
@@ -332,6 +334,13 @@ class Conversation:
         self._observer.sent(self.node_key, response, len(message))
         return len(message)
 
+    def _hold(self) -> None:
+        """Wait silently for something to serve: not for ever, whether there ever was anything or not."""
+        if self._unserved is None:
+            loop = asyncio.get_running_loop()
+            self._unserved = loop.call_later(self._limits.unserved_seconds, self._end_unserved)
+
     def _end_unserved(self) -> None:
-        if not self._served:
+        self._unserved = None
+        if self._cache.snapshot(self.node_key) is None:
             self._call.end(Ending.NOT_SERVED, f"nothing to serve for {self._limits.unserved_seconds} s")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.e2e.agent.scenes import Agent, Scene, get, when
+from tests.e2e.agent.scenes import MESH, Agent, Scene, get, when
 from tests.golden.live import until
 
 pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
@@ -57,3 +57,23 @@ async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwr
         2,
         "meshwright: the agent at 127.0.0.1:1 does not answer: [Errno 111] Connection refused\n",
     )
+
+
+async def test_a_sidecar_whose_workload_is_removed_says_that_it_is_held(
+    scene: Scene, meshwright: str
+) -> None:
+    """It serves on with what it had been sent, and has no control plane; with the workload it has again."""
+    agent = await scene.agent("alice-uuid")
+    declared = MESH.index("---\napiVersion: meshwright.dev/v1alpha1\nkind: Workload\nmetadata: {name: alice")
+    without = MESH[:declared] + MESH[MESH.index("---\napiVersion: specs.smi-spec.io") :]
+    scene.mesh.apply(without)
+    await when(lambda: bool(_said(agent, WHY)))
+    (said,) = _said(agent, WHY)
+    assert said["reason"] == "workload-unknown"
+    code, words = await get(f"{agent.status}/healthz/ready")
+    assert (code, words.startswith("ok\nbut: no control plane: ")) == (200, True), words
+    assert "knows no workload of alice-uuid.alice.default, and serves nothing until it does" in words
+    assert (await _status(meshwright, agent))[0] == 1
+    scene.mesh.apply(MESH)
+    await when(lambda: bool(_said(agent, AGAIN)))
+    assert (await get(f"{agent.status}/healthz/ready")) == (200, "ok\n")

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from aiohttp import web
 
@@ -22,6 +23,7 @@ from agent.reach.reasons import Reason, Unreached, unreached
 from certs.files import write_private
 from certs.issuers.contract import Names, Usage
 from certs.pair import Pair, issue_pair
+from controller import wiring
 from demo.ports import free_port
 from mesh.host_port import HostPort
 from tests.e2e.agent.conftest import missing_for_namespaces
@@ -96,6 +98,37 @@ async def test_a_refusal_has_its_reason(serve: Serve, tmp_path: Path) -> None:
             True,
         )
     assert (DISCOVERY, REASON) == (services.AGGREGATED, services.REASON)
+
+
+async def test_what_could_not_be_made_is_no_workload_that_is_unknown(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A translation fails; the proxy that has nothing for it is told so."""
+
+    def fails(_: object) -> None:
+        raise ValueError("nobody has foreseen this")
+
+    monkeypatch.setattr(wiring, "translation", lambda *_, **__: fails)
+    server = await serve(workload("one"))
+    shown = server.certificate(NAME)
+    async with server.client(shown) as client:
+        await client.ask(NAME)
+        assert await server.counted("meshwright_group_failures_total", 1) == 1
+        why = await _found(str(server.bound.ads), _credentials(server, shown, tmp_path / "files"))
+    assert why.reason is Reason.NOT_TRANSLATED
+
+
+async def test_whose_workload_was_removed_is_told_that_it_is_unknown(serve: Serve, tmp_path: Path) -> None:
+    """Its stream ends, as one of a workload that never was: so it asks."""
+    server = await serve(workload("one"), held_seconds=0.2)
+    shown = server.certificate(NAME)
+    async with server.client(shown) as client:
+        await client.ask(NAME)
+        await client.names()
+        server.write(workload("two", host=2))
+        assert await client.ended() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+    why = await _found(str(server.bound.ads), _credentials(server, shown, tmp_path / "files"))
+    assert why.reason is Reason.WORKLOAD_UNKNOWN
 
 
 async def test_a_certificate_out_of_its_time(serve: Serve, tmp_path: Path) -> None:

@@ -88,6 +88,29 @@ async def test_s12_a_stream_with_nothing_to_serve_ends_at_the_deadline(
     assert served.seen.endings[0][0] is Ending.NOT_SERVED
 
 
+async def test_s12_a_stream_whose_node_is_served_no_more_ends_at_the_deadline(
+    serve: Serve, connect: Connect
+) -> None:
+    """It is told nothing until then, and would go on if there were something again."""
+    served = await serve(limits=Limits(unserved_seconds=0.3))
+    publish(served.cache, endpoints("a"))
+    client = connect(served.port)
+    await client.ask(ENDPOINT, "a")
+    assert len((await client.response()).resources) == 1
+
+    served.cache.publish({}, {})
+    for _ in range(5):
+        await asyncio.sleep(0)  # it is woken, and held
+    publish(served.cache, endpoints("a", 1))
+    assert len((await client.response()).resources) == 1
+    await asyncio.sleep(0.4)  # longer than it would have been held
+    assert served.seen.endings == []
+
+    served.cache.publish({}, {})
+    assert await client.status() == (grpc.StatusCode.UNAVAILABLE, "nothing to serve yet")
+    assert served.seen.endings[0][0] is Ending.NOT_SERVED
+
+
 async def test_w6_a_nack_is_seen_with_the_clients_words(
     serve: Serve, connect: Connect, eventually: Eventually
 ) -> None:

@@ -210,16 +210,16 @@ async def test_the_loop_runs_when_something_changed(plane: Plane, source_of: Sou
     await asyncio.wait([task])
 
 
-async def test_a_proxy_whose_workload_vanished_is_not_woken(plane: Plane, source_of: SourceOf) -> None:
-    """Its stream keeps what it has: it is told nothing, least of all an empty configuration."""
+async def test_a_proxy_whose_workload_vanished_has_nothing(plane: Plane, source_of: SourceOf) -> None:
+    """Its stream, which knows what that means, is woken to nothing, and not to an empty configuration."""
     loop = plane.loop()
     await loop.wave()
-    woken: list[str] = []
-    plane.cache.watch(NODE, lambda: woken.append("a"))
+    found: list[Snapshot | None] = []
+    plane.cache.watch(NODE, lambda: found.append(plane.cache.snapshot(NODE)))
     source_of(("b", "other"))
     plane.source.load()
     await loop.wave()
-    assert woken == []
+    assert found == [None]
 
 
 async def test_problems_are_looked_for_after_waves(plane: Plane, source_of: SourceOf) -> None:

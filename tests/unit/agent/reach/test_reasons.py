@@ -47,6 +47,7 @@ def test_by_how_much_a_certificate_has_expired(late: timedelta, said: str) -> No
         (Answered("PERMISSION_DENIED", "refused", "expired"), Reason.EXPIRED),
         (Answered("PERMISSION_DENIED", "refused", "not_yet_valid"), Reason.NOT_YET_VALID),
         (Answered("UNAVAILABLE", "nothing to serve yet", "sources-not-read"), Reason.NOTHING_TO_SERVE),
+        (Answered("UNAVAILABLE", "nothing to serve yet", "translation-failed"), Reason.NOT_TRANSLATED),
         (Answered("UNAVAILABLE", "connection reset"), Reason.NOT_SERVING),
         (Answered("RESOURCE_EXHAUSTED", "too many streams"), Reason.BUSY),
         (Answered("UNIMPLEMENTED"), Reason.ANOTHER_SERVICE),

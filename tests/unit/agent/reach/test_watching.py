@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from agent.envoy.admin import AdminUnreachable
 from agent.reach.observations import Answered, Observed, PortClosed, Shown, Way
-from agent.reach.watching import GRACE_SECONDS, ControlPlaneWatch, Counts, has_it, pause
+from agent.reach.watching import GRACE_SECONDS, ControlPlaneWatch, Counts, has_it, on_other_streams, pause
 from mesh.host_port import HostPort
 
 HAS_IT = Counts(connected=True, tried=3, pending=0, updates=2)
@@ -17,7 +17,8 @@ cluster.meshwright-ads.upstream_cx_connect_fail: 1
 cluster.meshwright-ads.upstream_cx_total: 1
 cluster.meshwright-ads.upstream_rq_pending_active: 0
 cluster.meshwright-ads.upstream_rq_total: 1
-cluster_manager.cds.update_success: 2
+cluster_manager.cds.update_rejected: 1
+cluster_manager.cds.update_success: 1
 control_plane.connected_state: 1
 """
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,19 +32,37 @@ def test_counts_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "before", "expected"),
+    ("now", "before", "earlier", "expected"),
     [
-        (HAS_IT, HAS_IT, True),
-        (HAS_IT, None, False),
-        (HAS_IT, replace(HAS_IT, tried=2), False),
-        (replace(HAS_IT, pending=1), replace(HAS_IT, pending=1), False),
-        (replace(HAS_IT, connected=False), HAS_IT, False),
-        (replace(HAS_IT, updates=0), replace(HAS_IT, updates=0), False),
+        (HAS_IT, HAS_IT, 0, True),
+        (HAS_IT, HAS_IT, 1, True),
+        (HAS_IT, HAS_IT, 2, False),
+        (HAS_IT, None, 0, False),
+        (HAS_IT, replace(HAS_IT, tried=2), 0, False),
+        (replace(HAS_IT, pending=1), replace(HAS_IT, pending=1), 0, False),
+        (replace(HAS_IT, connected=False), HAS_IT, 0, False),
+        (replace(HAS_IT, updates=0), replace(HAS_IT, updates=0), 0, False),
     ],
 )
-def test_who_has_it(now: Counts, before: Counts | None, *, expected: bool) -> None:
-    """Not who dials, has just dialled, or was let in and is held."""
-    assert has_it(now, before) is expected
+def test_who_has_it(now: Counts, before: Counts | None, earlier: int, *, expected: bool) -> None:
+    """Not who dials, has just dialled, or was let in and is held: for the first time or again."""
+    assert has_it(now, before, earlier) is expected
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        (HAS_IT, None, 0),
+        (replace(HAS_IT, updates=9), HAS_IT, 1),
+        (replace(HAS_IT, tried=4), HAS_IT, 2),
+        (replace(HAS_IT, tried=4, updates=3), HAS_IT, 2),
+        (replace(HAS_IT, updates=1), HAS_IT, 0),
+        (replace(HAS_IT, tried=1), HAS_IT, 0),
+    ],
+)
+def test_what_came_on_other_streams(now: Counts, before: Counts | None, expected: int) -> None:
+    """Whatever had come when it was dialled again; of another Envoy than before, nothing."""
+    assert on_other_streams(now, before, 1) == expected
 
 
 def test_pauses_grow_to_a_bound() -> None:
@@ -100,6 +119,24 @@ async def test_it_is_said_once_for_each_reason() -> None:
     assert (first, story.watch.standing.has_it) == (False, True)
     assert story.watch.standing.words == ""
     assert (said[-1]["event"], said[-1]["was"]) == ("the control plane is reached", "certificate-revoked")
+
+
+async def test_who_is_held_on_a_new_stream_has_nothing_any_more() -> None:
+    """Whatever it was sent on those before; where the control plane says that it serves, that is believed."""
+    story = _Story()
+    story.stats = STATS
+    await story.look()
+    await story.look()
+    assert story.watch.standing.has_it
+    story.stats = STATS.replace("rq_total: 1", "rq_total: 2")
+    story.way = Answered("UNAVAILABLE", "held", "workload-unknown")
+    await story.look()
+    await story.look(after=GRACE_SECONDS)
+    assert "knows no workload of u.s.n" in story.watch.standing.words
+    story.way = Answered("OK")
+    await story.look(after=pause(1))
+    await story.look()
+    assert (story.watch.standing.has_it, story.watch.standing.words) == (True, "")
 
 
 async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

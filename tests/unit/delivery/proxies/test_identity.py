@@ -19,6 +19,7 @@ from delivery.proxies import identity
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
+from xds.cache import NodeKey
 from xds.protocol.wire import Node
 from xds.server.hooks import Peer, Refused
 
@@ -34,7 +35,13 @@ class Scene:
         self.view: View | None = view
         self.authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
         self.ledger = SqliteLedger.open(state / "ledger.sqlite")
-        self.authenticator = MeshAuthenticator(self.ledger, lambda: self.view, lambda: self.now)
+        self.failed: tuple[ProxyName, ...] = ()
+        self.authenticator = MeshAuthenticator(
+            self.ledger,
+            lambda: self.view,
+            lambda: self.now,
+            failed=lambda name: "ValueError" if name in self.failed else "",
+        )
 
     def peer(self, name: ProxyName = NAME) -> Peer:
         """Return a peer with a certificate that was issued for an hour."""
@@ -162,3 +169,17 @@ def test_a_contradiction_names_the_workload_and_its_proxy(scene: Scene) -> None:
     assert contradiction(ProxyName.parse("a.x.shop"), scene.view) == (
         "workload shop/w-a has this UUID, and its proxy is a.store.shop"
     )
+
+
+def test_who_is_held_is_told_why(scene: Scene) -> None:
+    """In a word each: nothing is read yet, nobody declared it, its configuration could not be made."""
+    stranger = NodeKey("b.store.shop")
+    assert [scene.authenticator.held(NodeKey(str(NAME))), scene.authenticator.held(stranger)] == [
+        "",
+        "workload-unknown",
+    ]
+    scene.failed = (NAME, ProxyName.parse(stranger))
+    assert scene.authenticator.held(NodeKey(str(NAME))) == "translation-failed"
+    assert scene.authenticator.held(stranger) == "workload-unknown"
+    scene.view = None
+    assert scene.authenticator.held(NodeKey(str(NAME))) == "sources-not-read"
