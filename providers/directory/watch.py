@@ -79,9 +79,8 @@ class DirectoryWatch:
         heard = system.read()
         self._touched |= heard.complete
         self._touched |= heard.others
-        if heard.folders:
+        if heard.folders or heard.lost:  # a folder that came may be in what was lost
             self._moved.set()
-        if heard.folders or heard.lost:
             self._unsure = True
         now = asyncio.get_running_loop().time()
         if any(is_manifest(path.rpartition("/")[2]) for path in heard.complete):

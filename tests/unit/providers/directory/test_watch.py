@@ -3,9 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
+from providers.directory.inotify import FolderEvents, Heard
 from providers.directory.watch import DirectoryWatch
 
 DEADLINE = 20.0
@@ -69,6 +73,28 @@ async def test_in_a_folder_that_comes_nothing_is_missed(tmp_path: Path) -> None:
                 if not unsure:
                     break
         assert named == {f"{tmp_path}/a/b/x.yaml"}
+
+
+async def test_a_folder_is_watched_whose_coming_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When there were more events than the system keeps, nobody says which folders came."""
+    hears = FolderEvents.read
+
+    def overflown(system: FolderEvents) -> Heard:
+        return replace(found, folders=False, lost=True) if (found := hears(system)).folders else found
+
+    async with _watching(tmp_path) as watch:
+        monkeypatch.setattr(FolderEvents, "read", overflown)
+        (tmp_path / "a").mkdir()
+        async with asyncio.timeout(DEADLINE):
+            while True:
+                await _woken(watch)
+                named, unsure = watch.take()
+                if not unsure:
+                    break
+                (tmp_path / "a" / "x.yaml").write_text("x")
+        assert named == {f"{tmp_path}/a/x.yaml"}
 
 
 async def test_where_there_are_no_events_to_be_had_it_is_looked_again_and_again(tmp_path: Path) -> None:
