@@ -11,6 +11,7 @@ from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Self, TypeVar
 
+from mesh.kinds import Kind
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile, Origin
 from mesh.picture import Picture
@@ -85,25 +86,42 @@ def _last_good(
             named.setdefault(each.key.claim, origin)
     had = before.by_claim()
     doubtful = [(origin, each) for origin, each in unread if each.key is None or each.key.claim not in had]
+    # What stood beside the object while that was good is not what has become of it.
+    fresh = _places([(origin, each) for origin, each in doubtful if each.mark not in before.unread])
+    every = _places(doubtful)
     for claim, sourced in had.items():
         if claim in read:
             continue
-        # What stood beside the object while that was good is not what has become of it.
-        may_be = (
-            origin
-            for origin, each in doubtful
-            if _may_be(each.key, claim) and (sourced.stale or each.mark not in before.unread)
-        )
-        if (place := named.get(claim) or next(may_be, None)) is not None:
+        place = named.get(claim) or _may_be(claim, every if sourced.stale else fresh)
+        if place is not None:
             yield sourced, place
 
 
-def _may_be(key: ObjectKey | None, claim: ObjectKey) -> bool:
-    """Say whether a document may be an object: not if both the kind, a known one, and the name are others."""
-    if key is None or (key.kind not in READ and not is_foreign(key.kind)):
-        return True
-    meant = key.claim
-    return meant.kind == claim.kind or (meant.namespace, meant.name) == (claim.namespace, claim.name)
+def _places(doubtful: Iterable[tuple[Origin, Unread]]) -> Mapping[object, tuple[int, Origin]]:
+    """Return where documents stand that may be others, the first by what it has in common with an object.
+
+    Nothing need be in common with one that does not say what it is, or is of no known kind. Else the kind is,
+    or the name: a document may not be an object if both are others.
+    """
+    found: dict[object, tuple[int, Origin]] = {}
+    for number, (origin, each) in enumerate(doubtful):
+        key = each.key
+        if key is None or (key.kind not in READ and not is_foreign(key.kind)):
+            found.setdefault(None, (number, origin))
+        else:
+            for common in _in_common(key.claim):
+                found.setdefault(common, (number, origin))
+    return found
+
+
+def _may_be(claim: ObjectKey, places: Mapping[object, tuple[int, Origin]]) -> Origin | None:
+    """Return where the first document stands that may be an object; None if none may."""
+    found = [places[common] for common in (None, *_in_common(claim)) if common in places]
+    return min(found, key=lambda each: each[0])[1] if found else None
+
+
+def _in_common(claim: ObjectKey) -> tuple[Kind, str]:
+    return claim.kind, claim.path
 
 
 def _held(sourced: Sourced, place: Origin) -> Problem:

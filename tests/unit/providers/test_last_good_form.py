@@ -6,9 +6,14 @@ import pytest
 
 from mesh import kinds
 from mesh.kinds import Kind
+from mesh.names import Namespace
 from mesh.objects import ObjectKey
+from mesh.origins import InFile
+from providers.directory.file_form import read_file
 from providers.directory.manifests import Manifests
+from providers.objects import read_form
 from specs.kinds import READ
+from specs.reader import Reading, Unread
 from tests.meshes.texts import account, account_key, workload, workload_key
 from tests.unit.providers.test_foreign_kinds import BODIES
 
@@ -152,3 +157,29 @@ def test_a_list_of_a_group_with_a_slip_is_no_deletion() -> None:
     assert key == ObjectKey(kinds.ENDPOINT_SLICE, key.namespace, "db")
     for slip in (text.replace("discovery", "discvery"), text.replace("EndpointSlice", "EndpointSlic")):
         assert good.apply("x.yaml", slip).objects()[key].stale
+
+
+class _Counted(ObjectKey):
+    """A key that counts how often it is thought of."""
+
+    thoughts = 0
+
+    @property
+    def claim(self) -> ObjectKey:
+        """The key under which a source knows it."""
+        _Counted.thoughts += 1
+        return ObjectKey(self.kind, self.namespace, self.name)
+
+
+def _thoughts(number: int) -> int:
+    _Counted.thoughts = 0
+    good = "---\n".join(_text(kinds.SERVICE, name=f"s{each}") for each in range(number))
+    keys = [_Counted(kinds.WORKLOAD, Namespace("shop"), f"w{each}") for each in range(number)]
+    bad = [(InFile("x.yaml", 1, 1), Reading(unread=(Unread(key, key.name),))) for key in keys]
+    assert not read_form("", bad, read_file("x.yaml", good, None)).objects
+    return _Counted.thoughts
+
+
+def test_a_bad_document_is_not_compared_with_each_object_that_has_gone() -> None:
+    """Of thousands at once, as a generator may write them."""
+    assert _thoughts(40) <= 4 * _thoughts(10)
