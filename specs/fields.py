@@ -52,6 +52,10 @@ class Fields:
         """Refuse the object for the value at a key."""
         self.notes.refuse(code, self.at(name), expected, self._mapping.get(name))
 
+    def warn(self, name: str, expected: str, code: Code) -> None:
+        """Warn of the value at a key; this does not count as asking for it."""
+        self.notes.warn(code, self.at(_cut(name)), expected, self._mapping.get(name))
+
     def text(self, name: str, default: str | None = None) -> str | None:
         """Return the text at the key, `default` if there is none."""
         value = self.raw(name)
@@ -197,7 +201,7 @@ class Fields:
         if self._asked.issuperset(self._mapping):
             return
         for key in self.unasked():
-            path = self.at(key if len(key) <= 60 else key[:57] + "...")
+            path = self.at(_cut(key))
             value = self._mapping.get(key)
             self.notes.refuse(Code.UNKNOWN_FIELD, path, self._unknown(key), value)
 
@@ -214,6 +218,10 @@ class Fields:
 
     def _missing(self, name: str, expected: str) -> None:
         self.notes.refuse(Code.MISSING, self.at(name), f"is missing; {expected}")
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 60 else name[:57] + "..."
 
 
 def one_of(allowed: Collection[str]) -> str:

@@ -1,13 +1,15 @@
 """Annotations and labels under our own prefix: one that nobody reads is a slip, and has to be said.
 
-Other prefixes are other people's, and nobody's business here.
+Other prefixes are other people's, and nobody's business here, but for ours with a slip in it.
 """
 
 import difflib
+import functools
 from collections.abc import Mapping
 from typing import Final
 
 from mesh.kinds import NAMESPACE, POD, SERVICE, WORKLOAD, Kind
+from mesh.spelling import nearest
 from mesh.workload import DRIVER_ANNOTATION
 from specs.annotations import CAPTURE, EGRESS_SERVICES, ESCAPED_SLASHES, IPV6, PERMISSIVE
 from specs.codes import Code
@@ -16,6 +18,12 @@ from specs.manifest import Manifest
 from specs.own.dns import DNS_ANNOTATION, SRV_ANNOTATION
 
 PREFIX: Final = "meshwright.dev/"
+
+_LIKE: Final = 0.85
+"""How much a domain must look like ours to be taken for it with a slip in it."""
+
+_REMEMBERED: Final = 256
+"""How many domains are known by heart: a mesh has few."""
 
 INJECTED: Final = frozenset(
     PREFIX + name for name in ("mesh", "injected-driver", "probes", "original-probes")
@@ -39,14 +47,22 @@ def check_own_names(manifest: Manifest) -> None:
         fields = manifest.metadata.section(section)
         here = known.get(manifest.key.kind, frozenset())
         for name in sorted(fields.names()):
-            if name.startswith(PREFIX) and name not in here:
+            if _is_ours(name.partition("/")[0]) and name not in here:
                 path = f"{fields.path}[{name:.80}]"
                 expected = f"says nothing here; {_meant(manifest.key.kind, section, name)}"
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
 
 
+@functools.lru_cache(_REMEMBERED)
+def _is_ours(domain: str) -> bool:
+    """Say whether names under a domain are ours, or would be but for a slip in it."""
+    return nearest(domain, {PREFIX.removesuffix("/")}, _LIKE) is not None
+
+
 def _meant(kind: Kind, section: str, name: str) -> str:
     """Say what may have been meant: the same elsewhere, the nearest that is read here, or which are read."""
+    if not name.startswith(PREFIX):
+        return f"did you mean {PREFIX}{name.partition('/')[2]:.60}?"
     if section == "labels" and name in ANNOTATIONS.get(kind, ()):
         return "it is an annotation"
     kinds = sorted(each for each, names in ANNOTATIONS.items() if name in names - INJECTED)

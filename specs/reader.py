@@ -14,6 +14,7 @@ from specs.fields import Fields, one_of
 from specs.kinds import READ, Reader, api_versions_of, is_foreign, kind_meant, kinds_of
 from specs.manifest import Manifest, check_metadata, key_of, split_api_version
 from specs.notes import Notes
+from specs.object_meta import check_metadata_fields
 from specs.osm.unenforced import PRESETS, UNENFORCED, not_enforced
 from specs.own_names import check_own_names
 from specs.show import cut
@@ -124,6 +125,7 @@ def _read_one(document: object, origin: Origin, path: str) -> Reading:
     manifest = _manifest(document, key, version, notes)
     value = reader.read(manifest)
     check_own_names(manifest)
+    check_metadata_fields(manifest)
     if notes.refused:
         return _unread(document, notes)
     return Reading(((key, value),) if value is not None else (), tuple(notes.problems), key)

@@ -10,6 +10,7 @@ from specs.codes import Code
 from specs.core.endpoints import of_pods
 from specs.fields import Fields
 from specs.manifest import Manifest
+from specs.object_meta import check_metadata_fields
 from specs.own_names import check_own_names
 
 
@@ -49,4 +50,5 @@ def _template(manifest: Manifest, fields: Fields) -> PodTemplate | None:
     key = ObjectKey(POD, manifest.namespace, manifest.key.name)
     pods = Manifest(key, manifest.version, template, template.section("metadata"), manifest.notes)
     check_own_names(pods)
+    check_metadata_fields(pods)
     return of_pods(pods, manifest.key.kind, WorkloadKey(manifest.namespace, manifest.key.name))

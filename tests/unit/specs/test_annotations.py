@@ -170,6 +170,16 @@ def test_what_is_no_way_with_escaped_slashes_is_refused(text: str, quoted: str) 
             "no annotations of ours are read on a ServiceAccount",
         ),
         (
+            namespace("{meshwrigth.dev/permissive: 'true'}"),
+            "annotations[meshwrigth.dev/permissive]",
+            f"did you mean {PERMISSIVE}?",
+        ),
+        (
+            pod("{}, labels: {Meshwright.dev/proxy-uuid: y}"),
+            "labels[Meshwright.dev/proxy-uuid]",
+            "did you mean meshwright.dev/proxy-uuid?",
+        ),
+        (
             pod("{}, labels: {meshwright.dev/proxy-uid: y}"),
             "labels[meshwright.dev/proxy-uid]",
             "did you mean meshwright.dev/proxy-uuid?",

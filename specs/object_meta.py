@@ -1,0 +1,43 @@
+"""`metadata` as Kubernetes has it, of every kind: a field that it does not have is a slip, and is said.
+
+No kind's own fields stand there, so a slip in `labels` would leave a workload without a Service in silence.
+"""
+
+from typing import Final
+
+from mesh.spelling import nearest
+from specs.codes import Code
+from specs.manifest import Manifest
+
+FIELDS: Final = frozenset(
+    {
+        "annotations",
+        "clusterName",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "initializers",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+"""The fields of ObjectMeta in meta/v1, those of earlier versions of Kubernetes among them."""
+
+
+def check_metadata_fields(manifest: Manifest) -> None:
+    """Warn of each field of metadata that no object has; Kubernetes drops it without a word."""
+    fields = manifest.metadata
+    for name in sorted(set(fields.names()) - FIELDS):
+        near = nearest(name, FIELDS)
+        meant = f"; did you mean {near}?" if near else ""
+        expected = f"is no field of metadata, and has no effect{meant}"
+        fields.warn(name, expected, Code.UNKNOWN_METADATA)

@@ -1,0 +1,51 @@
+"""A field of metadata that no object has."""
+
+import pytest
+
+from specs.kinds import READ
+from tests.meshes.reading import reading
+
+WORKLOAD = (
+    "apiVersion: meshwright.dev/v1alpha1\nkind: Workload\n"
+    "metadata: {{name: a, {}}}\nspec: {{address: 10.0.0.7}}"
+)
+DEPLOYMENT = (
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a}}\nspec: {{template: {{metadata: {{{}}}}}}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "expected"),
+    [
+        (WORKLOAD.format("lables: {app: a}"), "metadata.lables", "; did you mean labels?"),
+        (WORKLOAD.format("annotation: {a: b}"), "metadata.annotation", "; did you mean annotations?"),
+        (WORKLOAD.format("Labels: {app: a}"), "metadata.Labels", "; did you mean labels?"),
+        (WORKLOAD.format("zzz: 1"), "metadata.zzz", ""),
+        (DEPLOYMENT.format("label: {app: a}"), "spec.template.metadata.label", "; did you mean labels?"),
+    ],
+)
+def test_it_is_said_with_what_may_be_meant(text: str, field: str, expected: str) -> None:
+    """A workload without its labels stands behind no Service; the object is in force."""
+    found = reading(text)
+    (said,) = found.problems
+    assert (said.severity, said.code, said.field) == ("warning", "MW1027", field)
+    assert said.expected == f"is no field of metadata, and has no effect{expected}"
+    assert len(found.objects) == 1
+
+
+def test_every_kind_has_it_said() -> None:
+    """Whoever reads it; a kind without more fields among them."""
+    for reader in READ.values():
+        head = f"apiVersion: {reader.api_versions[-1]}\nkind: {reader.kind.name}"
+        text = f"{head}\nmetadata: {{name: a, lables: {{}}}}"
+        assert "metadata.lables" in [each.field for each in reading(text).problems]
+
+
+def test_what_an_api_server_writes_there_is_none() -> None:
+    """As `kubectl get -o yaml` prints it."""
+    written = (
+        "uid: 0c1f, resourceVersion: '7', generation: 2, creationTimestamp: null, selfLink: /x, "
+        "generateName: a-, finalizers: [], ownerReferences: [], managedFields: [{manager: kubectl}], "
+        "deletionTimestamp: null, deletionGracePeriodSeconds: 30"
+    )
+    assert reading(WORKLOAD.format(written)).problems == ()
