@@ -19,7 +19,7 @@ from admin.http.health import Health, HttpThread, application
 from admin.http.heartbeat import beating
 from admin.http.log_levels import add_log_levels
 from admin.http.servers import SocketError, serving
-from admin.pages import routes
+from admin.pages import routes, site
 from certs.errors import CertificateError
 from certs.ledger.entry import LedgerEntry
 from certs.opening import Opened, opened
@@ -315,9 +315,10 @@ class _Server:
     @contextlib.asynccontextmanager
     async def _debug(self) -> AsyncIterator[HostPort]:
         parts, address = self._parts, self._parts.settings.debug_address
-        app = routes.application(
+        app = site.application(
             routes.pages(parts.reading, parts.clock),
             (address.host, *parts.settings.debug_hosts),
+            parts.clock,
             parts.pages.pages,
         )
         port = self._sockets.debug.getsockname()[1]
@@ -328,7 +329,7 @@ class _Server:
     async def _socket(self) -> AsyncIterator[None]:
         parts = self._parts
         app = web.Application(middlewares=[commands.explained])
-        routes.add_pages(app, routes.pages(parts.reading, parts.clock), parts.pages.pages)
+        site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
         add_log_levels(LogLevels(), app)
         commands.add_commands(app, parts.reading, parts.proxies, self._revoked, parts.retried)
         async with serving(app, self._sockets.unix):

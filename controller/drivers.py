@@ -5,8 +5,9 @@ from typing import Final
 
 from aiohttp import web
 
+from admin.html.looks.look import Look
 from admin.pages.jsonable import Document, jsonable
-from admin.pages.routes import Page
+from admin.pages.site import Page
 from catalog.relations.groups import driver_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
@@ -130,7 +131,7 @@ class DriverPages:
             said = await answer(request.query)
             return {name: jsonable(value) for name, value in said.items()}
 
-        self._pages.setdefault(path, Page(path, shows, answered))
+        self._pages.setdefault(path, Page(path, shows, answered, Look(shows=shows)))
 
     def streams(self, statuses: Callable[[], tuple[StreamStatus, ...]]) -> None:
         """Add a driver's streams to those of all."""

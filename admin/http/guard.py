@@ -7,6 +7,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+NOT_SERVED: Final = "this Host is not served; see the setting debug_hosts"
 
 
 def host_of(header: str) -> str:
@@ -32,9 +33,7 @@ def known_hosts_only(configured: Iterable[str]) -> Middleware:
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not permitted(request.headers.get("Host", ""), hosts):
-            return web.json_response(
-                {"error": "this Host is not served; see the setting debug_hosts"}, status=421
-            )
+            return web.json_response({"error": NOT_SERVED}, status=421)
         return await handler(request)
 
     return middleware

@@ -39,22 +39,24 @@ class Admitted:
     matches: tuple[HTTPMatch, ...] | None
 
 
-def access_pairs(view: View) -> list[Json]:
-    """Return a record for every identity with a workload and every service port, sorted.
+def access_pairs(view: View, source: str | None = None) -> list[Json]:
+    """Return a record for every identity with a workload and every service port, sorted; or of one `source`.
 
     `allowed` says that some call may pass; on HTTP ports `requests` says which (`*` is every one). `by`
     are the objects that admit it. Splits are followed: a call to an apex is a call to its backends.
     """
-    return [_record(view, call) for call in _calls(view)]
+    return [_record(view, call) for call in _calls(view, source)]
 
 
-def _calls(view: View) -> Iterator[Call]:
+def _calls(view: View, wanted: str | None) -> Iterator[Call]:
     ports = [
         (service, port, protocol_of(view, key, port))
         for key, service in view.services.items()
         for port in service.ports
     ]
     for source in sorted(by_identity(view)):
+        if wanted not in (None, str(source)):
+            continue
         seen = frozenset(visible(view, source))
         for service, port, protocol in ports:
             yield Call(source, service, port, protocol, service.key in seen)

@@ -4,6 +4,7 @@ from typing import Protocol
 
 from admin.pages.access import access_pairs
 from admin.pages.jsonable import Document, jsonable
+from admin.pages.naming import NotShown
 from admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
 from catalog.relations.hosts import hosts
 from catalog.store.view import View
@@ -16,15 +17,33 @@ class ConfigReading(SettingsReading, ViewReading, Protocol):
     """The configuration of the mesh and of the server."""
 
 
-def policies(reading: ObjectReading, problems: Problems) -> Document:
-    """Return the objects in force, each with its origin, and everything that is wrong."""
+def policies(reading: ObjectReading, problems: Problems, wanted: str | None = None) -> Document:
+    """Return the objects in force, each with its origin, and everything that is wrong.
+
+    With one `wanted`, by its kind and name as `TrafficTarget shop/buyers`, that and what is wrong with it;
+    raises NotShown where nothing is known of it.
+    """
+    if wanted is not None:
+        return _one(reading, problems, wanted)
+    return wrong(reading, problems) | {"objects": [sourced(each) for each in reading.objects().values()]}
+
+
+def wrong(reading: ObjectReading, problems: Problems) -> Document:
+    """Return everything that is wrong."""
     return {
         "problems": [problem(each) for each in problems],
         "failures": [
             {"group": group, "error": error, "kept": kept} for group, error, kept in reading.failures()
         ],
-        "objects": [sourced(each) for each in reading.objects().values()],
     }
+
+
+def _one(reading: ObjectReading, every: Problems, wanted: str) -> Document:
+    found = [sourced(each) for key, each in reading.objects().items() if str(key) == wanted]
+    problems = [problem(each) for each in every if str(each.key) == wanted]
+    if not found and not problems:
+        raise NotShown(f"no source has an object {wanted[:200]!r}, such as 'TrafficTarget shop/buyers'")
+    return {"problems": list(problems), "objects": list(found)}
 
 
 def problem(found: Problem) -> Document:
@@ -72,10 +91,16 @@ def loop(reading: LoopReading) -> Document:
     }
 
 
-def access(reading: ViewReading) -> Document:
-    """Return for every identity and service port whether calls may pass, and by which objects."""
+def access(reading: ViewReading, source: str | None = None) -> Document:
+    """Return for every identity, or one, and service port whether calls may pass, and by which objects.
+
+    Raises NotShown where nobody has the identity.
+    """
     view = reading.view()
-    return {"access": [] if view is None else access_pairs(view)}
+    pairs = [] if view is None else access_pairs(view, source)
+    if source is not None and not pairs:
+        raise NotShown(f"no workload has the identity {source[:200]!r}, or there is no service port to call")
+    return {"access": pairs}
 
 
 def hosts_lines(view: View | None, namespace: str) -> Document:

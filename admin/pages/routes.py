@@ -1,43 +1,24 @@
-"""The route table of the debug pages: JSON for programs, a plain page of the same for browsers."""
+"""The route table of the debug pages: what answers each, and how it looks to people."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from aiohttp import web
 
-from admin.http.guard import known_hosts_only
+from admin.html.looks import mesh, policies, proxies, pushes
 from admin.pages import access_line, debug
 from admin.pages import explain as explaining
 from admin.pages import proxy as proxy_pages
 from admin.pages.certificates import certificates
-from admin.pages.html import SECURITY_HEADERS, page
-from admin.pages.jsonable import Document, Json
-from admin.pages.naming import NotShown
+from admin.pages.glance import Glances
+from admin.pages.jsonable import Document
 from admin.pages.published import published
 from admin.pages.sidecars import known_sidecars
+from admin.pages.site import Page
 from admin.pages.sources import sources
 from admin.pages.streams import streams
 from admin.reading import MeshReading
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A path, what it shows, and what answers it."""
-
-    path: str
-    shows: str
-    answer: Callable[[web.Request], Awaitable[Document]]
-
-
-def answer(request: web.Request, value: Json, links: Iterable[str] = (), status: int = 200) -> web.Response:
-    """Return `value` as JSON, or as a page if the client is a browser."""
-    headers = dict(SECURITY_HEADERS)
-    if "text/html" in request.headers.get("Accept", ""):
-        text = page(request.path, value, tuple(links))
-        return web.Response(text=text, content_type="text/html", headers=headers, status=status)
-    return web.json_response(value, headers=headers, status=status)
 
 
 def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ...]:
@@ -66,29 +47,81 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
     async def all_published(_request: web.Request) -> Document:
         return await published(reading)
 
-    async def access(_request: web.Request) -> Document:
+    async def access(request: web.Request) -> Document:
         # Identities times services: not for the event loop.
-        return await asyncio.to_thread(debug.access, reading)
+        return await asyncio.to_thread(debug.access, reading, request.query.get("source"))
 
-    async def policies(_request: web.Request) -> Document:
-        return debug.policies(reading, await reading.problems())
+    async def in_force(request: web.Request) -> Document:
+        return debug.policies(reading, await reading.problems(), request.query.get("object"))
 
     async def explain(request: web.Request) -> Document:
         return await _explained(reading, request)
 
+    glance = Glances(reading, clock)
     return (
-        Page("/debug/proxy", "every proxy, in step or why not; ?proxy=: one's configuration", proxy),
-        Page("/debug/proxy/show", "what one proxy was told, in the mesh's words; ?proxy=&section=", show),
-        Page("/debug/xds", "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes", xds),
-        Page("/debug/xds/diff", "two versions of a resource; ?proxy=&type=&name=[&from=&to=]", diff),
-        Page("/debug/published", "resources of each proxy, by version", all_published),
-        Page("/debug/policies", "objects in force, and problems", policies),
-        Page("/debug/access", "who may call what, and by which object", access),
-        Page("/debug/explain", "why a call may pass or not; ?from=&to=&method=&path=&header=", explain),
-        Page("/debug/certs", "certificates issued", of(lambda: certificates(reading, clock()))),
-        Page("/debug/config", "MeshConfig and settings", of(lambda: debug.config(reading))),
-        Page("/debug/loop", "when the event loop was held, and by what", of(lambda: debug.loop(reading))),
-        Page("/debug/sources", "sources: how fresh, what they hold", of(lambda: sources(reading, clock()))),
+        Page(
+            "/debug/proxy",
+            "every proxy, in step or why not; ?proxy=: one's configuration",
+            proxy,
+            proxies.PROXIES,
+            glance.proxies,
+        ),
+        Page(
+            "/debug/proxy/show",
+            "what one proxy was told, in the mesh's words; ?proxy=&section=",
+            show,
+            proxies.TOLD,
+        ),
+        Page(
+            "/debug/xds",
+            "streams by type; ?proxy=[&resource=TYPE/NAME]: one's last pushes",
+            xds,
+            pushes.STREAMS,
+            glance.streams,
+        ),
+        Page(
+            "/debug/xds/diff",
+            "two versions of a resource; ?proxy=&type=&name=[&from=&to=]",
+            diff,
+            pushes.DIFFERENCE,
+        ),
+        Page("/debug/published", "resources of each proxy, by version", all_published, pushes.PUBLISHED),
+        Page(
+            "/debug/policies",
+            "objects in force, and problems",
+            in_force,
+            policies.POLICIES,
+            glance.policies,
+        ),
+        Page("/debug/access", "who may call what, and by which object", access, policies.ACCESS),
+        Page(
+            "/debug/explain",
+            "why a call may pass or not; ?from=&to=&method=&path=&header=",
+            explain,
+            policies.EXPLAIN,
+        ),
+        Page(
+            "/debug/certs",
+            "certificates issued",
+            of(lambda: certificates(reading, clock())),
+            mesh.CERTIFICATES,
+            glance.certificates,
+        ),
+        Page("/debug/config", "MeshConfig and settings", of(lambda: debug.config(reading)), mesh.CONFIG),
+        Page(
+            "/debug/loop",
+            "when the event loop was held, and by what",
+            of(lambda: debug.loop(reading)),
+            mesh.LOOP,
+            glance.loop,
+        ),
+        Page(
+            "/debug/sources",
+            "sources: how fresh, what they hold",
+            of(lambda: sources(reading, clock())),
+            mesh.SOURCES,
+            glance.sources,
+        ),
     )
 
 
@@ -108,47 +141,3 @@ async def _explained(reading: MeshReading, request: web.Request) -> Document:
     found, names = await asyncio.to_thread(explaining.explained, view, asked)
     held = await asyncio.to_thread(explaining.held, view, found, known_sidecars(reading, names))
     return held | {"logged": dict(question.logged)}
-
-
-def add_pages(
-    app: web.Application, all_pages: Iterable[Page], further: Callable[[], Iterable[Page]] = tuple
-) -> None:
-    """Add the pages and their index, `/debug`, to an application; `further` pages may come while it runs."""
-    first = tuple(all_pages)
-
-    def listed() -> tuple[Page, ...]:
-        return (*first, *further())
-
-    def links() -> tuple[str, ...]:
-        return ("/debug", *(each.path for each in listed()))
-
-    async def index(request: web.Request) -> web.Response:
-        return answer(request, {each.path: each.shows for each in listed()}, links())
-
-    async def handle(request: web.Request) -> web.Response:
-        shown = next((each for each in listed() if each.path == request.path), None)
-        try:
-            if shown is None:
-                raise NotShown(f"there is no page {request.path}")
-            return answer(request, await shown.answer(request), links())
-        except NotShown as error:
-            return answer(request, {"error": str(error)}, links(), 404)
-        except (web.HTTPNotFound, web.HTTPBadRequest) as error:
-            return answer(request, {"error": error.reason}, links(), error.status)
-
-    async def to_index(_request: web.Request) -> web.Response:
-        raise web.HTTPFound("/debug")
-
-    app.router.add_get("/", to_index)
-    app.router.add_get("/debug", index)
-    app.router.add_get("/debug/", index)
-    app.router.add_get("/debug/{path:.+}", handle)
-
-
-def application(
-    all_pages: Iterable[Page], hosts: Iterable[str], further: Callable[[], Iterable[Page]] = tuple
-) -> web.Application:
-    """Build the debug server: GET only, for known hosts only."""
-    app = web.Application(middlewares=[known_hosts_only(hosts)])
-    add_pages(app, all_pages, further)
-    return app

@@ -155,11 +155,18 @@ class Server:
 @pytest.fixture
 async def serve(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
     """Start servers (usually one) with a mesh directory and state of the test's own; end them after it."""
+    async with serving(tmp_path) as start:
+        yield start
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[Callable[..., Any]]:
+    """Yield what starts servers with a mesh directory and state in a folder; end them after it."""
     stop = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
 
     async def start(*documents: str, **settings: object) -> Server:
-        mesh, state = tmp_path / "mesh", tmp_path / "state"
+        mesh, state = folder / "mesh", folder / "state"
         mesh.mkdir()
         (mesh / "mesh.yaml").write_text("\n---\n".join((SERVICE, *documents)))
         started: asyncio.Future[Bound] = asyncio.get_running_loop().create_future()

@@ -141,6 +141,13 @@ Join = Callable[..., Sidecar]
 @pytest.fixture
 async def join() -> AsyncIterator[Join]:
     """Connect sidecars; what still runs ends with the test."""
+    async with joining() as started:
+        yield started
+
+
+@contextlib.asynccontextmanager
+async def joining() -> AsyncIterator[Join]:
+    """Yield what connects sidecars; end what still runs."""
     tasks: list[asyncio.Task[None]] = []
 
     def started(

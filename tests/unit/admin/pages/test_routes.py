@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.pages import routes
+from admin.pages import routes, site
 from xds.protocol.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
@@ -25,7 +25,7 @@ PATHS += [
 async def client(reading: Any, now: Any) -> AsyncIterator[TestClient[Any, Any]]:
     """Serve the pages of the small mesh."""
     reading.the_snapshot = Snapshot.of([])
-    app = routes.application(routes.pages(reading, lambda: now), ("mesh.example",))
+    app = site.application(routes.pages(reading, lambda: now), ("mesh.example",), lambda: now)
     async with TestClient(TestServer(app)) as found:
         yield found
 

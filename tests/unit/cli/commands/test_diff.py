@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 
 from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.pages.routes import add_pages, pages
+from admin.pages.routes import pages
+from admin.pages.site import add_pages
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.store.inventory import holder_of
@@ -106,7 +107,7 @@ async def diff(tmp_path: Path, run: Run) -> AsyncIterator[Diff]:
     (served / "mesh.yaml").write_text(texts.joined(MESH, POLICY))
     reading: Any = Served(read(served).view)
     app = web.Application()
-    add_pages(app, pages(reading, lambda: datetime.now(UTC)))
+    add_pages(app, pages(reading, lambda: datetime.now(UTC)), lambda: datetime.now(UTC))
 
     async def compared(manifests: str, *arguments: str) -> Done:
         wanted = tmp_path / "wanted"

@@ -13,7 +13,8 @@ import yaml
 from aiohttp import web
 
 from admin.http.servers import SOCKET_NAME, serving, unix_socket
-from admin.pages.routes import add_pages, pages
+from admin.pages.routes import pages
+from admin.pages.site import add_pages
 from catalog.store.view import View
 from cli.offline.mesh import read
 from tests.typed import ROOT, Done
@@ -240,7 +241,7 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
     """
     reading: Any = OneView(read(mesh).view)
     app = web.Application()
-    add_pages(app, pages(reading, lambda: datetime.now(UTC)))
+    add_pages(app, pages(reading, lambda: datetime.now(UTC)), lambda: datetime.now(UTC))
     async with serving(app, unix_socket(tmp_path / SOCKET_NAME)):
 
         async def explain(*arguments: str) -> Done:

@@ -1,0 +1,189 @@
+"""Certificates, sources, configuration and the event loop."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from admin.html import links
+from admin.html.fields import number, part, records, said, words
+from admin.html.frame import Asked
+from admin.html.looks.look import Look
+from admin.html.markup import Markup, joined, listed, name, tag, text
+from admin.html.tables import Column, table
+from admin.html.tones import Tone, Verdict, badge, counted
+from admin.html.values import NONE, moment, shown
+from admin.pages.jsonable import Document
+
+SLOW: Final = 1.0
+"""Seconds for which the event loop is held that whoever waits for it feels."""
+
+
+def of_certificates(found: Document) -> Verdict:
+    """Return how many certificates there are, and whether one that is in use has expired."""
+    services, proxies = records(found, "service_certificates"), records(found, "proxy_certificates")
+    newest = {said(each, "cn"): each for each in sorted(proxies, key=lambda each: said(each, "issued_at"))}
+    expired = sum(_left(each) <= 0 for each in services)
+    expired += sum(_standing(each) == "expired" for each in newest.values())
+    many = f"{counted(len(services), 'service certificate')}, {counted(len(proxies), 'proxy certificate')}"
+    if expired:
+        return Verdict(Tone.BAD, f"{counted(expired, 'certificate')} in use expired, of {many}.")
+    return Verdict(Tone.GOOD if services or proxies else Tone.PLAIN, f"{many}; none in use has expired.")
+
+
+def _left(certificate: Document) -> float:
+    return number(certificate, "seconds_left")
+
+
+def _standing(entry: Document) -> str:
+    if said(entry, "state") == "revoked":
+        return "revoked"
+    return "expired" if entry.get("expired") is True else said(entry, "state")
+
+
+def _valid(certificate: Document) -> Markup:
+    left = _left(certificate)
+    if left <= 0:
+        return badge("expired")
+    days, hours = divmod(int(left) // 3600, 24)
+    said_left = counted(days, "day") if days else f"{hours} h" if hours else f"{int(left) // 60} min"
+    return joined((badge("valid"), text(f" {said_left} left")))
+
+
+_SERVICE: Final = (
+    Column("Identity", lambda each: links.identity(said(each, "identity")), ("identity",)),
+    Column("State", _valid, ("seconds_left",)),
+    Column(
+        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
+    ),
+    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
+)
+_PROXY: Final = (
+    Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),
+    Column("State", lambda each: badge(_standing(each)), ("state", "expired")),
+    Column(
+        "Serial", lambda each: tag("code", text(said(each, "serial")), id=said(each, "serial")), ("serial",)
+    ),
+    Column("Valid until", lambda each: moment(said(each, "not_after")), ("not_after",)),
+    Column("Claimed", lambda each: moment(said(each, "claimed_at")), ("claimed_at",)),
+)
+
+
+def _certificates(found: Document, _asked: Asked) -> Iterable[Markup]:
+    yield tag("h2", text("Of services"))
+    empty = "None yet: one is made for each serviceAccount of a Workload."
+    yield table(records(found, "service_certificates"), _SERVICE, empty, lambda each: said(each, "identity"))
+    yield tag("h2", text("Of proxies"))
+    empty = "None yet: `meshwright certs issue-proxy` issues one."
+    yield table(records(found, "proxy_certificates"), _PROXY, empty, lambda each: said(each, "cn"))
+
+
+def of_sources(found: Document) -> Verdict:
+    """Return whether every source is well, and what is held back."""
+    sources = records(found, "sources")
+    if not sources:
+        return Verdict(Tone.WARNING, "There is no source: the mesh is empty.")
+    failing = [said(each, "name") for each in sources if said(each, "error")]
+    if failing:
+        return Verdict(Tone.BAD, f"{', '.join(failing)}: cannot be read.")
+    totals = [
+        sum(int(number(part(each, "objects"), kind)) for each in sources) for kind in ("stale", "refused")
+    ]
+    held = sum(len(words(each, "held")) for each in sources)
+    wrong = [
+        f"{n} {word}" for n, word in zip((*totals, held), ("stale", "refused", "held"), strict=True) if n
+    ]
+    many = counted(len(sources), "source is", "sources are")
+    if wrong:
+        return Verdict(Tone.WARNING, f"{many} read; of the objects {', '.join(wrong)}.")
+    return Verdict(Tone.GOOD, f"{many} read, and all that they hold is in force.")
+
+
+def _objects(source: Document) -> Markup:
+    found = part(source, "objects")
+    counts = {each: int(number(found, each)) for each in ("good", "stale", "refused")}
+    tones = {"good": Tone.GOOD, "stale": Tone.WARNING, "refused": Tone.BAD}
+    return joined((badge(f"{n} {each}", tones[each]) for each, n in counts.items() if n), " ") or NONE
+
+
+def _error(source: Document) -> Markup:
+    if not said(source, "error"):
+        return badge("ok", Tone.GOOD)
+    since = (text(" since "), moment(said(source, "error_since"))) if said(source, "error_since") else ()
+    return joined((badge("error"), *since, tag("div", name(said(source, "error")))))
+
+
+def _ago(source: Document, age: str, at: str) -> Markup:
+    if not said(source, at):
+        return text("never")
+    return joined((text(f"{said(source, age)} ago"), tag("div", moment(said(source, at)))))
+
+
+def _held(source: Document) -> Markup:
+    return listed(map(links.in_sentence, words(source, "held"))) if words(source, "held") else NONE
+
+
+_SOURCE: Final = (
+    Column("Source", lambda each: name(said(each, "name")), ("name",)),
+    Column("State", _error, ("error", "error_since")),
+    Column("Objects", _objects, ("objects",)),
+    Column(
+        "Read whole",
+        lambda each: _ago(each, "age", "last_full_read"),
+        ("age", "age_seconds", "last_full_read"),
+    ),
+    Column(
+        "Last event",
+        lambda each: _ago(each, "event_age", "last_event"),
+        ("event_age", "event_age_seconds", "last_event"),
+    ),
+    Column("Held", _held, ("held",)),
+)
+
+
+def _sources(found: Document, _asked: Asked) -> Iterable[Markup]:
+    empty = "No source is configured: `meshwright serve --mesh DIRECTORY` reads manifests of a directory."
+    yield table(records(found, "sources"), _SOURCE, empty, lambda each: said(each, "name"))
+
+
+def of_config(found: Document) -> Verdict:
+    """Return whether there is a configuration."""
+    if found.get("mesh_config") is None:
+        return Verdict(Tone.WARNING, "Nothing has been read yet; the settings are those of this server.")
+    return Verdict(
+        Tone.PLAIN, f"The MeshConfig in force, and {counted(len(part(found, 'settings')), 'setting')}."
+    )
+
+
+def _config(found: Document, _asked: Asked) -> Iterable[Markup]:
+    for title, field in (("MeshConfig", "mesh_config"), ("Settings", "settings")):
+        yield tag("h2", text(title))
+        yield shown(found.get(field))
+
+
+def of_loop(found: Document) -> Verdict:
+    """Return whether the event loop was held for longer than somebody feels."""
+    late = [number(each, "seconds") for each in records(found, "late")]
+    if not late:
+        return Verdict(Tone.GOOD, "The event loop was never held.")
+    tone = Tone.WARNING if max(late) >= SLOW else Tone.GOOD
+    return Verdict(tone, f"Held {counted(len(late), 'time')} of late, for {max(late):.3f} s at most.")
+
+
+_LATE: Final = (
+    Column("When", lambda each: moment(said(each, "at"), exact=True), ("at",)),
+    Column("Held for", lambda each: text(f"{number(each, 'seconds'):.3f} s"), ("seconds",)),
+    Column("By", lambda each: name(said(each, "doing")) if said(each, "doing") else NONE, ("doing",)),
+)
+
+
+def _loop(found: Document, _asked: Asked) -> Iterable[Markup]:
+    yield table(records(found, "late"), _LATE, "It fills when the loop turns late.")
+
+
+CERTIFICATES: Final = Look(
+    "Certificates", of_certificates, _certificates, shows="The certificates issued; never their keys."
+)
+SOURCES: Final = Look("Sources", of_sources, _sources, shows="How fresh each source is, and what it holds.")
+CONFIG: Final = Look("Configuration", of_config, _config, shows="The MeshConfig in force, and the settings.")
+LOOP: Final = Look(
+    "Event loop", of_loop, _loop, shows="When the event loop was held, and by what; newest first."
+)

@@ -1,0 +1,65 @@
+"""HTML elements: text is escaped where it becomes markup, so that no name can be markup."""
+
+import re
+from collections.abc import Iterable
+from html import escape
+from typing import Final, NewType
+
+Markup = NewType("Markup", str)
+"""HTML that is whole and escaped."""
+
+NOTHING: Final = Markup("")
+_SEAM: Final = re.compile(r"(?<=[/.,:|=&?@_-])(?=[^/.,:|=&?@_\s-])")
+_WORD: Final = re.compile(r"\S{18,}")
+_VOID: Final = frozenset({"input", "meta", "br", "link"})
+
+
+def text(value: object) -> Markup:
+    """Return a value as text."""
+    return Markup(escape(str(value)))
+
+
+def name(value: object) -> Markup:
+    """Return a name as text; a long one may be wrapped where its parts meet, and nowhere else."""
+    return Markup(_wrapped(str(value)))
+
+
+def tag(element: str, *inner: Markup, **attributes: str | bool | None) -> Markup:
+    """Return an element; `class_` is class, `aria_label` aria-label; None and False are no attribute."""
+    said = "".join(
+        f" {each.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{escape(str(value))}"')
+        for each, value in attributes.items()
+        if value is not None and value is not False
+    )
+    return Markup(f"<{element}{said}>" + ("" if element in _VOID else f"{joined(inner)}</{element}>"))
+
+
+def joined(parts: Iterable[Markup], between: str = "") -> Markup:
+    """Return one after the other, with text `between` them."""
+    return Markup(escape(between).join(parts))
+
+
+def code(value: object) -> Markup:
+    """Return what is to be typed or compared letter by letter."""
+    return tag("code", name(value))
+
+
+def listed(items: Iterable[Markup]) -> Markup:
+    """Return a list, one below the other."""
+    return tag("ul", *(tag("li", each) for each in items))
+
+
+def detail(summary: Markup, *inner: Markup) -> Markup:
+    """Return what is seen when it is opened."""
+    return tag("details", tag("summary", summary), *inner)
+
+
+def _wrapped(value: str) -> str:
+    def seams(found: re.Match[str]) -> str:
+        return "<wbr>".join(escape(each) for each in _SEAM.split(found[0]))
+
+    parts, end = [], 0
+    for found in _WORD.finditer(value):
+        parts += [escape(value[end : found.start()]), seams(found)]
+        end = found.end()
+    return "".join((*parts, escape(value[end:])))

@@ -1,0 +1,171 @@
+"""The debug pages over HTTP: JSON for programs, the same as a page for browsers, and errors alike."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from admin.html.drawing import Entry, drawn, failed, index, named
+from admin.html.frame import Asked, Place
+from admin.html.looks.look import Look
+from admin.html.style import SECURITY_HEADERS
+from admin.html.tones import Verdict
+from admin.http.guard import NOT_SERVED, known_hosts_only
+from admin.pages.jsonable import Document, jsonable
+from admin.pages.naming import NotShown
+
+INDEX: Final = "/debug"
+_PLAIN: Final = Look()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A path, what it shows, what answers it, and how that looks.
+
+    `glance` is its verdict for the index, where that is known without all that the page shows.
+    """
+
+    path: str
+    shows: str
+    answer: Callable[[web.Request], Awaitable[Document]]
+    look: Look = _PLAIN
+    glance: Callable[[], Awaitable[Verdict]] | None = None
+
+    @property
+    def place(self) -> Place:
+        """The page as the navigation has it."""
+        return Place(self.path, self.look.label or named(self.path))
+
+    async def entry(self) -> Entry:
+        """Return the page as the index has it."""
+        verdict = None if self.glance is None else await self.glance()
+        return Entry(self.place, self.look.shows or self.shows, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """All pages, with those of `further`, which may come while it runs; `clock` says as of when they are."""
+
+    first: tuple[Page, ...]
+    further: Callable[[], Iterable[Page]]
+    clock: Callable[[], datetime]
+
+    async def index(self, request: web.Request) -> web.Response:
+        """Answer with every page and what it shows."""
+        listed = self._listed()
+        if not _is_browser(request):
+            return _json({each.path: each.shows for each in listed})
+        entries = [await each.entry() for each in listed]
+        return _html(index(entries, self._asked(request), self._places()))
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Answer with a page, or with the sentence that says why there is none."""
+        found = next((each for each in self._listed() if each.path == request.path), None)
+        request = _without_empty(request) if _is_browser(request) else request
+        look = _PLAIN if found is None else found.look
+        try:
+            if found is None:
+                raise NotShown(f"there is no page {request.path}")
+            document = await found.answer(request)
+        except NotShown as error:
+            return self._failed(request, look, str(error), HTTPStatus.NOT_FOUND)
+        except (web.HTTPNotFound, web.HTTPBadRequest) as error:
+            return self._failed(request, look, error.reason, HTTPStatus(error.status))
+        if not _is_browser(request):
+            return _json(document)
+        # A large mesh makes large pages: not for the event loop.
+        return _html(await asyncio.to_thread(drawn, look, document, self._asked(request), self._places()))
+
+    def framed(self) -> Middleware:
+        """Make the middleware by which browsers get every error in the frame of the pages."""
+
+        @web.middleware
+        async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+            if not _is_browser(request):
+                return await handler(request)
+            try:
+                response = await handler(request)
+            except web.HTTPRedirection:
+                raise
+            except web.HTTPException as error:
+                sentence = f"{request.path}: {error.reason}"
+                return self._failed(request, Look("Not here"), sentence, HTTPStatus(error.status))
+            except Exception:
+                request.app.logger.exception("a debug page failed: %s", request.path)
+                sentence = f"{request.path} failed; the log of the server says why"
+                return self._failed(request, Look("Failed"), sentence, HTTPStatus.INTERNAL_SERVER_ERROR)
+            if response.status == HTTPStatus.MISDIRECTED_REQUEST:
+                return self._failed(request, Look("Not here"), NOT_SERVED, HTTPStatus.MISDIRECTED_REQUEST)
+            return response
+
+        return middleware
+
+    def _listed(self) -> tuple[Page, ...]:
+        return (*self.first, *self.further())
+
+    def _places(self) -> tuple[Place, ...]:
+        return (Place(INDEX, "Overview"), *(each.place for each in self._listed()))
+
+    def _asked(self, request: web.Request) -> Asked:
+        return Asked(request.path, tuple(request.query.items()), str(jsonable(self.clock())))
+
+    def _failed(self, request: web.Request, look: Look, sentence: str, status: HTTPStatus) -> web.Response:
+        if not _is_browser(request):
+            return _json({"error": sentence}, status)
+        return _html(failed(look, sentence, self._asked(request), self._places()), status)
+
+
+def add_pages(
+    app: web.Application,
+    all_pages: Iterable[Page],
+    clock: Callable[[], datetime],
+    further: Callable[[], Iterable[Page]] = tuple,
+) -> None:
+    """Add the pages and their index, `/debug`, to an application; `further` pages may come while it runs."""
+    _route(app, Site(tuple(all_pages), further, clock))
+
+
+def application(
+    all_pages: Iterable[Page],
+    hosts: Iterable[str],
+    clock: Callable[[], datetime],
+    further: Callable[[], Iterable[Page]] = tuple,
+) -> web.Application:
+    """Build the debug server: GET only, for known hosts only."""
+    site = Site(tuple(all_pages), further, clock)
+    app = web.Application(middlewares=[site.framed(), known_hosts_only(hosts)])
+    _route(app, site)
+    return app
+
+
+def _route(app: web.Application, site: Site) -> None:
+    async def to_index(_request: web.Request) -> web.Response:
+        raise web.HTTPFound(INDEX)
+
+    app.router.add_get("/", to_index)
+    app.router.add_get(INDEX, site.index)
+    app.router.add_get(f"{INDEX}/", site.index)
+    app.router.add_get(f"{INDEX}/{{path:.+}}", site.page)
+
+
+def _is_browser(request: web.Request) -> bool:
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def _without_empty(request: web.Request) -> web.Request:
+    """Return a request without the parameters that a form was left without."""
+    given = [(name, value) for name, value in request.query.items() if value]
+    return request.clone(rel_url=request.rel_url.with_query(given))
+
+
+def _json(value: Document, status: int = HTTPStatus.OK) -> web.Response:
+    return web.json_response(value, headers=SECURITY_HEADERS, status=status)
+
+
+def _html(page: str, status: int = HTTPStatus.OK) -> web.Response:
+    return web.Response(text=page, content_type="text/html", headers=SECURITY_HEADERS, status=status)

@@ -1,0 +1,125 @@
+"""A real Chromium, asked over its devtools protocol: pages at a width, what they look like and hold."""
+
+import base64
+import contextlib
+import itertools
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+DEADLINE = 60.0
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+_FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
+    *("--no-first-run", "--disable-background-networking", "--remote-debugging-port=0"),
+)
+
+
+def program() -> str | None:
+    """Return where a Chromium is, None where there is none."""
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@contextlib.contextmanager
+def running(chromium: str, folder: Path) -> Iterator[str]:
+    """Run a Chromium with its files in a folder; yield the address of its devtools."""
+    port = folder / "DevToolsActivePort"
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            (chromium, *_FLAGS, f"--user-data-dir={folder}", "about:blank"),
+            stdout=log,
+            stderr=log,
+            env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+        )
+    try:
+        limit = time.monotonic() + DEADLINE
+        while not (port.exists() and len(said := port.read_text().splitlines()) == 2):
+            assert process.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < limit, (folder / "log").read_text()
+            time.sleep(0.02)
+        yield f"ws://127.0.0.1:{said[0]}{said[1]}"
+    finally:
+        process.terminate()
+        process.wait(DEADLINE)
+
+
+@dataclass
+class Browser:
+    """A connection to a Chromium, with one page open."""
+
+    socket: aiohttp.ClientWebSocketResponse
+    session: str = ""
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Ask for something, and return the answer."""
+        number = next(self._numbers)
+        session = {"sessionId": self.session} if self.session else {}
+        await self.socket.send_json({"id": number, "method": method, "params": parameters} | session)
+        while (said := await self._heard()).get("id") != number:
+            continue
+        assert "error" not in said, (method, said["error"])
+        found: dict[str, Any] = said["result"]
+        return found
+
+    async def look(self, width: int, *, dark: bool) -> None:
+        """Be so wide, as a telephone is where that is narrow, and light or dark."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+        await self.ask("Emulation.setDeviceMetricsOverride", **size)
+        features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        await self.ask("Emulation.setEmulatedMedia", features=features)
+
+    async def open(self, address: str) -> None:
+        """Open a page, and wait until it is there."""
+        found = await self.ask("Page.navigate", url=address)
+        assert not found.get("errorText"), (address, found)
+        await self._loaded()
+
+    async def run(self, script: str) -> Any:
+        """Return what a script says in the page."""
+        found = await self.ask("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    async def press(self, key: str) -> None:
+        """Press a key."""
+        code = {"Tab": 9, "Enter": 13}[key]
+        for kind in ("keyDown", "keyUp"):
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+
+    async def submit(self, form: str) -> None:
+        """Send a form off, and wait until the answer is there."""
+        await self.run(f"document.querySelector('{form}').requestSubmit()")
+        await self._loaded()
+
+    async def photograph(self, to: Path) -> None:
+        """Write a picture of the whole page."""
+        found = await self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        to.write_bytes(base64.b64decode(found["data"]))
+
+    async def _loaded(self) -> None:
+        while (await self._heard()).get("method") != "Page.loadEventFired":
+            continue
+
+    async def _heard(self) -> dict[str, Any]:
+        found: dict[str, Any] = await self.socket.receive_json(timeout=DEADLINE)
+        return found
+
+
+@contextlib.asynccontextmanager
+async def browsing(address: str) -> AsyncIterator[Browser]:
+    """Connect to a running Chromium, and open an empty page."""
+    async with aiohttp.ClientSession() as session, session.ws_connect(address, max_msg_size=0) as socket:
+        browser = Browser(socket)
+        target = await browser.ask("Target.createTarget", url="about:blank")
+        attached = await browser.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        browser.session = attached["sessionId"]
+        await browser.ask("Page.enable")
+        yield browser

@@ -1,0 +1,180 @@
+"""The pages as a browser draws them, wide and narrow, light and dark; the pictures are in a test's folder."""
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from tests.browser import Browser
+from tests.feature.identity.conftest import Server
+from tests.feature.pages.conftest import EVIL, ONE, ROUTE, TWO
+from tests.feature.pages.looks import FOCUSED, LOOKS, OPENED
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REJECTED = "rds-outbound.shop/shop|80"
+GONE = ("no source has an object", "no earlier version of", "is not kept")
+"""A sentence may name what is lacking, and versions are kept for a while."""
+PAGES = {
+    "index": "/debug",
+    "proxies": "/debug/proxy",
+    "configuration": f"/debug/proxy?proxy={TWO}",
+    "told": f"/debug/proxy/show?proxy={ONE}",
+    "told-form": "/debug/proxy/show",
+    "streams": "/debug/xds",
+    "pushes": f"/debug/xds?proxy={ONE}&resource=route/{REJECTED}",
+    "diff-form": "/debug/xds/diff",
+    "diff": f"/debug/xds/diff?proxy={TWO}&type=route&name={ROUTE}",
+    "published": "/debug/published",
+    "policies": "/debug/policies",
+    "object": "/debug/policies?object=TrafficSplit shop/poison",
+    "access": "/debug/access",
+    "access-of-one": "/debug/access?source=shop/buyer",
+    "explain-form": "/debug/explain",
+    "explained": "/debug/explain?from=shop/buyer&to=shop/shop:80&path=/sell&method=&header=&line=",
+    "certificates": "/debug/certs",
+    "configured": "/debug/config",
+    "loop": "/debug/loop",
+    "sources": "/debug/sources",
+    "documents": "/debug/documents",
+    "no-such-page": "/debug/nothing",
+    "elsewhere": "/nothing",
+    "bad-parameter": "/debug/explain?from=x&to=<script>",
+    "no-such-proxy": "/debug/proxy?proxy=<script>alert(1)</script>",
+}
+
+
+def _address(server: Server, path: str) -> str:
+    return f"http://{server.bound.debug}{path}"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1300, 420])
+async def test_every_page_can_be_read(
+    browser: Browser, mesh: Server, tmp_path: Path, width: int, *, dark: bool
+) -> None:
+    """Nothing is wider than the screen, no word is broken, all has contrast, a name and a verdict."""
+    await browser.look(width, dark=dark)
+    wrong: dict[str, Any] = {}
+    for name, path in PAGES.items():
+        await browser.open(_address(mesh, path))
+        await browser.photograph(tmp_path / f"{name}.png")
+        wrong[name] = await browser.run(LOOKS)
+        await browser.run(OPENED)
+        wrong[f"{name}, opened"] = await browser.run(LOOKS)
+    assert {name: found for name, found in wrong.items() if found} == {}
+
+
+async def test_what_is_shown_is_no_markup(browser: Browser, mesh: Server) -> None:
+    """Names and values of manifests, and what is asked, are shown as they are; nothing of them runs."""
+    await browser.look(1300, dark=False)
+    for name, path in PAGES.items():
+        await browser.open(_address(mesh, path))
+        assert "evil" not in await browser.run("document.title"), name
+        assert await browser.run("document.scripts.length") == 0, name
+    await browser.open(_address(mesh, "/debug/policies"))
+    assert EVIL in await browser.run("document.body.textContent")
+
+
+async def test_every_link_leads_somewhere(mesh: Server) -> None:
+    """What is linked is there, with the place in it that is meant, in the frame of all pages."""
+    seen: dict[str, str] = {}
+    left = {_address(mesh, path).replace(" ", "%20") for path in PAGES.values()}
+    async with aiohttp.ClientSession(headers={"Accept": "text/html"}) as session:
+        for depth in range(2):
+            found: set[str] = set()
+            for address in sorted(left - seen.keys()):
+                async with session.get(URL(address, encoded=True)) as response:
+                    seen[address] = await response.text()
+                    told = response.status == 200 or any(each in seen[address] for each in GONE)
+                    assert told or not depth, (address, response.status)
+                    assert seen[address].count('<main id="content">') == 1, address
+                links = map(html.unescape, re.findall(r'href="(/[^"]*)"', seen[address]))
+                found |= {_address(mesh, each) for each in links}
+            for address, _, anchor in (each.partition("#") for each in sorted(found)):
+                left.add(address)
+                if anchor and address in seen:
+                    assert f'id="{html.escape(unquote(anchor))}"' in seen[address], (address, anchor)
+
+
+async def test_the_keyboard_leads_through_a_page(browser: Browser, mesh: Server) -> None:
+    """Each stop is seen; first comes the way past the navigation."""
+    await browser.look(1300, dark=False)
+    await browser.open(_address(mesh, "/debug/explain"))
+    stops: list[str] = []
+    while "BUTTON" not in stops:
+        await browser.press("Tab")
+        name, seen = await browser.run(FOCUSED)
+        assert seen, (name, stops)
+        stops.append(name)
+    await browser.run("document.querySelector('.skip').focus()")
+    assert await browser.run("document.querySelector('.skip').getBoundingClientRect().left >= 0")
+    assert stops.count("INPUT") == 6
+
+
+async def test_a_form_asks_what_was_filled_in(browser: Browser, mesh: Server) -> None:
+    """Fields that are left empty are not asked, and the answer's form says what was asked."""
+    await browser.look(420, dark=False)
+    await browser.open(_address(mesh, "/debug/explain"))
+    await browser.run(
+        "for (const [name, value] of [['from', 'shop/buyer'], ['to', 'shop/shop:80']])"
+        " document.querySelector(`[name=${name}]`).value = value"
+    )
+    await browser.submit("form")
+    assert await browser.run("document.querySelector('[name=to]').value") == "shop/shop:80"
+    assert "shop/buyer to shop/shop:80 GET /" in await browser.run(
+        "document.querySelector('.verdict').innerText"
+    )
+
+
+GOOD = (
+    "<title>t</title><meta name=viewport content=width=device-width>"
+    "<style>body{font-family:system-ui;background:#fff}</style><body><nav></nav><main><h1>h</h1>"
+    "<p class=verdict><span class=badge>ok</span> %s</main>"
+)
+
+
+@pytest.mark.parametrize(
+    ("page", "wrong"),
+    [
+        (GOOD % "x", None),
+        (GOOD % "<div style=width:2000px>x</div>", "the page is"),
+        (GOOD % "<div style=width:2000px>x</div>", "too wide: div"),
+        (GOOD % "<div style='width:900px;overflow-x:auto'><p style=width:2000px>x</div>", "too wide: p"),
+        (GOOD % "<div style='width:200px;overflow-x:auto'><p style=width:2000px>x</div>", None),
+        (GOOD % "<p style='width:30px;word-break:break-all'>certificate", "broken word: certificate"),
+        (GOOD % "<p style=color:#aaa>x", "contrast 2.3: p x"),
+        (GOOD % "<p style=color:#767676;background:#fff>x", None),
+        (GOOD % "<input name=a>", "no label: a"),
+        (GOOD % "<a href=/></a><a href=/ style=padding:9px></a>", "no name: a"),
+        (GOOD % "<span class=badge></span>", "a state without a word"),
+        (GOOD % "<h1>again</h1>", "not 1: h1"),
+        (GOOD.replace("verdict", "words") % "x", "not 1: .verdict"),
+        (GOOD.replace("<title>t</title>", "") % "x", "no title"),
+        (GOOD.replace("system-ui", "serif") % "x", "no style"),
+        (GOOD % "<script></script>", "a script"),
+        (GOOD % "<img src=a.png>", "something from elsewhere"),
+        (GOOD % "<style>p{background:url(a.png)}</style>", "something from elsewhere"),
+        (GOOD % "<p id=a><p id=a>", "one id twice"),
+    ],
+)
+async def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path, page: str, wrong: str | None) -> None:
+    """Each fault of a page is seen by what looks for it, and a good page has none."""
+    (tmp_path / "page.html").write_text(f"<!doctype html><html lang=en>{page}")
+    await browser.look(420, dark=False)
+    await browser.open(f"file://{tmp_path / 'page.html'}")
+    found = await browser.run(LOOKS)
+    assert (found == []) if wrong is None else any(each.startswith(wrong) for each in found), found
+
+
+async def test_a_stop_that_is_not_seen_is_found(browser: Browser, tmp_path: Path) -> None:
+    """The look at what has the keyboard's attention is not content with everything."""
+    (tmp_path / "page.html").write_text("<style>a:focus{outline:none}</style><a href=/>x</a>")
+    await browser.open(f"file://{tmp_path / 'page.html'}")
+    await browser.press("Tab")
+    assert await browser.run(FOCUSED) == ["A", False]

@@ -1,0 +1,179 @@
+"""What each page says in one line, and that nothing in it can be markup."""
+
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from admin.html.drawing import drawn
+from admin.html.frame import Asked
+from admin.html.looks import mesh, policies, proxies, pushes
+from admin.html.tones import Tone, badges
+from admin.pages.jsonable import Document
+from admin.pages.routes import pages
+from xds.protocol.snapshot import Snapshot
+from xds.server.status import SyncState
+
+GOOD, WARNING, BAD, PLAIN = Tone.GOOD, Tone.WARNING, Tone.BAD, Tone.PLAIN
+EVIL = "<evil a='\"&>"
+WELL: Document = {"cn": "a.b.c", "state": "connected", "sync": {"route": "synced"}, "why": "", "age": "3 s"}
+REJECTING = WELL | {"sync": {"route": "nacked"}, "why": "route rejected: x"}
+AWAY = WELL | {"state": "expected", "sync": {}, "why": "never connected"}
+LATE = WELL | {"sync": {"route": "pending"}, "why": "route pending for 3 s"}
+
+
+@pytest.mark.parametrize(
+    ("found", "tone", "sentence"),
+    [
+        ([], PLAIN, "No proxy is known."),
+        ([WELL], GOOD, "1 proxy is connected and in step."),
+        ([WELL, AWAY], WARNING, "1 of 2 proxies in step."),
+        ([WELL, LATE], WARNING, "1 of 2 proxies in step."),
+        ([WELL, REJECTING], BAD, "1 of 2 proxies in step; 1 rejects or lacks what is meant for it."),
+        ([WELL | {"why": "group failed: x"}], BAD, None),
+        ([AWAY | {"why": "certificate expired"}], BAD, None),
+    ],
+)
+def test_the_verdict_on_proxies(found: list[Any], tone: Tone, sentence: str | None) -> None:
+    """How many are in step, and how bad the others are."""
+    verdict = proxies.of_one({"proxies": found})
+    assert verdict.tone is tone
+    assert sentence in (None, verdict.sentence)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tone", "sentence"),
+    [
+        (proxies.of_one(WELL), GOOD, "Connected for 3 s: in step."),
+        (proxies.of_one(REJECTING), BAD, "Connected for 3 s: route rejected: x."),
+        (proxies.of_one(AWAY), WARNING, "Expected for 3 s: never connected."),
+        (proxies.of_one({"usage": ""}), PLAIN, "Say which proxy."),
+        (pushes.of_streams({"streams": []}), PLAIN, "No stream is open."),
+        (
+            pushes.of_streams({"streams": [{"types": {"route": {"state": "synced"}}}]}),
+            GOOD,
+            "1 stream is open, and all that was sent is acknowledged.",
+        ),
+        (
+            pushes.of_streams({"streams": [{"types": {"route": {"state": "nacked"}}}]}),
+            BAD,
+            "1 stream is open; types that are not in step: 1 nacked.",
+        ),
+        (policies.of_policies({}), WARNING, "No object is in force."),
+        (policies.of_policies({"objects": [None]}), GOOD, "1 object is in force, and nothing is wrong."),
+        (policies.of_policies({"problems": [{"severity": "info"}], "objects": [None]}), GOOD, None),
+        (
+            policies.of_policies({"problems": [{"severity": "warning"}]}),
+            WARNING,
+            "In what was read: 1 warning.",
+        ),
+        (policies.of_policies({"problems": [{"severity": "error"}] * 2}), BAD, "In what was read: 2 errors."),
+        (policies.of_policies({"failures": [{}]}), BAD, "In what was read: 1 group that failed."),
+        (mesh.of_certificates({}), PLAIN, None),
+        (mesh.of_certificates({"service_certificates": [{"seconds_left": 9}]}), GOOD, None),
+        (mesh.of_certificates({"service_certificates": [{"seconds_left": 0}]}), BAD, None),
+        (
+            mesh.of_certificates(
+                {
+                    "proxy_certificates": [
+                        {"cn": "a", "issued_at": "2", "expired": False},
+                        {"cn": "a", "issued_at": "1", "expired": True},
+                        {"cn": "b", "issued_at": "1", "expired": True, "state": "revoked"},
+                    ]
+                }
+            ),
+            GOOD,
+            "0 service certificates, 3 proxy certificates; none in use has expired.",
+        ),
+        (mesh.of_sources({}), WARNING, "There is no source: the mesh is empty."),
+        (mesh.of_sources({"sources": [{"name": "d", "error": "x"}]}), BAD, "d: cannot be read."),
+        (mesh.of_sources({"sources": [{"objects": {"stale": 2}, "held": ["x"]}]}), WARNING, None),
+        (mesh.of_sources({"sources": [{"objects": {"good": 1}}]}), GOOD, None),
+        (mesh.of_loop({"late": []}), GOOD, "The event loop was never held."),
+        (mesh.of_loop({"late": [{"seconds": 0.1}]}), GOOD, None),
+        (mesh.of_loop({"late": [{"seconds": 1.5}]}), WARNING, "Held 1 time of late, for 1.500 s at most."),
+        (mesh.of_config({"mesh_config": None}), WARNING, None),
+    ],
+)
+def test_the_verdicts(verdict: Any, tone: Tone, sentence: str | None) -> None:
+    """What is well is green, what is to be mended red, and that as a sentence."""
+    assert verdict.tone is tone
+    assert sentence in (None, verdict.sentence)
+
+
+@pytest.mark.parametrize(
+    ("answer", "in_force", "tone"),
+    [
+        ("allowed", "yes", GOOD),
+        ("allowed", "unknown", WARNING),
+        ("refused", "yes", BAD),
+        ("allowed", "no", BAD),
+    ],
+)
+def test_the_verdict_on_a_call(answer: str, in_force: str, tone: Tone) -> None:
+    """Its word is the answer; a yes that is not in force is no good news."""
+    found: Document = {"from": "a/b", "to": "c/d:80", "method": "GET", "path": "/", "headline": "so it is"}
+    verdict = policies.of_explained(found | {"answer": answer, "in_force": in_force})
+    assert (verdict.tone, verdict.word, verdict.sentence) == (tone, answer, "a/b to c/d:80 GET /: so it is.")
+
+
+def test_states_that_agree_are_one_word() -> None:
+    """Those that do not: the worst first, the good ones counted."""
+    assert badges([("a", "synced"), ("b", "synced")]) == '<span class="badge good">synced</span>'
+    assert badges([("a", "synced"), ("b", "nacked"), ("c", "synced")]) == (
+        '<span class="badge bad">b nacked</span> <span class="badge good">2 synced</span>'
+    )
+
+
+def _poisoned(value: Any) -> Any:
+    """Return JSON with every text and every name of a mapping that is no field of ours made evil."""
+    match value:
+        case dict():
+            return {name: _poisoned(inner) for name, inner in value.items()} | {EVIL: EVIL}
+        case list():
+            return [*map(_poisoned, value), *([EVIL] if value and isinstance(value[0], str) else [])]
+        case str():
+            return EVIL + value
+        case _:
+            return value
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("/debug/proxy", "/debug/proxy?proxy=uuid-1", "/debug/proxy/show?proxy=uuid-1", "/debug/xds"),
+        *("/debug/xds?proxy=uuid-1&resource=route/a", "/debug/published", "/debug/policies", "/debug/access"),
+        *("/debug/policies?object=Service+shop/store", "/debug/certs", "/debug/config", "/debug/loop"),
+        *("/debug/sources", "/debug/explain?from=shop/buyer&to=shop/store:80&path=/sell", "/debug/explain"),
+    ],
+)
+async def test_nothing_that_is_shown_can_be_markup(
+    reading: Any, now: Any, stream_of: Any, asked: str
+) -> None:
+    """Whatever stands in a field of any page, evil as it is, is text."""
+    reading.the_snapshot = Snapshot.of([])
+    reading.the_streams = (stream_of(1, (SyncState.SYNCED, None)),)
+    path = asked.partition("?")[0]
+    (page,) = (each for each in pages(reading, lambda: now) if each.path == path)
+    found = await page.answer(make_mocked_request("GET", asked))
+    said = drawn(page.look, found, Asked(path, (), "2026-01-02T03:04:05.000Z"), ())
+    assert '<p class="verdict ' in said
+    poison: list[Any] = [_poisoned(found), {EVIL: EVIL}, dict.fromkeys(found, EVIL)]
+    for poisoned in poison:
+        said = drawn(page.look, poisoned, Asked(path, ((EVIL, EVIL), ("proxy", EVIL)), EVIL), ())
+        assert EVIL not in said
+        assert "<evil" not in said
+        assert "&lt;evil" in said
+
+
+def test_the_diff_is_told_by_sign_and_colour() -> None:
+    """Lines that came, went, and where they are."""
+    found: Document = {
+        "proxy": "a.b.c",
+        "type": "route",
+        "name": "r",
+        "diff": ["--- x", "+++ y", "@@", "-a", "+<b>"],
+    }
+    said = drawn(pushes.DIFFERENCE, found, Asked("/debug/xds/diff", (), ""), ())
+    assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in said
+    assert "route r: 1 line more, 1 less." in said
