@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import by_identity_to_come
-from catalog.lint.told import meant, say
+from catalog.lint.told import COMPARED, SUGGESTED, meant, say
 from catalog.policy.access import rule_matches
 from catalog.store.inventory import by_identity, templates
 from catalog.store.smi import targets, tcp_routes
@@ -23,9 +23,6 @@ from mesh.workload import PodTemplate, Workload, WorkloadKey
 _CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
-
-_COMPARED: Final = 500
-"""Among so many names one that is like another is looked for."""
 
 MANY: Final = -1
 """The number of identities where they are more than any TrafficTarget could name."""
@@ -128,7 +125,7 @@ def _nobody(lint: Lint, target: TrafficTarget) -> Iterator[Problem]:
     if target.sources and not any(is_known(lint, each) for each in target.sources):
         named = ", ".join(map(str, target.sources))
         wanted = "must be the identity of a workload; until one has it, nobody is admitted"
-        wanted += "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources)
+        wanted += "".join(_whose(lint, each, _elsewhere(lint, each)) for each in target.sources[:SUGGESTED])
         yield _said(view, target, Code.UNKNOWN_SOURCES, Severity.WARNING, "spec.sources", named, wanted)
 
 
@@ -144,7 +141,7 @@ def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]
     """Return the ServiceAccounts that workloads of a namespace have, sorted; none where they are too many."""
     found = {each.identity.service_account for each in _in_namespace(lint).found(namespace)}
     found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
-    return tuple(sorted(found)) if len(found) <= _COMPARED else ()
+    return tuple(sorted(found)) if len(found) <= COMPARED else ()
 
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 import pytest
 
@@ -314,6 +315,25 @@ def test_expressions_that_fit_no_path(regex: str) -> None:
 def test_expressions_that_may_fit_a_path(regex: str) -> None:
     """Also where it cannot be told from the first character alone."""
     assert said(a.route_group("g", a.match("m", regex))) == []
+
+
+def test_of_many_names_that_nobody_has_a_few_are_told_what_may_be_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A target with all callers of a mesh, none of which has a workload yet, and as many matches."""
+    compared = list[str]()
+
+    def counting(word: str, there: Sequence[str], n: int) -> list[str]:
+        compared.append(word)
+        return get_close_matches(word, there, n)
+
+    monkeypatch.setattr("catalog.lint.told.get_close_matches", counting)
+    names = [f"shop-{each}" for each in range(300)]
+    target = replace(admits("t", *names), rules=(a.http("books", *(f"book-{each}" for each in range(300))),))
+    found = {each.code: each.expected for each in problems(a.view(*SHOP, target))}
+    assert found[Code.UNKNOWN_SOURCES].count("did you mean") == 5
+    assert found[Code.UNKNOWN_MATCH].count("did you mean") == 1
+    assert len(compared) <= 10
 
 
 def test_a_workload_s_name_is_not_its_account() -> None:
