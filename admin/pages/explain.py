@@ -1,7 +1,7 @@
 """`/debug/explain`: why a request is allowed or not, for the page, the socket and the command line alike."""
 
 from collections.abc import Iterable, Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from admin.pages.jsonable import Json, jsonable
@@ -76,7 +76,7 @@ def read_outside(view: View, query: Mapping[str, str]) -> Outside | None:
     called = query.get("to", "")
     try:
         where = HostPort.parse(called)
-        where = HostPort(str(ip_address(where.host)), where.port)
+        where = HostPort(_as_sent(ip_address(where.host)), where.port)
     except ValueError:
         return None
     namespace, account = _pair("from", query.get("from", ""), _CLIENT)
@@ -85,6 +85,12 @@ def read_outside(view: View, query: Mapping[str, str]) -> Outside | None:
     if whose := in_the_mesh(view, where):
         raise QueryError(f"to is {called[:200]!r}: {whose}")
     return explain_outside(view, ServiceIdentity(Namespace(namespace), ServiceAccountName(account)), where)
+
+
+def _as_sent(address: IPv4Address | IPv6Address) -> str:
+    """Return an address as packets have it: one of IPv4 that a socket of IPv6 calls is one of IPv4."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
 
 
 def outside(found: Outside) -> dict[str, Json]:

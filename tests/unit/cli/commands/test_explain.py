@@ -187,6 +187,8 @@ def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
     v6 = ("--from", "shop/buyer", "--to", "[2001:db8::1]:443")
     assert "IPv6 goes past its sidecar" in run("explain", "--mesh", str(mesh), *v6).stdout
     assert run("explain", "--mesh", str(mesh), *v6).returncode == 0
+    mapped = ("--from", "shop/buyer", "--to", "[::ffff:203.0.113.1]:443")
+    assert run("explain", "--mesh", str(mesh), *mapped).returncode == 1  # which IPv4 carries
     text = (mesh / "mesh.yaml").read_text()
     (mesh / "mesh.yaml").write_text(text.replace("uuid: u2,", "uuid: u2, applicationAddress: 127.0.0.1,"))
     explicit = run("explain", "--mesh", str(mesh), *OUT)
@@ -198,6 +200,7 @@ def test_what_does_not_come_to_a_sidecar_passes(run: Run, mesh: Path) -> None:
     [
         ("10.0.0.1:80", "that is the address of workload shop/store-1: ask about a Service that it stands"),
         ("10.96.0.9:80", "that is the address of Service shop/known: ask about shop/known:80"),
+        ("[::ffff:10.96.0.9]:80", "that is the address of Service shop/known: ask about shop/known:80"),
         ("203.0.113.1", "must be <namespace>/<service>:<port>, or outside the mesh <IP address>:<port>"),
         ("203.0.113.1:0", "the port must be 1 to 65535"),
     ],
