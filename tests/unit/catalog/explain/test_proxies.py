@@ -1,0 +1,32 @@
+"""Names of proxies that no workload has: which may be meant, without a look at each of a large mesh."""
+
+from difflib import SequenceMatcher
+
+import pytest
+
+from catalog.explain.proxies import COMPARED, nobody_has
+from mesh.identity import ProxyName
+from tests.meshes import values as a
+
+
+def test_in_a_large_mesh_names_of_the_service_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks is one of many that the server answers."""
+    compared = list[str]()
+    set_seq1 = SequenceMatcher.set_seq1
+
+    def counting(matcher: SequenceMatcher[str], word: str) -> None:
+        compared.append(word)
+        set_seq1(matcher, word)
+
+    monkeypatch.setattr(SequenceMatcher, "set_seq1", counting)
+    many = [a.workload(f"w{each}", f"10.0.{each // 250}.{each % 250}") for each in range(3 * COMPARED)]
+    (name,) = (str(each.proxy_name) for each in many if each.key.name == "w77")
+    uuid, _, rest = name.partition(".")
+    said = nobody_has(a.view(*many), ProxyName.parse(f"{uuid}x.{rest}"))
+    assert said == f"no workload has the UUID {uuid}x (did you mean {name}?)"
+    compared.clear()
+    alike = [
+        a.workload(f"w{each}", f"10.0.{each // 250}.{each % 250}", primary="shop") for each in range(600)
+    ]
+    nobody_has(a.view(*alike), ProxyName.parse("w3x.shop.default"))
+    assert 0 < len(compared) <= COMPARED + 1
