@@ -42,6 +42,33 @@ def _addresses(value: object) -> object:
     return {name: _address(each) for name, each in value.items()} if isinstance(value, dict) else value
 
 
+def _providers(value: object) -> object:
+    """Read providers by name with their options: mappings, or text such as `mine:file=a,seconds=5;other`."""
+    if isinstance(value, dict):
+        return {name: _as_text(options) for name, options in value.items()}
+    if not isinstance(value, str):
+        return value
+    found: dict[str, dict[str, str]] = {}
+    for part in filter(None, map(str.strip, value.split(";"))):
+        name, _, told = part.partition(":")
+        pairs = [each.partition("=") for each in told.split(",") if each.strip()]
+        if not name.strip() or not all(option.strip() and equals for option, equals, _ in pairs):
+            raise ValueError("must be NAME or NAME:OPTION=VALUE,..., such as mine:url=http://10.0.0.5/hosts")
+        if name.strip() in found:
+            raise ValueError(f"must name each provider once; {name.strip()} is named twice")
+        found[name.strip()] = {option.strip(): each.strip() for option, _, each in pairs}
+    return found
+
+
+def _as_text(options: object) -> object:
+    """Return options as a provider gets them: a number of YAML's as its text, no options as none."""
+    if options is None:
+        return {}
+    if not isinstance(options, dict):
+        return options
+    return {name: str(each) if isinstance(each, int | float) else each for name, each in options.items()}
+
+
 def _domain(value: object) -> str:
     text = str(value)
     if not is_dns_subdomain(text):
@@ -67,6 +94,8 @@ Listening = Annotated[HostPort, NoDecode, BeforeValidator(_address), PlainSerial
 Listenings = Annotated[
     Mapping[str, Annotated[HostPort, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
 ]
+Options = Mapping[str, str]
+Providers = Annotated[Mapping[str, Options], NoDecode, BeforeValidator(_providers)]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
 Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
@@ -195,6 +224,8 @@ class Settings(BaseSettings):
     log), log or off."""
     empty_answer_hold_seconds: Annotated[float, Field(ge=0, le=86400)] = 30.0
     """A source that suddenly says nothing is believed after so long; 0 is at once."""
+    providers: Providers = {}
+    """Sources of others that are installed, with their options, as docs/providers.md has them."""
     dns_nameservers: Nameservers = ()
     """IP addresses, with or without ports, that resolve services' DNS names; the system's without."""
     dns_floor_seconds: Seconds = 5.0

@@ -12,7 +12,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic.fields import FieldInfo
 
 from controller.reloading import IN_PLACE
-from controller.settings import ENVIRONMENT_PREFIX, Settings
+from controller.settings import ENVIRONMENT_PREFIX, Options, Settings
 from mesh.host_port import HostPort
 
 _WORDS: Final[Mapping[object, str]] = {
@@ -24,6 +24,7 @@ _WORDS: Final[Mapping[object, str]] = {
     HostPort: "HOST:PORT",
     IPv4Network: "CIDR",
     tuple: "list, with commas where it is text",
+    Mapping[str, Options]: "NAME:OPTION=VALUE,...;NAME..., or a mapping of mappings",
 }
 _HEAD: Final = """# Settings of the server
 

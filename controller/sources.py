@@ -1,4 +1,4 @@
-"""Where the mesh is read from: a directory of manifests, and the DNS for the services that name it."""
+"""Where the mesh is read from: a directory of manifests, installed providers, the DNS for what names it."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,13 +10,16 @@ from providers.dns import kept
 from providers.dns.asking import Resolver
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
+from providers.installed.registry import providers
+from providers.installed.source import ProviderSource
 from providers.sources import Sources
 
 
 def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[], datetime]) -> Sources:
-    """Make the sources of one server; where two of them contradict each other the directory wins.
+    """Make the sources of one server; where two contradict each other, the directory wins.
 
-    The DNS begins with the `answers` that were kept, and keeps them.
+    After it come the providers as they are named. The DNS begins with the `answers` that were kept, and
+    keeps them. Raises ProviderError.
     """
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds
@@ -29,4 +32,9 @@ def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[],
         kept=answers.load(),
         keep=answers.keep,
     )
-    return Sources((DirectorySource(settings.mesh, clock, hold=hold),), following=(dns,))
+    directory = DirectorySource(settings.mesh, clock, hold=hold)
+    others = (
+        ProviderSource(name, provider, clock, hold=hold)
+        for name, provider in providers(settings.providers, taken=(directory.name, dns.name))
+    )
+    return Sources((directory, *others), following=(dns,))

@@ -9,7 +9,7 @@ right as well, and is compared with the one before in full.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
@@ -102,4 +102,27 @@ class Follower(Source, Protocol):
 
     async def settled(self) -> None:
         """Return when it has said what follows from what it was told last, or that takes its time."""
+        ...
+
+
+CONTRACT: Final = 1
+"""The version of `Provider`; another one means that providers must be changed."""
+
+
+class Provider(Protocol):
+    """Somebody else's source, which an entry point in the group `meshwright.providers` leads to.
+
+    What it leads to is called with the provider's options, a mapping of text to text, and returns this; it
+    raises ValueError, with a sentence, for options that are wrong. `contract` is the version that it was
+    written for. It is asked every `seconds` after its last answer, in a thread of its own, and may block.
+    """
+
+    contract: int
+    seconds: float
+
+    def manifests(self) -> Iterable[Mapping[str, object]]:
+        """Return all objects that there are now, as manifests in JSON's own values.
+
+        Whatever it raises means that it is not known: what it said last stays in force.
+        """
         ...

@@ -61,3 +61,7 @@ class Code(ProblemCode):
         "MW1111",
         "A DNS name cannot be resolved; its last good answer, if there is one, stays in force.",
     )
+    PROVIDER_FAILS = (
+        "MW1112",
+        "A provider does not answer, or not with manifests; its last answer stays in force.",
+    )

@@ -1,0 +1,1 @@
+"""Sources of others: found where they are installed, and asked in a thread of their own."""

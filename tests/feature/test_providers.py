@@ -1,0 +1,114 @@
+"""Providers of others: the one of docs/providers.md, installed and served from; and those that are wrong."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pages import installed
+from tests.program import Program, Server
+from tests.typed import ROOT, Executed
+from tests.wheels import install, wheel
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install what stands on the page."""
+    return installed("providers.md", tmp_path_factory.mktemp("inventory"))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    """Return the program, each command with an interpreter of its own that finds what is installed."""
+    made = Program(tmp_path / "state", tmp_path, Executed())
+    yield made
+    made.end()
+
+
+def _finds(program: Program, *sites: Path) -> None:
+    program.environment["PYTHONPATH"] = os.pathsep.join(map(str, (ROOT, *sites)))
+
+
+def _source(program: Program, name: str) -> dict[str, object]:
+    status, out, complaint = program.run("sources", "--state", str(program.state), "--json")
+    assert status == 0, complaint
+    found: dict[str, dict[str, object]] = {each["name"]: each for each in json.loads(out)["sources"]}
+    return found[name]
+
+
+def test_the_one_on_the_page_gives_workloads_and_follows_its_file(
+    program: Program, page: Path, tmp_path: Path
+) -> None:
+    """A line more is a workload more; one that is wrong takes nothing away, and is said until mended."""
+    file = tmp_path / "inventory.txt"
+    file.write_text("shop web-1 10.0.1.7 web 4f1c\n")
+    _finds(program, page)
+    server = program.serve("--set", f"providers=inventory:file={file},seconds=0.1")
+    assert _good(program) == 1
+
+    file.write_text("shop web-1 10.0.1.7 web 4f1c\nshop web-2 10.0.1.8 web 77aa\n")
+    server.until(lambda: _good(program) == 2)
+
+    file.write_text("shop web-1\n")
+    server.until(lambda: _problems(server))
+    assert "fails: ValueError: not enough values to unpack" in _problems(server)[0]
+    assert _good(program) == 2
+
+    file.write_text("shop web-2 10.0.1.8 web 77aa\n")
+    server.until(lambda: _good(program) == 1)
+    assert any("MW1112" in str(each) for each in server.said("problem_gone"))
+
+
+def _good(program: Program, name: str = "inventory") -> object:
+    objects = _source(program, name)["objects"]
+    assert isinstance(objects, dict)
+    return objects["good"]
+
+
+def _problems(server: Server) -> list[str]:
+    return [str(each["problem"]) for each in server.said("provider_problem")]
+
+
+WELL = """
+class Well:
+    contract = 1
+    seconds = 0.1
+    def __init__(self, options):
+        if options:
+            raise ValueError("it takes no options")
+    def manifests(self):
+        return []
+"""
+
+
+def test_one_that_is_not_installed_keeps_the_server_from_starting(program: Program) -> None:
+    """Before anything is served, in one sentence."""
+    said = program.refused("--set", "providers=none-of-that-name")
+    assert said.startswith(
+        "provider 'none-of-that-name' is not installed: installed in the group meshwright.prov"
+    )
+
+
+def test_one_that_hangs_and_one_that_raises_take_nobody_down(program: Program, tmp_path: Path) -> None:
+    """The server serves what the others say, tells which do not answer, and ends when it is told to."""
+    hangs = WELL.replace("return []", "import time; time.sleep(1e6)").replace("Well", "Hangs")
+    raises = WELL.replace("return []", "raise SystemExit('enough')").replace("Well", "Raises")
+    answers = WELL.replace("return []", "return ['no manifest']").replace("Well", "Answers")
+    points = "[meshwright.providers]\n" + "".join(
+        f"{each.lower()} = p:{each}\n" for each in ("Hangs", "Raises", "Answers")
+    )
+    made = wheel(tmp_path, "some", {"p.py": hangs + raises + answers}, points)
+    _finds(program, install(tmp_path / "site", made))
+    server = program.serve("--set", "providers=hangs;raises;answers")
+    assert _good(program, "directory") == 4
+    errors = {each: _source(program, each)["error"] for each in ("hangs", "raises", "answers")}
+    assert errors == {
+        "hangs": "has not answered within 2 s",
+        "raises": "fails: RuntimeError: SystemExit: enough",
+        "answers": "fails: TypeError: a manifest is str: must be a dict",
+    }
+    server.stop()
