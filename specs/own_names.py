@@ -47,7 +47,8 @@ def check_own_names(manifest: Manifest) -> None:
         fields = manifest.metadata.section(section)
         here = known.get(manifest.key.kind, frozenset())
         for name in sorted(fields.names()):
-            if _is_ours(name.partition("/")[0]) and name not in here:
+            domain, slash, _ = name.partition("/")
+            if slash and _is_ours(domain) and name not in here:
                 path = f"{fields.path}[{name:.80}]"
                 expected = f"says nothing here; {_meant(manifest.key.kind, section, name)}"
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
