@@ -11,9 +11,9 @@ from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from cli.errors import OfflineError
 from mesh.origins import InFile
-from mesh.problems import Problem, Problems, Severity, ordered
+from mesh.problems import Problem, Problems, ordered
 from providers.directory.file_form import Content
-from providers.directory.files import DirectoryError, content_of, list_directory, read_content
+from providers.directory.files import DirectoryError, Unlisted, content_of, list_directory, read_content
 from providers.directory.manifests import Manifests
 from providers.text.documents import MAX_BYTES
 from sidecars import lint
@@ -34,7 +34,7 @@ class Offline:
 
 def read(where: Path, settings: MeshSettings | None = None) -> Offline:
     """Read a directory, a single file whatever its name ends in, or `-`; raise OfflineError."""
-    unlisted: list[str] = []
+    unlisted: list[Unlisted] = []
     try:
         manifests = Manifests().apply_each(_contents(where, unlisted))
     except DirectoryError as error:
@@ -47,8 +47,8 @@ def read(where: Path, settings: MeshSettings | None = None) -> Offline:
     return Offline(view, ordered(found))
 
 
-def _contents(where: Path, unlisted: list[str]) -> Iterator[tuple[str, Content]]:
-    """Yield files by name; folders that cannot be listed go into `unlisted`. Raises DirectoryError."""
+def _contents(where: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Content]]:
+    """Yield files by name; folders that are not listed go into `unlisted`. Raises DirectoryError."""
     if where == STANDARD_INPUT:
         yield "standard input", content_of(sys.stdin.buffer.read(MAX_BYTES + 1))
     elif where.exists() and not where.is_dir():
@@ -68,8 +68,10 @@ def _of_drivers(view: View) -> Problems:
     return lint.problems(view, lint.Installed(drivers, os.environ))
 
 
-def _unlisted(folder: str) -> Problem:
-    expected = "must be a folder that can be listed"
+def _unlisted(found: Unlisted) -> Problem:
     return Problem(
-        code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile(folder), expected=expected
+        code=str(Code.DIRECTORY_UNREADABLE),
+        severity=found.severity,
+        origin=InFile(found.folder),
+        expected=found.expected,
     )

@@ -9,7 +9,7 @@ import structlog
 from mesh.origins import InFile
 from mesh.problems import Problem, Problems, Severity, log_gone, log_new
 from providers.contract import Counts, Freshness
-from providers.directory.files import Listing
+from providers.directory.files import Listing, Unlisted
 from providers.directory.settling import Belief
 from providers.moments import Moment
 from specs.codes import Code
@@ -86,10 +86,12 @@ def _unreadable(error: str) -> Problem:
     )
 
 
-def _unlisted(folder: str) -> Problem:
-    expected = "must be a folder that can be listed; what it held stays in force"
+def _unlisted(found: Unlisted) -> Problem:
     return Problem(
-        code=str(Code.DIRECTORY_UNREADABLE), severity=Severity.ERROR, origin=InFile(folder), expected=expected
+        code=str(Code.DIRECTORY_UNREADABLE),
+        severity=found.severity,
+        origin=InFile(found.folder),
+        expected=f"{found.expected}; what it held stays in force",
     )
 
 

@@ -1,7 +1,7 @@
 """The files of a directory: which there are, which have changed, and what they hold.
 
 This is the only place that touches the file system for manifests. Directories are walked in order,
-symlinks to files are followed, symlinks to directories are not.
+symlinks to files are followed, symlinks to directories are not: they are said, and not taken for empty.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mesh.picture import Picture
+from mesh.problems import Severity
 from providers.contract import SourceError
 from providers.directory.file_form import Content, Unreadable
 from providers.text.documents import MAX_BYTES
@@ -43,9 +44,28 @@ UNKNOWN: Final = Stamp(0, 0, 0, 0, 0)
 """The stamp of a file that has none to be had: it may be another one whenever it is looked at."""
 
 
+class Unlisted(NamedTuple):
+    """A folder of which it is not known what it holds: it cannot be listed, or a symlink stands for it."""
+
+    folder: str
+    is_link: bool = False
+
+    @property
+    def expected(self) -> str:
+        """What would be right."""
+        if self.is_link:
+            return "must be a folder, a symlink to one is not followed: link its files, or move them here"
+        return "must be a folder that can be listed"
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return Severity.WARNING if self.is_link else Severity.ERROR
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The manifest files of a directory by relative name, and folders that could not be listed.
+    """The manifest files of a directory by relative name, and folders that were not listed.
 
     `root` is the directory's own device and inode: it changes when the directory is replaced. `shared`:
     some file has other names (symlinks, hard links), so that an event may not name it.
@@ -53,8 +73,13 @@ class Listing:
 
     root: tuple[int, int]
     files: Picture[str, Stamp] = field(default_factory=Picture)
-    unlisted: tuple[str, ...] = ()
+    unlisted: tuple[Unlisted, ...] = ()
     shared: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether all that could be listed was."""
+        return all(each.is_link for each in self.unlisted)
 
 
 def is_manifest(name: str) -> bool:
@@ -64,7 +89,7 @@ def is_manifest(name: str) -> bool:
 
 def list_directory(path: Path) -> Listing:
     """List a directory recursively; raise DirectoryError if it cannot be listed itself."""
-    root, unlisted = root_of(path), list[str]()
+    root, unlisted = root_of(path), list[Unlisted]()
     found = {name: (stamp, several) for name, stamp, several in walk(path, unlisted)}
     files = {name: stamp for name, (stamp, _) in found.items()}
     shared = any(several for _, several in found.values())
@@ -82,10 +107,10 @@ def root_of(path: Path) -> tuple[int, int]:
     return (root.st_dev, root.st_ino)
 
 
-def walk(path: Path, unlisted: list[str], beneath: str = "") -> Iterator[tuple[str, Stamp, bool]]:
+def walk(path: Path, unlisted: list[Unlisted], beneath: str = "") -> Iterator[tuple[str, Stamp, bool]]:
     """Yield manifest files with their stamps, and whether they have other names, folder by folder.
 
-    Folders that cannot be listed go into `unlisted`; what goes meanwhile is not there.
+    Folders that are not listed go into `unlisted`; what goes meanwhile is not there.
     """
     try:
         with os.scandir(f"{path}/{beneath}") as entries:
@@ -93,12 +118,16 @@ def walk(path: Path, unlisted: list[str], beneath: str = "") -> Iterator[tuple[s
     except FileNotFoundError:
         return
     except OSError:
-        unlisted.append(beneath.removesuffix("/") or ".")
+        unlisted.append(Unlisted(beneath.removesuffix("/") or "."))
         return
     folders = []
     for entry in found:
         if _is_folder(entry):
-            if not entry.name.startswith(".") and not entry.is_symlink():
+            if entry.name.startswith("."):
+                continue
+            if entry.is_symlink():
+                unlisted.append(Unlisted(f"{beneath}{entry.name}", is_link=True))
+            else:
                 folders.append(f"{beneath}{entry.name}/")
         elif is_manifest(entry.name):
             yield f"{beneath}{entry.name}", *_stamp(entry)
@@ -121,12 +150,14 @@ def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | N
     and going of plain manifest files in plain folders is for `list_directory`.
     """
     # A file that has several names changes under all of them, and events name one.
-    if before.shared or before.unlisted or len(names) > SINGLY:
+    if before.shared or not before.is_whole or len(names) > SINGLY:
         return None
     files: dict[str, Stamp | None] = {}
     for name in names:
         *folders, last = name.split("/")
         if not is_manifest(last) or any(each.startswith(".") for each in folders):
+            return None
+        if is_unlisted(before, name):  # it may stand in a folder by now
             return None
         stamp, several = _stamp_at(f"{path}/{name}")
         if several:
@@ -141,7 +172,7 @@ def relisted(path: Path, before: Listing, names: Collection[str]) -> Listing | N
 def changed_files(before: Listing | None, now: Listing, known: Collection[str]) -> tuple[str, ...]:
     """Return the files that have come or changed since a listing, and the `known` ones that have gone.
 
-    A file in a folder that cannot be listed now has not gone.
+    A file in a folder that is not listed now has not gone.
     """
     old = before.files if before else Picture[str, Stamp]()
     changed = {name for name, stamp in now.files.items() if stamp == UNKNOWN or old.get(name) != stamp}
@@ -150,8 +181,8 @@ def changed_files(before: Listing | None, now: Listing, known: Collection[str]) 
 
 
 def is_unlisted(listing: Listing, name: str) -> bool:
-    """Say whether a file stands in a folder that could not be listed."""
-    return any(name.startswith(folder + "/") for folder in listing.unlisted)
+    """Say whether a file stands in a folder that was not listed."""
+    return any(name.startswith(each.folder + "/") for each in listing.unlisted)
 
 
 def read_content(path: Path, name: str) -> Content:

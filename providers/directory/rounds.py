@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from providers.directory.files import SINGLY, UNKNOWN, Listing, Stamp, is_unlisted, root_of, walk
+from providers.directory.files import SINGLY, UNKNOWN, Listing, Stamp, Unlisted, is_unlisted, root_of, walk
 from providers.moments import Moment
 
 SLICES: Final = 100
@@ -50,7 +50,7 @@ class Rounds:
         self._every = every
         self._left: Iterator[tuple[str, Stamp, bool]] | None = None
         self._seen: set[str] = set()
-        self._unlisted: list[str] = []
+        self._unlisted: list[Unlisted] = []
         self._once: dict[str, tuple[Stamp, Moment]] = {}
 
     def wait(self, listing: Listing | None) -> timedelta:

@@ -191,7 +191,7 @@ class DirectorySource:
     def _held_back(self, before: Answer, listing: Listing) -> Moment | None:
         """Say since when it is not believed that there is no manifest any more; None where there is one."""
         files = before.belief.state.holders
-        found = files if listing.files or listing.unlisted else Picture[str, Form]()
+        found = files if listing.files or not listing.is_whole else Picture[str, Form]()
         return guard(Guarded(files, before.held_since), found, self._monotonic(), self._hold).held_since
 
     def _publish(self, after: Answer) -> None:

@@ -248,6 +248,36 @@ async def test_a_link_to_another_release_keeps_what_that_cannot_say(tmp_path: Pa
         assert [each.code for each in source.problems()] == ["MW1003", "MW1107"]
 
 
+@pytest.mark.parametrize("polling", [False, True])
+async def test_a_folder_that_becomes_a_link_keeps_its_objects(tmp_path: Path, polling: bool) -> None:
+    """It is not followed, nor taken for empty, and said; what stands beside it changes as ever."""
+    mesh, release = tmp_path / "mesh", tmp_path / "release"
+    folder, beside = mesh / "sub", mesh / "b.yaml"
+    for each in (folder, release):
+        each.mkdir(parents=True)
+        (each / "x.yaml").write_text(account("a"))
+    beside.write_text(account("b"))
+    settle, reread = timedelta(milliseconds=50), timedelta(milliseconds=50)
+    source = DirectorySource(mesh, _clock, settle=settle, reread=reread, polling=polling)
+    async with _running(source) as watched:
+        folder.rename(tmp_path / "away")
+        folder.symlink_to(release)
+        await watched.until(lambda: bool(source.problems()))
+        (problem,) = source.problems()
+        assert problem.code == "MW1109"
+        assert problem.expected.startswith("must be a folder, a symlink to one is not followed")
+        (release / "x.yaml").write_text(account("other"))
+        beside.write_text(account("c"))
+        await watched.until_names("a", "c")
+        beside.write_text(account("d"))
+        await watched.until_names("a", "d")
+        folder.unlink()
+        folder.mkdir()
+        (folder / "x.yaml").write_text(account("e"))
+        await watched.until_names("d", "e")
+        assert source.problems() == ()
+
+
 async def test_a_file_that_becomes_unreadable_keeps_its_objects(tmp_path: Path) -> None:
     """A link whose end is gone, and a text of another encoding; removed, the file takes them along."""
     (tmp_path / "mesh").mkdir()
