@@ -8,7 +8,7 @@ from admin.html.fields import said
 from admin.html.forms import Form
 from admin.html.frame import Asked, Drawn, Place, whole
 from admin.html.looks.look import Look
-from admin.html.looks.proxies import PROXY
+from admin.html.looks.pushes import PROXY
 from admin.html.markup import Markup, joined, tag, text
 from admin.html.tones import Tone, Verdict, badge, worst
 from admin.pages.jsonable import Document

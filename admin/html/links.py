@@ -38,11 +38,34 @@ def mesh_object(key: str, shown: str = "") -> Markup:
 
 
 def object_address(key: str) -> str:
-    """Return the address of an object's page; that of an account is whom it may call."""
-    kind, _, path = key.partition(" ")
-    if kind == str(kinds.SERVICE_ACCOUNT):
-        return href("/debug/access", {"source": path})
-    return href("/debug/policies", {"object": key})
+    """Return the address of an object's page; that of an account is whom it may call.
+
+    Also of what else a configuration is made from (`certificate shop/store`).
+    """
+    kind, _, path = key.rpartition(" ")
+    match kind:
+        case kinds.SERVICE_ACCOUNT.name:
+            return href("/debug/access", {"source": path})
+        case kinds.CERTIFICATE.name:
+            return href("/debug/certs", anchor=path)
+        case kinds.TRUST_BUNDLE.name:
+            return href("/debug/certs")
+        case kinds.SETTINGS.name:
+            return href("/debug/config")
+        case kinds.REJECTION.name | kinds.ADMISSION.name:
+            return (
+                href("/debug/proxy/show", {"proxy": path}) if path.count(".") == 2 else href("/debug/proxy")
+            )
+        case _:
+            return href("/debug/policies", {"object": key})
+
+
+def origin(shown: str) -> Markup:
+    """Return where something comes from: a place in a file or cluster as it is, a source as a link to it."""
+    named, _, place = shown.partition(" ")
+    return (
+        name(shown) if ":" in named or "resourceVersion" in place or named == "no" else source(named, shown)
+    )
 
 
 def service(path: str, shown: str = "") -> Markup:
@@ -60,9 +83,9 @@ def certificates(common_name: str, shown: str) -> Markup:
     return link(shown, href("/debug/certs", anchor=common_name))
 
 
-def source(shown: str) -> Markup:
+def source(named: str, shown: str = "") -> Markup:
     """Return a link to a source."""
-    return link(shown, href("/debug/sources", anchor=shown))
+    return link(shown or named, href("/debug/sources", anchor=named))
 
 
 def resource(of: str, type_word: str, named: str) -> Markup:

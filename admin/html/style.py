@@ -58,6 +58,7 @@ _PARTS: Final = """
 .table{overflow-x:auto;margin:.5rem 0 1rem;border:1px solid var(--line);border-radius:6px}
 table{border-collapse:collapse;width:100%}
 th,td{padding:.4rem .7rem;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+td ul{margin:0;padding-left:1rem}
 th{background:var(--raised);font-weight:600;white-space:nowrap}
 tbody tr:last-child td{border-bottom:0}
 :target,:target td{background:var(--warning-g)}

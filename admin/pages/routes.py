@@ -6,7 +6,9 @@ from datetime import datetime
 
 from aiohttp import web
 
-from admin.html.looks import mesh, policies, proxies, pushes
+from admin.html.looks import access as accesses
+from admin.html.looks import explain as explanations
+from admin.html.looks import mesh, policies, proxies, pushes, versions
 from admin.pages import access_line, debug
 from admin.pages import explain as explaining
 from admin.pages import proxy as proxy_pages
@@ -83,9 +85,9 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
             "/debug/xds/diff",
             "two versions of a resource; ?proxy=&type=&name=[&from=&to=]",
             diff,
-            pushes.DIFFERENCE,
+            versions.DIFFERENCE,
         ),
-        Page("/debug/published", "resources of each proxy, by version", all_published, pushes.PUBLISHED),
+        Page("/debug/published", "resources of each proxy, by version", all_published, versions.PUBLISHED),
         Page(
             "/debug/policies",
             "objects in force, and problems",
@@ -93,12 +95,12 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
             policies.POLICIES,
             glance.policies,
         ),
-        Page("/debug/access", "who may call what, and by which object", access, policies.ACCESS),
+        Page("/debug/access", "who may call what, and by which object", access, accesses.ACCESS),
         Page(
             "/debug/explain",
             "why a call may pass or not; ?from=&to=&method=&path=&header=",
             explain,
-            policies.EXPLAIN,
+            explanations.EXPLAIN,
         ),
         Page(
             "/debug/certs",

@@ -101,7 +101,11 @@ def _objects(source: Document) -> Markup:
     found = part(source, "objects")
     counts = {each: int(number(found, each)) for each in ("good", "stale", "refused")}
     tones = {"good": Tone.GOOD, "stale": Tone.WARNING, "refused": Tone.BAD}
-    return joined((badge(f"{n} {each}", tones[each]) for each, n in counts.items() if n), " ") or NONE
+    drawn = {each: badge(f"{n} {each}", tones[each]) for each, n in counts.items() if n}
+    wrong = (
+        tag("a", each, href="/debug/policies") if kind != "good" else each for kind, each in drawn.items()
+    )
+    return joined(wrong, " ") or NONE
 
 
 def _error(source: Document) -> Markup:

@@ -8,15 +8,13 @@ from admin.html.fields import part, records, said, words
 from admin.html.forms import Field, Form
 from admin.html.frame import Asked
 from admin.html.looks.look import Look
-from admin.html.looks.pushes import pushes
+from admin.html.looks.pushes import PROXY, pushes
 from admin.html.markup import NOTHING, Markup, code, detail, joined, listed, name, tag, text
 from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
 from admin.html.values import NONE, moment, pairs, raw, shown
 from admin.pages.jsonable import Document
 from admin.pages.proxy import SECTIONS
-
-PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/store-1", required=True)
 
 
 def tone(proxy: Document) -> Tone:

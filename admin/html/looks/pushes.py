@@ -1,4 +1,4 @@
-"""Streams of proxies, what they were sent, and how a resource changed."""
+"""Streams of proxies, and what they were sent."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -8,14 +8,13 @@ from admin.html.fields import number, part, records, said, words
 from admin.html.forms import Field, Form
 from admin.html.frame import Asked
 from admin.html.looks.look import Look
-from admin.html.markup import NOTHING, Markup, code, joined, listed, name, tag, text
+from admin.html.markup import NOTHING, Markup, joined, listed, name, tag, text
 from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, badges, counted, tone_of, worst
-from admin.html.values import NONE, moment, pairs
+from admin.html.values import NONE, moment
 from admin.pages.jsonable import Document
 
-_PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/store-1", required=True)
-TYPES: Final = ("cluster", "endpoint", "listener", "route")
+PROXY: Final = Field("proxy", "Proxy: UUID, common name or workload", "shop/store-1", required=True)
 
 
 def of_streams(found: Document) -> Verdict:
@@ -105,15 +104,8 @@ def _due(push: Document) -> Markup:
 
 
 def _cause(cause: Document) -> Markup:
-    changed, (kind, _, named) = said(cause, "object"), said(cause, "object").partition(" ")
-    match kind:
-        case "rejection" | "admission" if named.count(".") == 2:
-            what = joined((text(f"{kind} "), links.proxy(named)))
-        case "certificate":
-            what = joined((text(f"{kind} "), links.identity(named)))
-        case _:
-            what = links.in_sentence(changed)
-    return joined((what, text(f" {said(cause, 'change')} ({said(cause, 'origin')})")))
+    there = text(f" {said(cause, 'change')} ({said(cause, 'origin')})")
+    return joined((links.mesh_object(said(cause, "object")), there))
 
 
 def _answer(push: Document) -> Markup:
@@ -140,6 +132,8 @@ def _xds(found: Document, _asked: Asked) -> Iterable[Markup]:
 
 def _compare(cn: str, resource: str) -> Iterable[Markup]:
     word, _, named = resource.partition("/")
+    if word == "secret":
+        return
     to = links.href("/debug/xds/diff", {"proxy": cn, "type": word, "name": named})
     yield tag("p", tag("a", text("What changed in it last"), href=to))
 
@@ -155,96 +149,10 @@ def made_from(found: Document) -> Markup:
     )
 
 
-def of_difference(found: Document) -> Verdict:
-    """Return how much changed."""
-    if "usage" in found:
-        return Verdict(Tone.PLAIN, "Say which resource of which proxy.")
-    lines = [each for each in words(found, "diff") if not each.startswith(("+++", "---"))]
-    more, less = (sum(each.startswith(sign) for each in lines) for sign in "+-")
-    named = f"{said(found, 'type')} {said(found, 'name')}"
-    return Verdict(Tone.PLAIN, f"{named}: {counted(more, 'line')} more, {less} less.")
-
-
-def _difference(found: Document, _asked: Asked) -> Iterable[Markup]:
-    if "usage" in found:
-        return
-    versions = {each: code(said(found, each)) for each in ("from", "to")}
-    yield pairs({"proxy": links.proxy(said(found, "proxy"))} | versions)
-    yield tag("pre", joined((_changed(each) for each in words(found, "diff")), "\n"), tabindex="0")
-    yield tag("h2", text("Made from"))
-    yield made_from(found)
-
-
-def _changed(line: str) -> Markup:
-    kind = {"+": "added", "-": "removed", "@": "place"}.get(line[:1])
-    return tag("span", text(line), class_=kind) if kind else text(line)
-
-
-def of_published(found: Document) -> Verdict:
-    """Return how many proxies are served how many configurations."""
-    snapshots = records(found, "snapshots")
-    proxies = sum(len(words(each, "proxies")) for each in snapshots)
-    if not snapshots:
-        return Verdict(Tone.PLAIN, "Nothing is published.")
-    many = counted(proxies, "proxy is", "proxies are")
-    return Verdict(Tone.GOOD, f"{many} served {counted(len(snapshots), 'configuration')}.")
-
-
-def _published(found: Document, _asked: Asked) -> Iterable[Markup]:
-    snapshots = records(found, "snapshots")
-    if not snapshots:
-        yield tag("p", text("It fills as soon as a Workload with a uuid is read."), class_="empty")
-    for each in snapshots:
-        proxies = words(each, "proxies")
-        yield tag("h2", text(counted(len(proxies), "proxy", "proxies")))
-        yield listed(links.proxy(cn) for cn in proxies)
-        resources = part(each, "resources")
-        rows: list[Document] = [
-            {"type": word, "name": named, "version": version}
-            for word in resources
-            for named, version in part(resources, word).items()
-        ]
-        yield table(rows, _versions(proxies[0] if proxies else ""), "It is served nothing.")
-    yield tag("h2", text("Whose workloads get traffic"))
-    admitted = words(found, "admitted")
-    yield listed(map(links.proxy, admitted)) if admitted else tag("p", text("All do."), class_="empty")
-
-
-def _versions(cn: str) -> tuple[Column, ...]:
-    return (
-        Column("Type", lambda each: text(said(each, "type")), ("type",)),
-        Column(
-            "Resource", lambda each: links.resource(cn, said(each, "type"), said(each, "name")), ("name",)
-        ),
-        Column("Version", lambda each: code(said(each, "version")), ("version",)),
-    )
-
-
 STREAMS: Final = Look(
     "Streams",
     of_streams,
     _xds,
-    (Form((_PROXY, Field("resource", "Resource: type/name", "route/rds-inbound.8080")), "Show its pushes"),),
+    (Form((PROXY, Field("resource", "Resource: type/name", "route/rds-inbound.8080")), "Show its pushes"),),
     "The open streams by type; of one proxy also its last pushes, and what a resource was made from.",
-)
-DIFFERENCE: Final = Look(
-    "Compare",
-    of_difference,
-    _difference,
-    (
-        Form(
-            (
-                _PROXY,
-                Field("type", "Type", choices=TYPES, required=True),
-                Field("name", "Resource", "rds-inbound.8080", required=True),
-                Field("from", "From version", "the one before"),
-                Field("to", "To version", "the one in force"),
-            ),
-            "Compare",
-        ),
-    ),
-    "Two versions of a resource that a proxy was sent.",
-)
-PUBLISHED: Final = Look(
-    "Published", of_published, _published, shows="The resources of each proxy, by version."
 )

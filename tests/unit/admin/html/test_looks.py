@@ -7,7 +7,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from admin.html.drawing import drawn
 from admin.html.frame import Asked
-from admin.html.looks import mesh, policies, proxies, pushes
+from admin.html.looks import explain, mesh, policies, proxies, pushes, versions
 from admin.html.tones import Tone, badges
 from admin.pages.jsonable import Document
 from admin.pages.routes import pages
@@ -113,7 +113,7 @@ def test_the_verdicts(verdict: Any, tone: Tone, sentence: str | None) -> None:
 def test_the_verdict_on_a_call(answer: str, in_force: str, tone: Tone) -> None:
     """Its word is the answer; a yes that is not in force is no good news."""
     found: Document = {"from": "a/b", "to": "c/d:80", "method": "GET", "path": "/", "headline": "so it is"}
-    verdict = policies.of_explained(found | {"answer": answer, "in_force": in_force})
+    verdict = explain.of_explained(found | {"answer": answer, "in_force": in_force})
     assert (verdict.tone, verdict.word, verdict.sentence) == (tone, answer, "a/b to c/d:80 GET /: so it is.")
 
 
@@ -174,6 +174,6 @@ def test_the_diff_is_told_by_sign_and_colour() -> None:
         "name": "r",
         "diff": ["--- x", "+++ y", "@@", "-a", "+<b>"],
     }
-    said = drawn(pushes.DIFFERENCE, found, Asked("/debug/xds/diff", (), ""), ())
+    said = drawn(versions.DIFFERENCE, found, Asked("/debug/xds/diff", (), ""), ())
     assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in said
     assert "route r: 1 line more, 1 less." in said

@@ -1,5 +1,7 @@
 """Elements and text: escaped, and wrapped only where the parts of a name meet."""
 
+import pytest
+
 from admin.html import links
 from admin.html.markup import code, detail, listed, name, tag, text
 
@@ -49,3 +51,28 @@ def test_objects_and_proxies_in_a_sentence_lead_to_their_pages() -> None:
     assert links.in_sentence("<i> Service a/b") == (
         '&lt;i&gt; <a href="/debug/policies?object=Service+a%2Fb">Service a/b</a>'
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "address"),
+    [
+        ("TrafficTarget shop/a", "/debug/policies?object=TrafficTarget+shop%2Fa"),
+        ("Namespace shop", "/debug/policies?object=Namespace+shop"),
+        ("ServiceAccount shop/a", "/debug/access?source=shop%2Fa"),
+        ("certificate shop/a", "/debug/certs#shop%2Fa"),
+        ("trust bundle cluster.local", "/debug/certs"),
+        ("settings settings", "/debug/config"),
+        ("rejection u.store.shop", "/debug/proxy/show?proxy=u.store.shop"),
+        ("admission proxies", "/debug/proxy"),
+    ],
+)
+def test_what_a_configuration_is_made_from_has_a_page(key: str, address: str) -> None:
+    """Objects and what is none."""
+    assert links.object_address(key) == address
+
+
+def test_where_something_comes_from_is_a_place_or_a_source() -> None:
+    """A source leads to what is said of it."""
+    for place in ("mesh.yaml:3 (document 1)", "main (resourceVersion 7)", "no source"):
+        assert links.origin(place) == place
+    assert links.origin("dns (db.example)") == '<a href="/debug/sources#dns">dns (db.example)</a>'
