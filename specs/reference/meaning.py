@@ -6,6 +6,7 @@ from typing import Final
 
 from mesh.config import TlsVersion
 from mesh.names import DNS_LABEL, DNS_SUBDOMAIN, LONGEST_NAME
+from mesh.policy import RouteKind
 from specs.osm.tls import CIPHER_SUITES, CURVE_ALIASES, CURVES
 from specs.smi.routes import METHODS
 
@@ -48,7 +49,7 @@ def _pattern(words: str, pattern: str, **more: object) -> Form:
 
 
 def _enum(*allowed: str) -> Form:
-    return Form(" or ".join(f"`{each}`" for each in allowed), {"enum": list(allowed)})
+    return Form(" or ".join(f"`{each}`" for each in allowed), {"enum": [str(each) for each in allowed]})
 
 
 _SERVICE: Final = rf"{DNS_LABEL}(\.{DNS_LABEL}(\.svc(\.{DNS_SUBDOMAIN})?)?)?"
@@ -76,7 +77,7 @@ QUANTITY: Final = Form(
 )
 QUOTED_FLAG: Final = _enum("true", "false")
 METHOD: Final = _enum(*sorted(METHODS), "*")
-ROUTE_KIND: Final = _enum("HTTPRouteGroup", "TCPRoute")
+ROUTE_KIND: Final = _enum(*RouteKind)
 TLS_VERSION: Final = _enum(*TlsVersion, "TLS_AUTO")
 CIPHER_SUITE: Final = _pattern("OpenSSL's name of a suite", rf"{_SUITE}|\[{_SUITE}(\|{_SUITE})*\]")
 CURVE: Final = _enum(*sorted(CURVES), *sorted(CURVE_ALIASES))
