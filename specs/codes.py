@@ -34,6 +34,7 @@ class Code(ProblemCode):
     UNKNOWN_OWN_NAME = "MW1025", "An annotation or label of ours is not known, or says nothing on this kind."
     EMPTY_PATH = "MW1026", "A match's pathRegex is empty, which is any path."
     UNKNOWN_METADATA = "MW1027", "A field of metadata is none that objects have; it has no effect."
+    LIKE_A_FIELD = "MW1028", "A field is not read, and looks like one that is; it has no effect."
     NOT_ENFORCED = "MW1030", "The object or field is policy of OSM's that is not enforced here."
     OTHER_KIND = "MW1031", "Objects of a kind that is no part of a mesh are not read; one line for each kind."
     PRUNED = "MW1032", "A MeshConfig has fields that are none of a MeshConfig's; they have no effect."

@@ -1,14 +1,19 @@
 """A strict cursor over a mapping: typed access by name, and an error for every key nobody asked for."""
 
 import difflib
+import functools
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from mesh.names import Port
+from mesh.spelling import nearest
 from specs.codes import Code
 from specs.notes import Notes
 
 T = TypeVar("T")
+
+_LIKE: Final = 0.8
+"""How much a field that nobody asked for must look like one to be taken for it with a slip in it."""
 
 
 class Fields:
@@ -196,6 +201,24 @@ class Fields:
         """Return the keys that were not asked for, sorted, as text."""
         return tuple(sorted(str(key) for key in self._mapping if key not in self._asked))
 
+    def skim(self, *others: str) -> None:
+        """Warn of every key that looks like one that was asked for, but for `others`, which Kubernetes has.
+
+        For mappings of Kubernetes, which have fields that nobody here knows by name.
+        """
+        if self._asked.issuperset(self._mapping):
+            return
+        asked = frozenset(self._asked)
+        for key in self._mapping:
+            if (
+                isinstance(key, str)
+                and key not in asked
+                and (near := _meant(key, asked))
+                and key not in others
+            ):
+                expected = f"is not read, and has no effect here; did you mean {near}?"
+                self.warn(key, expected, Code.LIKE_A_FIELD)
+
     def close(self) -> None:
         """Refuse every key that was not asked for."""
         if self._asked.issuperset(self._mapping):
@@ -218,6 +241,11 @@ class Fields:
 
     def _missing(self, name: str, expected: str) -> None:
         self.notes.refuse(Code.MISSING, self.at(name), f"is missing; {expected}")
+
+
+@functools.lru_cache(1024)
+def _meant(name: str, asked: frozenset[str]) -> str | None:
+    return nearest(name, asked, _LIKE)
 
 
 def _cut(name: str) -> str:

@@ -36,6 +36,8 @@ FIELDS: Final = frozenset(
 def check_metadata_fields(manifest: Manifest) -> None:
     """Warn of each field of metadata that no object has; Kubernetes drops it without a word."""
     fields = manifest.metadata
+    if FIELDS.issuperset(fields.names()):
+        return
     for name in sorted(set(fields.names()) - FIELDS):
         near = nearest(name, FIELDS)
         meant = f"; did you mean {near}?" if near else ""

@@ -56,7 +56,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     primary = annotations.text(SERVICE_ANNOTATION) or account
     if uuid is not None and not is_dns_label(primary):
         annotations.wrong(SERVICE_ANNOTATION, "must name the primary service by a DNS label")
-    return Workload(
+    found = Workload(
         key=WorkloadKey(manifest.namespace, manifest.key.name),
         identity=ServiceIdentity(manifest.namespace, ServiceAccountName(account)),
         service=ServiceName(primary),
@@ -68,6 +68,9 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         driver=sidecar_driver(manifest),
         scope=egress_services(annotations),
     )
+    spec.skim("serviceAccount", "initContainers")
+    status.skim("podIPs")
+    return found
 
 
 def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
@@ -77,13 +80,15 @@ def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
     egress_services(annotations)
     sidecar_driver(manifest)
     spec = manifest.body.section("spec")
-    return PodTemplate(
+    found = PodTemplate(
         kind=kind,
         key=key,
         identity=ServiceIdentity(key.namespace, ServiceAccountName(_account(spec))),
         labels=manifest.labels(),
         ports=_container_ports(spec),
     )
+    spec.skim("serviceAccount", "initContainers")
+    return found
 
 
 def _account(spec: Fields) -> str:
@@ -106,6 +111,8 @@ def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
             number = port.required_port("containerPort")
             if is_tcp(port):
                 found.add(WorkloadPort(number, port.text("name") or ""))
+            port.skim()
+        container.skim()
     return tuple(sorted(found))
 
 
@@ -119,15 +126,20 @@ def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
         return None
     addresses: set[str] = set()
     for endpoint in body.sections("endpoints"):
-        ready = endpoint.section("conditions").flag("ready", default=True)
+        conditions = endpoint.section("conditions")
+        ready = conditions.flag("ready", default=True)
         found = _addresses(endpoint, endpoint.texts("addresses"))
+        for each in (conditions, endpoint):
+            each.skim()
         addresses.update(found if ready else ())
+    ports = _slice_ports(body)
+    body.skim()
     return EndpointSlice(
         service=service,
         namespace=manifest.namespace,
         name=manifest.key.name,
         addresses=tuple(sorted(addresses)),
-        ports=_slice_ports(body),
+        ports=ports,
     )
 
 
@@ -144,6 +156,8 @@ def endpoints(manifest: Manifest) -> EndpointSlice:
         for entry in subset.sections("addresses")
         for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE),))
     }
+    for each in (manifest.body, *subsets):
+        each.skim()
     return EndpointSlice(
         service=manifest.key.name,
         namespace=manifest.namespace,
@@ -170,4 +184,5 @@ def _slice_ports(fields: Fields) -> tuple[tuple[str, int], ...]:
         number: Port | None = section.port("port")
         if number is not None and is_tcp(section):
             found.add((section.text("name") or "", int(number)))
+        section.skim("appProtocol")
     return tuple(sorted(found))

@@ -50,7 +50,7 @@ def service(manifest: Manifest) -> Service | None:
     annotations = manifest.metadata.section("annotations")
     if not ports and not headless and not manifest.notes.problems:
         manifest.notes.warn(Code.EMPTY, spec.at("ports"), "is empty, so this Service cannot be called")
-    return Service(
+    found = Service(
         key=ServiceKey(manifest.namespace, ServiceName(manifest.key.name)),
         ports=ports,
         selector=spec.pairs("selector"),
@@ -59,6 +59,8 @@ def service(manifest: Manifest) -> Service | None:
         dns_names=dns_names(annotations, ports),
         escaped_slashes=escaped_slashes(annotations),
     )
+    spec.skim("clusterIPs")
+    return found
 
 
 def _cluster_ip(spec: Fields) -> IpAddress | None:
@@ -97,7 +99,9 @@ def _port(fields: Fields, number: Port) -> ServicePort:
             app_protocol,
         )
     protocol, source = decide(app_protocol, name, number)
-    return ServicePort(number, _target_port(fields, number), protocol, name, source)
+    found = ServicePort(number, _target_port(fields, number), protocol, name, source)
+    fields.skim()
+    return found
 
 
 def _target_port(fields: Fields, default: Port) -> Port | str:

@@ -30,9 +30,10 @@ that is: what it is to be, what holds without it, what it means, and what it is 
 of which can be read. Where it says *given*, the field must be there. A null value is as good as none.
 
 Where it says that no other field may stand in a kind, another is an error (MW1012), with the one that may
-be meant. In the kinds of Kubernetes the fields that are not named here may hold anything; so may those of a
-MeshConfig, with a warning (MW1032). Annotations and labels that begin with `meshwright.dev/` and are not
-named here are a warning (MW1025), and so are fields that no object has in `metadata` (MW1027).
+be meant. In the kinds of Kubernetes the fields that are not named here may hold anything, but one that looks
+like one of those is a warning (MW1028); in a MeshConfig any is (MW1032). Annotations and labels that begin
+with `meshwright.dev/` and are not named here are a warning (MW1025), and so are fields in `metadata` that no
+object has (MW1027).
 [codes.md](codes.md) explains the codes, [policy.md](policy.md) what policy comes to.
 
 ## In an editor
