@@ -10,6 +10,7 @@ import typer
 from cli.commands.agent import agent
 from cli.commands.bootstrap import bootstrap
 from cli.commands.certs import certs
+from cli.commands.connectivity import connectivity
 from cli.commands.diff import diff
 from cli.commands.explain import explain
 from cli.commands.intercept import intercept
@@ -47,6 +48,7 @@ def about(
 for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy")):
     app.add_typer(group, name=name)
 for command in (
+    connectivity,
     diff,
     explain,
     intercept,

@@ -24,6 +24,9 @@ LIVE_PATH: Final = "/healthz/live"
 STATUS_PATH: Final = "/healthz/status"
 """All that the agent knows of its proxy, as JSON; for this machine alone."""
 
+DENIED_HEADER: Final = "x-meshwright-denied"
+"""In which a proxy tells callers of the mesh why it has denied them (docs/debugging.md)."""
+
 
 class ProbeKind(enum.StrEnum):
     """A container's probes, by the fields in which Kubernetes has them."""

@@ -1,15 +1,18 @@
 """The route table of the debug pages: what answers each, and how it looks to people."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
+from functools import partial
 
 from aiohttp import web
 
 from admin.html.looks import access as accesses
+from admin.html.looks import connectivity as connections
 from admin.html.looks import explain as explanations
 from admin.html.looks import mesh, policies, proxies, pushes, versions
-from admin.pages import access_line, debug
+from admin.pages import access_line, connectivity, debug
 from admin.pages import explain as explaining
 from admin.pages import proxy as proxy_pages
 from admin.pages.certificates import certificates
@@ -56,9 +59,6 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
     async def in_force(request: web.Request) -> Document:
         return debug.policies(reading, await reading.problems(), request.query.get("object"))
 
-    async def explain(request: web.Request) -> Document:
-        return await _explained(reading, request)
-
     glance = Glances(reading, clock)
     return (
         Page(
@@ -99,8 +99,14 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         Page(
             "/debug/explain",
             "why a call may pass or not; ?from=&to=&method=&path=&header=",
-            explain,
+            partial(_explained, reading),
             explanations.EXPLAIN,
+        ),
+        Page(
+            "/debug/connectivity",
+            "how it stands with all that a call goes by; as explain",
+            partial(_connected, reading, clock),
+            connections.CONNECTIVITY,
         ),
         Page(
             "/debug/certs",
@@ -127,19 +133,32 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
     )
 
 
+async def _connected(reading: MeshReading, clock: Callable[[], datetime], request: web.Request) -> Document:
+    headers = request.query.getall("header", [])
+    with _understood():
+        return await connectivity.connectivity(reading, request.query, headers, clock())
+
+
+@contextlib.contextmanager
+def _understood() -> Iterator[None]:
+    """Answer 400 with the sentence where a question cannot be understood."""
+    try:
+        yield
+    except explaining.QueryError as error:
+        raise web.HTTPBadRequest(reason=str(error)) from error
+
+
 async def _explained(reading: MeshReading, request: web.Request) -> Document:
     view = reading.view()
     if view is None:
         raise web.HTTPNotFound(reason="nothing has been read yet")
     if not request.query:
         return {"usage": explaining.USAGE}
-    try:
+    with _understood():
         question = access_line.question(view, request.query, request.query.getall("header", []))
         if (outside := explaining.read_outside(view, question.query)) is not None:
             return explaining.outside(outside)
         asked = explaining.read_request(question.query, question.headers)
-    except explaining.QueryError as error:
-        raise web.HTTPBadRequest(reason=str(error)) from error
     found, names = await asyncio.to_thread(explaining.explained, view, asked)
     held = await asyncio.to_thread(explaining.held, view, found, known_sidecars(reading, names))
     return held | {"logged": dict(question.logged)}

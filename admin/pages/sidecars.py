@@ -1,5 +1,6 @@
 """What is known of the sidecars that a call goes by: whether they have what policy says, and without what."""
 
+import enum
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -16,33 +17,48 @@ class SidecarReading(OriginReading, ProxyReading, RejectionReading, StreamReadin
     """What is read of the sidecars that a call goes by."""
 
 
+class Stand(enum.StrEnum):
+    """Where a sidecar stands; in all but IN_STEP it is not known whether it has what policy says."""
+
+    IN_STEP = "in step"
+    NOT_CONNECTED = "not connected"
+    HELD = "held"
+    FAILED = "failed"
+    BEHIND = "behind"
+    REJECTED = "rejected"
+
+
 def known_sidecars(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:
     """Return what is known of each of these sidecars, at one moment: it is asked on the event loop."""
-    states = {each.name: each.state for each in reading.proxies()}
     left_out = reading.left_out()
-    streams: dict[str, list[StreamStatus]] = {}
-    for status in reading.streams():
-        streams.setdefault(status.node_key, []).append(status)
     return {
         name: Sidecar(
-            _unknown(reading, name, states.get(name), streams.get(str(name), ())),
+            clause,
             tuple(Without(each.object, each.match, each.said) for each in left_out if name in each.proxies),
         )
-        for name in names
+        for name, (_, clause) in stands(reading, names).items()
     }
 
 
-def _unknown(
+def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, tuple[Stand, str]]:
+    """Return where each of these sidecars stands, and the predicate that says so, empty of one in step."""
+    states = {each.name: each.state for each in reading.proxies()}
+    streams: dict[str, list[StreamStatus]] = {}
+    for status in reading.streams():
+        streams.setdefault(status.node_key, []).append(status)
+    return {name: _stand(reading, name, states.get(name), streams.get(str(name), ())) for name in names}
+
+
+def _stand(
     reading: SidecarReading, name: ProxyName, state: ProxyState | None, streams: Iterable[StreamStatus]
-) -> str:
-    """Return why it is not known what a sidecar has, empty where it is."""
+) -> tuple[Stand, str]:
     served = [each for each in streams if each.served]
     if state is not ProxyState.CONNECTED:
-        return "is not connected"
+        return Stand.NOT_CONNECTED, "is not connected"
     if not served:
-        return "is served nothing yet"
+        return Stand.HELD, "is served nothing yet"
     if failure := reading.failure(name):
-        return f"could not be configured anew: {failure}"
+        return Stand.FAILED, f"could not be configured anew: {failure}"
     waiting = {
         short_type(status.type_url)
         for stream in served
@@ -50,10 +66,11 @@ def _unknown(
         if type_state(stream, status) in (SyncState.PENDING, SyncState.ASKED)
     }
     if waiting:
-        return f"has not acknowledged yet what it was sent ({', '.join(sorted(waiting))})"
+        sent = ", ".join(sorted(waiting))
+        return Stand.BEHIND, f"has not acknowledged yet what it was sent ({sent})"
     parts = {each.object for each in reading.left_out() if name in each.proxies}
     for type_url, resource in reading.rejected(name):
         behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
         if not parts & behind:
-            return f"rejects {short_type(type_url)} {resource}, and has what was good before"
-    return ""
+            return Stand.REJECTED, f"rejects {short_type(type_url)} {resource}, and has what was good before"
+    return Stand.IN_STEP, ""

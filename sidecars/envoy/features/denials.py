@@ -29,8 +29,7 @@ from protos.envoy.type.matcher.v3 import metadata_pb2, string_pb2, value_pb2
 from sidecars.envoy import rbac
 from sidecars.envoy.features.feature import Feature
 from sidecars.envoy.typed import packed
-
-HEADER: Final = "x-meshwright-denied"
+from sidecars.layout import DENIED_HEADER
 
 NO_TRAFFIC_TARGET: Final = "no-traffic-target"
 """No TrafficTarget for this port has the caller as a source."""
@@ -76,7 +75,7 @@ def _saying(found: _Filter, value: str) -> hcm_pb2.ResponseMapper:
     # Envoy answers before it has noted that it denies; that it has let a request pass, it notes before.
     passed_by_nobody = _noted(rbac.VERDICT, _exactly("denied"), absent=True)
     header = base_pb2.HeaderValueOption(
-        header=base_pb2.HeaderValue(key=HEADER, value=value),
+        header=base_pb2.HeaderValue(key=DENIED_HEADER, value=value),
         append_action=base_pb2.HeaderValueOption.HeaderAppendAction.OVERWRITE_IF_EXISTS_OR_ADD,
     )
     return hcm_pb2.ResponseMapper(
@@ -93,7 +92,7 @@ def _exactly(value: str) -> value_pb2.ValueMatcher:
 
 
 def _forbidden() -> _Filter:
-    code = base_pb2.RuntimeUInt32(default_value=HTTPStatus.FORBIDDEN, runtime_key=f"{HEADER}.status")
+    code = base_pb2.RuntimeUInt32(default_value=HTTPStatus.FORBIDDEN, runtime_key=f"{DENIED_HEADER}.status")
     comparison = accesslog_pb2.ComparisonFilter(op=accesslog_pb2.ComparisonFilter.Op.EQ, value=code)
     return _Filter(status_code_filter=accesslog_pb2.StatusCodeFilter(comparison=comparison))
 

@@ -1,5 +1,6 @@
 """Two machines whose traffic is intercepted, all of it real: IPv6 by REDIRECT, and TPROXY."""
 
+import asyncio
 import itertools
 import json
 import os
@@ -9,13 +10,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 import structlog
 
+from demo.plane import COMMAND
+from demo.transparent import as_user
 from mesh.workload import Capture, Transparent
 from tests.e2e.agent.conftest import missing_for_namespaces
+from tests.e2e.agent.machines import PROXY_UID
 from tests.e2e.agent.meshed import ADDRESSES, CALLED_AT, V4, V6, Meshed, policy
 from tests.e2e.agent.scenes import is_alive, when
 from tests.e2e.policy.applications import GREETER, HTTP
@@ -106,6 +111,56 @@ async def test_nothing_passes_that_is_not_allowed(meshed: Meshed) -> None:
     assert await meshed.get("shop", f"http://{CALLED_AT[V4]}/books") == BOOKS
     meshed.apply(policy("alice", "shop"))
     await until(lambda: _gets(meshed, BOOKS))
+
+
+async def test_connectivity_makes_a_request_that_is_led_to_the_sidecar(meshed: Meshed) -> None:
+    """As root, whose calls are led; not as the proxy's user, and of TCP what becomes of a connection.
+
+    Where root itself is left alone, it is somebody else's socket.
+    """
+    alice, control = meshed.machines["alice"], str(meshed.state / "control")
+    asked = [str(COMMAND), "connectivity", "--json", "--seconds", "2", "--from", "default/alice"]
+
+    async def seen(*arguments: str, uid: int = 0) -> tuple[int, dict[str, Any]]:
+        user = (
+            as_user(uid, [*asked, *arguments], [COMMAND, meshed.state], ()) if uid else [*asked, *arguments]
+        )
+        done = await asyncio.to_thread(alice.run, *user, check=False)
+        assert done.stdout, done.stderr
+        found = json.loads(done.stdout)
+        return done.returncode, found
+
+    await until(meshed.synced)
+    await until(lambda: _knows_its_control_plane(meshed, "alice"))
+    for service, path, request in (
+        ("shop:80", "/books", {"outcome": "answered", "status": 200}),
+        (
+            "shop:80",
+            "/letters",
+            {"outcome": "answered", "status": 403, "denied": "no-rule-fits default/books"},
+        ),
+        ("shop6:80", "/books", {"outcome": "answered", "status": 200}),
+        (f"shop:{GREETER}", "/", {"outcome": "open", "status": 0}),
+    ):
+        code, found = await seen("--state", control, "--to", f"default/{service}", "GET", path)
+        assert (code, found["agrees"]) == (0, "yes"), json.dumps(found["steps"])
+        assert {name: found["request"][name] for name in request} == request
+    facts = meshed.state / "facts.json"
+    facts.write_text(json.dumps(found))
+    facts.chmod(0o644)
+    code, found = await seen("--facts", str(facts), uid=PROXY_UID)
+    assert (code, found["request"]["outcome"]) == (2, "not tried")
+    assert "was not led to the sidecar" in found["request"]["words"]
+    rule = ("MESH_OUTBOUND", "-p", "tcp", "-m", "owner", "--uid-owner", "0", "-j", "RETURN")
+    await asyncio.to_thread(alice.run, "iptables", "-t", "nat", "-I", *rule)
+    code, found = await seen("--facts", str(facts))
+    await asyncio.to_thread(alice.run, "iptables", "-t", "nat", "-D", *rule)
+    assert (code, found["request"]["outcome"]) == (0, "open")
+
+
+async def _knows_its_control_plane(meshed: Meshed, name: str) -> bool:
+    _, said = await meshed.agents[name].get(f"{meshed.agents[name].status}/healthz/status")
+    return bool(json.loads(said)["control_plane"]["reached"])
 
 
 async def test_what_is_lost_when_parts_of_it_die(meshed: Meshed) -> None:

@@ -7,8 +7,9 @@ from aiohttp.test_utils import make_mocked_request
 
 from admin.html.drawing import drawn
 from admin.html.frame import Asked
-from admin.html.looks import explain, mesh, policies, proxies, pushes, versions
+from admin.html.looks import connectivity, explain, mesh, policies, proxies, pushes, versions
 from admin.html.tones import Tone, badges
+from admin.pages import connectivity as connectivity_page
 from admin.pages.jsonable import Document
 from admin.pages.routes import pages
 from xds.protocol.snapshot import Snapshot
@@ -177,3 +178,17 @@ def test_the_diff_is_told_by_sign_and_colour() -> None:
     said = drawn(versions.DIFFERENCE, found, Asked("/debug/xds/diff", (), ""), ())
     assert '<span class="removed">-a</span>\n<span class="added">+&lt;b&gt;</span></pre>' in said
     assert "route r: 1 line more, 1 less." in said
+
+
+async def test_the_verdict_on_a_call_has_what_is_not_as_it_should_be(reading: Any, now: Any) -> None:
+    """Policy's answer, and how many sidecars and endpoints are not; the page says which, and why."""
+    asked = {"from": "shop/buyer", "to": "shop/store:80", "path": "/buy"}
+    found = await connectivity_page.connectivity(reading, asked, (), now)
+    verdict = connectivity.of_connectivity(found)
+    assert (verdict.tone, verdict.word) == (WARNING, "allowed")
+    assert verdict.sentence.endswith("is not known. 1 sidecar not in step.")
+    drawn_page = drawn(connectivity.CONNECTIVITY, found, Asked("/debug/connectivity", (), ""), ())
+    assert "uuid-2.buyer.shop" in drawn_page
+    assert "is not connected" in drawn_page
+    assert "10.0.0.1:8080" in drawn_page
+    assert connectivity.of_connectivity({"usage": ""}).tone is PLAIN

@@ -14,6 +14,7 @@ PATHS += [
     "/debug/policies",
     "/debug/access",
     "/debug/explain",
+    "/debug/connectivity",
     "/debug/certs",
     "/debug/config",
     "/debug/loop",

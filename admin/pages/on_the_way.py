@@ -1,0 +1,98 @@
+"""What a request goes by besides sidecars: where it is sent to, and the endpoints that may take it. Pure."""
+
+from collections.abc import Iterable, Iterator
+
+from admin.pages.jsonable import Document, Json
+from catalog.oracle import decide as oracle
+from catalog.oracle.decide import Request, TurnedDown
+from catalog.policy.proxy import ProxyPolicy
+from catalog.relations.addresses import virtual_address
+from catalog.relations.endpoints import endpoints
+from catalog.relations.readiness import WAITS_FOR, takes_traffic
+from catalog.store.inventory import holder_of
+from catalog.store.view import View
+from mesh.host_port import HostPort
+from mesh.service import Service, ServicePort
+from mesh.workload import Endpoint, Explicit, Workload
+
+
+def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...]:
+    """Return the endpoints of the services that share a request, whether they get traffic or not."""
+    arrived = oracle.arriving(view, asked)
+    if isinstance(arrived, TurnedDown):
+        return ()
+    split = oracle.split_for(view, arrived, port)
+    shares = oracle.backends(view, arrived, port, split)
+    return tuple(
+        each for key, theirs, weight in shares if weight > 0 for each in endpoints(view, key, theirs)
+    )
+
+
+def endpoint(view: View, found: Endpoint, policies: Iterable[ProxyPolicy]) -> Document:
+    """Return an endpoint: whether all of the callers' sidecars are given it, and why it gets no traffic."""
+    holders = [holder for name in found.proxies if (holder := holder_of(view, name.uuid)) is not None]
+    given = [_is_given(each, found) for each in policies]
+    return {
+        "service": str(found.service),
+        "address": str(HostPort(found.address, found.port)),
+        "identity": None if found.identity is None else str(found.identity),
+        "workloads": [str(each.key) for each in holders],
+        "proxies": [str(each) for each in found.proxies],
+        "given": bool(given) and all(given),
+        "withheld": _withheld(view, found),
+        "application": next((where for each in holders if (where := _application(each, found))), None),
+    }
+
+
+def dialled(
+    view: View, caller: Workload, asked: Request, service: Service, there: Iterable[Endpoint]
+) -> Document:
+    """Return how a workload calls a service's port: by which interception, and where.
+
+    Explicitly at its upstreams' addresses; else at the service's own, or its endpoints' where it has none.
+    """
+    if isinstance(kind := caller.interception, Explicit):
+        at: list[Json] = [
+            str(HostPort(each.local_address, each.local_port))
+            for each in kind.upstreams
+            if (each.service, each.service_port) == (asked.service, asked.port)
+        ]
+        return {"interception": "explicit", "called_at": at}
+    return {"interception": "transparent", "called_at": list(_addresses(view, asked, service, there))}
+
+
+def _addresses(view: View, asked: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[Json]:
+    if service.headless:
+        yield from (str(HostPort(each.address, each.port)) for each in there if takes_traffic(view, each))
+        return
+    try:
+        address = service.cluster_ip or virtual_address(view, service.key)
+    except ValueError:  # the range is full: a problem of its own
+        return
+    if address is not None:
+        yield str(HostPort(address, asked.port))
+
+
+def _withheld(view: View, found: Endpoint) -> str:
+    if found.identity is None:
+        return "nobody with a sidecar is known there"
+    return "" if takes_traffic(view, found) else WAITS_FOR[view.settings.endpoint_admission]
+
+
+def _is_given(policy: ProxyPolicy, found: Endpoint) -> bool:
+    """Say whether a sidecar is told of an endpoint; it need not be where the one that is called answers."""
+    return any(
+        each.as_called or any((at.address, at.port) == (found.address, found.port) for at in each.endpoints)
+        for each in policy.service_destinations
+        if each.service == found.service
+    )
+
+
+def _application(holder: Workload, found: Endpoint) -> str:
+    match holder.interception:
+        case Explicit(application_address=None):
+            return ""
+        case Explicit(application_address=address) if address is not None:
+            return str(HostPort(address, found.port))
+        case _:
+            return str(HostPort("127.0.0.1", found.port))

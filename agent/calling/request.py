@@ -1,0 +1,136 @@
+"""Makes the request: a socket of the right user, one connection, one answer, nothing followed or repeated."""
+
+import contextlib
+import http.client
+import os
+import socket
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from agent.calling.seen import Outcome, Seen, own_words
+from agent.calling.taken import is_listened_at, is_taken
+from agent.interception.iptables import ProgramFailed, left_alone
+from agent.interception.owners import named
+from mesh.host_port import HostPort
+from sidecars.layout import DENIED_HEADER, OUTBOUND_PORT
+
+NOBODY: Final = 65534
+"""Whose socket it is where root's own would be left alone by the interception."""
+_MOST_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request to be made at `where`; without `method` it is a connection, on which nothing is sent.
+
+    `led`: what is called is not the sidecar, but led to it by iptables. `seconds`: at most so long.
+    """
+
+    where: HostPort
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    led: bool
+    seconds: float
+
+
+def made(call: Call) -> Seen:
+    """Make a request, and return what was seen of it; never raises for what goes wrong with it."""
+    began = time.monotonic()
+
+    def seen(outcome: Outcome, words: str = "", status: int = 0, denied: str = "") -> Seen:
+        passed = (time.monotonic() - began) * 1000
+        return Seen(outcome, str(call.where), status, denied, words, round(passed, 1))
+
+    try:
+        connection = _connected(call)
+    except OSError as error:
+        if call.led and is_listened_at(OUTBOUND_PORT):  # where it is led to, it would have been taken
+            return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
+        return seen(Outcome.REFUSED, _said(error))
+    with connection:
+        if call.led and not is_taken(connection, OUTBOUND_PORT):
+            return seen(Outcome.NOT_TRIED, _past(os.geteuid()))
+        try:
+            if not call.method:
+                return seen(_kept(connection))
+            status, denied, text = _asked(connection, call)
+        except (http.client.InvalidURL, ValueError) as error:
+            return seen(Outcome.NOT_TRIED, f"it cannot be sent as it is: {error}")
+        except TimeoutError:
+            return seen(Outcome.SILENT, f"no answer in {call.seconds:g} s")
+        except (OSError, http.client.HTTPException) as error:
+            return seen(Outcome.CLOSED, _said(error))
+    return seen(Outcome.ANSWERED, own_words(status, text), status, denied)
+
+
+def _connected(call: Call) -> socket.socket:
+    """Connect; raise OSError."""
+    family = socket.AF_INET6 if ":" in call.where.host else socket.AF_INET
+    with _not_left_alone(led=call.led):
+        made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.settimeout(call.seconds)
+        made.connect((call.where.host, call.where.port))
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+@contextlib.contextmanager
+def _not_left_alone(*, led: bool) -> Iterator[None]:
+    """Be a user whose connections are led to the sidecar, as root can; others are who they are."""
+    user = os.geteuid()
+    users: frozenset[int] = frozenset()
+    if led and user == 0:
+        with contextlib.suppress(ProgramFailed):  # what is not led there is found when it is connected
+            users = left_alone()
+    if user not in users:
+        yield
+        return
+    os.seteuid(next(each for each in range(NOBODY, 0, -1) if each not in users))
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def _asked(connection: socket.socket, call: Call) -> tuple[int, str, str]:
+    """Send the request, and return status, the sidecar's reason and the beginning of the text."""
+    http_connection = http.client.HTTPConnection(call.where.host, call.where.port)
+    http_connection.sock = connection
+    http_connection.putrequest(call.method, call.path, skip_host=True, skip_accept_encoding=True)
+    for name, value in call.headers:
+        http_connection.putheader(name, value)
+    http_connection.putheader("Connection", "close")
+    http_connection.endheaders()
+    with http_connection.getresponse() as answer:
+        text = ""
+        if answer.status >= 400:  # of others no word is Envoy's own, and they may go on for ever
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                text = answer.read(_MOST_BYTES).decode(errors="replace")
+        return answer.status, answer.getheader(DENIED_HEADER, ""), text
+
+
+def _kept(connection: socket.socket) -> Outcome:
+    """Wait for the other end to speak or to close; it is open if it does neither, or speaks."""
+    try:
+        return Outcome.OPEN if connection.recv(1) else Outcome.CLOSED
+    except TimeoutError:
+        return Outcome.OPEN
+    except OSError:
+        return Outcome.CLOSED
+
+
+def _past(uid: int) -> str:
+    return (
+        f"the connection of {named(uid)} was not led to the sidecar: no interception rules are in force "
+        "here, or they leave alone what that user sends, or that address; nothing was sent on it"
+    )
+
+
+def _said(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

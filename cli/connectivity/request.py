@@ -1,0 +1,130 @@
+"""The one real request: how it is to be made, and whether what was seen of it is what policy says."""
+
+from agent.calling.request import Call
+from agent.calling.seen import Outcome, Seen
+from catalog.oracle.decide import Answer
+from cli.connectivity.facts import Agent, Facts, Sidecar
+from cli.connectivity.verdict import Judged, Verdict
+from mesh.host_port import HostPort
+
+
+def planned(facts: Facts, agent: Agent, seconds: float) -> Call | Seen:
+    """Return the request that the agent's workload would make, or why none can be made."""
+    beside = next((each for each in facts.callers if each.proxy == agent.proxy), None)
+    if beside is None:
+        wanted = ", ".join(map(str, facts.callers)) or f"none of {facts.caller} is known"
+        return not_tried(
+            f"the agent at {agent.at} is that of {agent.proxy or 'no known proxy'}, not of {wanted}"
+        )
+    if not beside.called_at:
+        return not_tried(f"{beside.workload} has nowhere to call {facts.called}: no upstream, or no address")
+    where = HostPort.parse(beside.called_at[0])
+    if not facts.is_http:
+        return Call(where, "", "", (), beside.led, seconds)
+    headers = tuple((_header(name), value) for name, value in facts.headers)
+    return Call(where, facts.method, facts.path, headers, beside.led, seconds)
+
+
+def not_tried(why: str) -> Seen:
+    """Return that no request was made."""
+    return Seen(Outcome.NOT_TRIED, words=why)
+
+
+def _header(name: str) -> str:
+    return "host" if name == ":authority" else name
+
+
+def judged(facts: Facts, seen: Seen) -> Judged:
+    """Judge what was seen by what policy says."""
+    text = _text(facts, seen)
+    if seen.outcome is Outcome.NOT_TRIED:
+        return Judged(Verdict.UNKNOWN, text, "ask where the caller's agent is, or with --no-request")
+    match facts.policy:
+        case Answer.ALLOWED:
+            return _of_allowed(facts, seen, text)
+        case Answer.REFUSED:
+            return _of_refused(facts, seen, text)
+        case Answer.UNREACHABLE:
+            return _of_unreachable(facts, seen, text)
+        case Answer.DEPENDS:
+            return Judged(Verdict.UNKNOWN, text, "it may come out otherwise the next time")
+
+
+def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:
+    if seen.outcome is Outcome.OPEN or (
+        seen.outcome is Outcome.ANSWERED and not seen.words and not seen.denied
+    ):
+        return Judged(Verdict.OK, text)
+    if seen.is_denied:
+        shown = _shown(facts.servers, "routes")
+        return Judged(Verdict.FAILED, text, f"{shown} has the rules of the called sidecar")
+    if seen.outcome is Outcome.REFUSED:
+        return Judged(Verdict.FAILED, text, f"{_shown(facts.callers, 'listeners')} says where it listens")
+    return Judged(Verdict.FAILED, text, _application(facts, seen))
+
+
+def _of_refused(facts: Facts, seen: Seen, text: str) -> Judged:
+    if seen.is_denied or (facts.turned_down and seen.status == facts.turned_down):
+        return Judged(Verdict.OK, text)
+    if seen.outcome is Outcome.CLOSED and (not facts.is_http or facts.turned_down == 0):
+        return Judged(Verdict.OK, text)
+    if seen.outcome is Outcome.OPEN or (seen.outcome is Outcome.ANSWERED and not seen.words):
+        return Judged(
+            Verdict.FAILED, f"{text}, although policy refuses it", _CAME_THROUGH.format(facts.called)
+        )
+    return Judged(
+        Verdict.UNKNOWN, f"{text}: that it is refused cannot be seen by this", _application(facts, seen)
+    )
+
+
+def _of_unreachable(facts: Facts, seen: Seen, text: str) -> Judged:
+    came = seen.outcome is Outcome.OPEN or (
+        seen.outcome is Outcome.ANSWERED and not (seen.words or seen.is_denied or seen.status == 503)
+    )
+    if came:
+        said = f"{text}, although policy says that nobody is reached"
+        return Judged(Verdict.FAILED, said, _CAME_THROUGH.format(facts.called))
+    if seen.outcome is Outcome.SILENT:
+        return Judged(Verdict.UNKNOWN, text, "give it longer with --seconds")
+    return Judged(Verdict.OK, text)
+
+
+_CAME_THROUGH = (
+    "see who answers behind {}, and that traffic to it is led to its sidecar (`meshwright intercept --check`)"
+)
+
+
+def _text(facts: Facts, seen: Seen) -> str:
+    if seen.outcome is Outcome.NOT_TRIED:
+        return f"not tried: {seen.words}"
+    asked = (
+        f"{facts.method} {facts.path} at {seen.where}" if facts.is_http else f"a connection to {seen.where}"
+    )
+    match seen.outcome:
+        case Outcome.ANSWERED:
+            flag = f" {seen.flag}" if seen.flag else ""
+            said = seen.denied or seen.words
+            found = f"{seen.status}{flag} in {seen.milliseconds:g} ms{f' ({said})' if said else ''}"
+        case Outcome.OPEN:
+            found = "stays open"
+        case Outcome.CLOSED:
+            found = f"closed after {seen.milliseconds:g} ms without an answer"
+        case Outcome.REFUSED:
+            found = f"not connected ({seen.words})"
+        case _:
+            found = seen.words
+    return f"{asked}: {found}"
+
+
+def _application(facts: Facts, seen: Seen) -> str:
+    """Return what to look at where the way was open and nobody answered."""
+    if seen.flag == "UH":
+        return f"{_shown(facts.callers, 'endpoints')} has the endpoints that the caller's sidecar knows"
+    where = ", ".join(each.application for each in facts.endpoints if each.application and not each.withheld)
+    longer = ", or give it longer with --seconds" if seen.outcome is Outcome.SILENT else ""
+    listens = f"see that the application listens at {where}" if where else "see that the application listens"
+    return f"{listens}{longer}"
+
+
+def _shown(found: tuple[Sidecar, ...], section: str) -> str:
+    return f"`meshwright proxy show {found[0].proxy if found else 'PROXY'} {section}`"

@@ -1,0 +1,121 @@
+"""A request over real sockets: what is sent, what ends it, and whose socket took it."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from agent.calling.request import Call, made
+from agent.calling.seen import Outcome
+from agent.calling.taken import is_listened_at, is_taken, other_ends
+from mesh.host_port import HostPort
+
+TABLE = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:3A99 05000A0A:D431 01 00000000:00000000 00:00000000 00000000  1500        0 1 1
+   1: 0100007F:3A9A 05000A0A:D431 0A 00000000:00000000 00:00000000 00000000  1500        0 1 1
+"""
+TABLE6 = """  sl  local_address                         remote_address                        st
+   0: 0000000000000000FFFF00000100007F:3A99 0000000000000000FFFF000005000A0A:D431 03
+   1: 000000000000000000000000000000: x
+"""
+
+
+def test_who_has_the_other_end_is_read_of_the_kernel_s_tables() -> None:
+    """IPv4 as such or in IPv6's table, accepted or not yet; a listener has no other end."""
+    ours = HostPort("10.10.0.5", 0xD431)
+    assert other_ends(TABLE, ours) == (15001,)
+    assert other_ends(TABLE6.rpartition("   1:")[0], ours) == (15001,)
+    assert other_ends(TABLE, HostPort("10.10.0.5", 1)) == ()
+
+
+@contextmanager
+def server(answer: Callable[[socket.socket], object], family: str = "127.0.0.1") -> Iterator[HostPort]:
+    """Serve one connection."""
+    kind = socket.AF_INET6 if ":" in family else socket.AF_INET
+    listening = socket.create_server((family, 0), family=kind)
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            answer(connection)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield HostPort(family, listening.getsockname()[1])
+    finally:
+        thread.join()
+        listening.close()
+
+
+def call(where: HostPort, method: str = "POST", seconds: float = 20, *, led: bool = False) -> Call:
+    """Return a request with headers of its own."""
+    return Call(where, method, "/books?x=1", (("host", "store.shop"), ("x-tag", "a")), led, seconds)
+
+
+@pytest.mark.parametrize("family", ["127.0.0.1", "::1"])
+def test_it_is_sent_as_it_is_asked_for(family: str) -> None:
+    """Method, path and headers; the answer's status, the sidecar's reason, and Envoy's words."""
+    got: list[bytes] = []
+
+    def denied(connection: socket.socket) -> None:
+        got.append(connection.recv(65536))
+        connection.sendall(
+            b"HTTP/1.1 403 Forbidden\r\nx-meshwright-denied: no-rule-fits shop/buyers\r\n"
+            b"content-length: 19\r\n\r\nRBAC: access denied"
+        )
+
+    with server(denied, family) as where:
+        seen = made(call(where))
+    assert got == [b"POST /books?x=1 HTTP/1.1\r\nhost: store.shop\r\nx-tag: a\r\nConnection: close\r\n\r\n"]
+    assert (seen.outcome, seen.status, seen.denied) == (Outcome.ANSWERED, 403, "no-rule-fits shop/buyers")
+    assert (seen.words, seen.where) == ("RBAC: access denied", str(where))
+
+
+def test_what_ends_it_otherwise() -> None:
+    """Closed without an answer, nobody there, no answer in time, and what cannot be sent."""
+    with server(lambda connection: None) as where:
+        assert made(call(where)).outcome is Outcome.CLOSED
+    assert made(call(where)).outcome is Outcome.REFUSED
+    over = threading.Event()
+    with server(lambda connection: over.wait(60)) as where:
+        assert made(call(where, seconds=0.1)).outcome is Outcome.SILENT
+        over.set()
+    with server(lambda connection: None) as where:
+        seen = made(call(where, method="GET\r\nX: y"))
+    assert seen.outcome is Outcome.NOT_TRIED
+    assert "cannot be sent" in seen.words
+
+
+def test_of_a_connection_it_is_seen_whether_it_stays() -> None:
+    """Nothing is sent on it; who speaks first keeps it open."""
+    with server(lambda connection: None) as where:
+        assert made(call(where, "")).outcome is Outcome.CLOSED
+    with server(lambda connection: connection.sendall(b"220 ready\r\n")) as where:
+        assert made(call(where, "")).outcome is Outcome.OPEN
+    over = threading.Event()
+    with server(lambda connection: over.wait(60)) as where:
+        assert made(call(where, "", seconds=0.1)).outcome is Outcome.OPEN
+        over.set()
+
+
+def test_what_is_not_led_to_the_sidecar_is_not_sent() -> None:
+    """The other end is at another port than the sidecar's: nothing goes there, and it is said."""
+    got: list[bytes] = []
+    with server(lambda connection: got.append(connection.recv(65536))) as where:
+        seen = made(call(where, led=True))
+    assert (seen.outcome, got) == (Outcome.NOT_TRIED, [b""])
+    assert "was not led to the sidecar" in seen.words
+
+
+def test_a_connection_that_is_taken_here_is_known() -> None:
+    """By the port of who has it, before anybody has accepted it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert is_listened_at(port)
+        with socket.create_connection(("127.0.0.1", port)) as ours:
+            assert is_taken(ours, port)
+            assert not is_taken(ours, port - 1)
+    assert not is_listened_at(port)

@@ -1,0 +1,250 @@
+"""Every step's verdict, from facts alone: what is as policy says, what is not, and what nobody can tell."""
+
+from dataclasses import replace
+
+import pytest
+
+from admin.pages.sidecars import Stand
+from agent.calling.request import Call
+from agent.calling.seen import DENIED, Outcome, Seen
+from catalog.oracle.decide import Answer
+from cli.connectivity.facts import Agent, Brought, Endpoint, Facts, Sidecar, read_agent, read_facts
+from cli.connectivity.request import not_tried, planned
+from cli.connectivity.steps import NAMED, Point, first_difference, status, steps
+from cli.connectivity.verdict import Verdict
+from cli.errors import Status
+from mesh.host_port import HostPort
+
+BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", Stand.IN_STEP, called_at=("127.0.0.3:7001",))
+STORE = Sidecar("u1.store.shop", "shop/store-1", Stand.IN_STEP)
+THERE = Endpoint("10.0.0.1:8080", given=True, application="127.0.0.1:8080")
+FACTS = Facts(
+    caller="shop/buyer",
+    called="shop/store:80",
+    method="GET",
+    path="/books",
+    headers=(("host", "store.shop"),),
+    is_http=True,
+    policy=Answer.ALLOWED,
+    because=("TrafficTarget shop/buyers",),
+    conclusion="allowed",
+    policy_lacks=False,
+    besides=(),
+    turned_down=None,
+    callers=(BUYER,),
+    endpoints=(THERE,),
+    servers=(STORE,),
+)
+REFUSED = replace(FACTS, policy=Answer.REFUSED, conclusion="refused: the server's sidecar answers 403")
+UNREACHABLE = replace(FACTS, policy=Answer.UNREACHABLE, conclusion="unreachable")
+AGENT = Agent("127.0.0.1:15020", "u2.buyer.shop")
+YES = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 200, milliseconds=3.0)
+FORBIDDEN = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 403, "no-rule-fits shop/buyers", DENIED)
+DOWN = Seen(
+    Outcome.ANSWERED,
+    "127.0.0.3:7001",
+    503,
+    words="upstream connect error or disconnect/reset before headers. reset reason: connection failure",
+)
+NOBODY = Seen(Outcome.ANSWERED, "127.0.0.3:7001", 503, words="no healthy upstream")
+CLOSED, OPEN, SILENT, NO_LISTENER = (
+    Seen(each, "127.0.0.3:7001") for each in (Outcome.CLOSED, Outcome.OPEN, Outcome.SILENT, Outcome.REFUSED)
+)
+
+
+def verdict(facts: Facts, point: Point, agent: Agent = AGENT, seen: Seen = YES) -> tuple[Verdict, str, str]:
+    """Return how the one step about a point was judged."""
+    (found,) = (each.judged for each in steps(facts, agent, seen) if each.point is point)
+    return found.verdict, found.text, found.do
+
+
+def test_all_is_as_policy_says() -> None:
+    """Allowed and answered, denied and denied: both are a yes, and no step is the first to differ."""
+    for facts, seen in ((FACTS, YES), (REFUSED, FORBIDDEN), (UNREACHABLE, NO_LISTENER)):
+        found = steps(facts, AGENT, seen)
+        assert [each.point for each in found] == list(Point)
+        assert {each.judged.verdict for each in found} == {Verdict.OK}
+        assert (status(found), first_difference(found)) == (Status.YES, None)
+
+
+@pytest.mark.parametrize(
+    ("stands", "next_step"),
+    [
+        (Stand.NOT_CONNECTED, "`meshwright agent status`"),
+        (Stand.HELD, "`meshwright proxy show u1.store.shop`"),
+        (Stand.FAILED, "`meshwright lint`"),
+        (Stand.BEHIND, "`meshwright proxy show u1.store.shop history`"),
+        (Stand.REJECTED, "`meshwright proxy retry u1.store.shop`"),
+    ],
+)
+@pytest.mark.parametrize("point", [Point.CALLER, Point.CALLED])
+def test_a_sidecar_that_is_not_in_step_differs(stands: Stand, next_step: str, point: Point) -> None:
+    """On either side, with its words and the next step; what comes after it is judged all the same."""
+    ill = replace(STORE, stands=stands, said="is so", rejected=("route r: no such regex: it",))
+    side = replace(FACTS, callers=(ill,)), replace(FACTS, servers=(ill,))
+    facts = side[point is Point.CALLED]
+    found, text, do = verdict(facts, point)
+    said = "u1.store.shop (shop/store-1) is so; route r: no such regex: it"
+    assert (found, text) == (Verdict.FAILED, said)
+    assert next_step in do
+    all_steps = steps(facts, AGENT, YES)
+    first = first_difference(all_steps)
+    assert first is not None
+    assert (first.point, len(all_steps), status(all_steps)) == (point, len(Point), Status.NO)
+
+
+def test_a_sidecar_that_decides_without_a_part_differs() -> None:
+    """It has acknowledged all that it is served, which is less than policy says."""
+    without = "u1.store.shop is served without TrafficTarget shop/buyers, which is refused: no"
+    found, text, do = verdict(replace(FACTS, servers=(replace(STORE, lacks=(without,)),)), Point.CALLED)
+    assert (found, text) == (Verdict.FAILED, without)
+    assert "proxy retry" in do
+
+
+def test_of_many_sidecars_those_in_trouble_are_named() -> None:
+    """So many of them, the rest counted; those in step stand on one line."""
+    ill = [replace(STORE, proxy=f"u{each}.s.n", stands=Stand.HELD) for each in range(NAMED + 2)]
+    facts = replace(FACTS, servers=(STORE, *ill, replace(STORE, proxy="v.s.n")))
+    called = [each.judged for each in steps(facts, AGENT, YES) if each.point is Point.CALLED]
+    assert [each.verdict for each in called] == [Verdict.FAILED] * (NAMED + 1) + [Verdict.OK]
+    assert called[NAMED].text.startswith("2 more")
+    assert called[-1].text == "2 have acknowledged all that they are served: u1.store.shop, v.s.n"
+
+
+def test_what_decides_is_said_to_be_acknowledged() -> None:
+    """Where the push that brought it is remembered, and was accepted."""
+    brought = Brought("route", "2026-01-02T03:04:05.000Z", "ack")
+    facts = replace(FACTS, servers=(replace(STORE, brought=brought),))
+    _, text, _ = verdict(facts, Point.CALLED)
+    assert text.endswith(
+        "is served, the last change of TrafficTarget shop/buyers as route of 2026-01-02T03:04:05.000Z"
+    )
+
+
+def test_nobody_runs_as_the_caller() -> None:
+    """There is nothing to look at."""
+    found, text, _ = verdict(replace(FACTS, callers=()), Point.CALLER)
+    assert (found, text) == (Verdict.UNKNOWN, "no sidecar of shop/buyer is known")
+
+
+def test_endpoints() -> None:
+    """All withheld or none there differs, whatever the request; some withheld are said; denied has none."""
+    held = Endpoint("10.0.0.2:8080", given=False, withheld="its sidecar is late")
+    seen = {"all": (held,), "none": (), "some": (THERE, held), "untold": (replace(THERE, given=False),)}
+    of = {name: verdict(replace(FACTS, endpoints=each), Point.ENDPOINTS) for name, each in seen.items()}
+    assert {name: each[0].value for name, each in of.items()} == {
+        "all": "failed",
+        "none": "failed",
+        "some": "ok",
+        "untold": "failed",
+    }
+    assert of["all"][1] == "10.0.0.2:8080 gets no traffic: its sidecar is late"
+    assert of["none"][1] == "nobody stands behind shop/store:80"
+    assert "10.0.0.2:8080 gets no traffic" in of["some"][1]
+    unreachable = replace(UNREACHABLE, endpoints=seen["untold"])
+    assert verdict(unreachable, Point.ENDPOINTS)[0] is Verdict.OK
+    by_itself = replace(REFUSED, turned_down=400, endpoints=())
+    assert verdict(by_itself, Point.ENDPOINTS)[0] is Verdict.OK
+
+
+def test_the_agent_s_words_come_first() -> None:
+    """It knows best why its proxy has no control plane; while it does not know yet, nobody does."""
+    said = {
+        "proxy": "u2.buyer.shop",
+        "ready": True,
+        "control_plane": {"reached": False, "said": "port closed"},
+    }
+    ill = read_agent(
+        "here", said | {"control_plane": {"reached": False, "said": "port closed", "do": "open it"}}
+    )
+    assert verdict(FACTS, Point.AGENT, ill) == (
+        Verdict.FAILED,
+        "the agent of u2.buyer.shop at here: port closed",
+        "open it",
+    )
+    early = read_agent("here", said | {"control_plane": {"reached": False, "said": ""}})
+    assert verdict(FACTS, Point.AGENT, early)[0] is Verdict.UNKNOWN
+    unready = {"ready": False, "not_ready": ["Envoy is gone"], "control_plane": {"reached": True}}
+    assert verdict(FACTS, Point.AGENT, read_agent("here", said | unready))[0] is Verdict.FAILED
+    assert verdict(FACTS, Point.AGENT, read_agent("here", said | {"control_plane": {"reached": True}}))[
+        0
+    ] is (Verdict.OK)
+
+
+@pytest.mark.parametrize(
+    ("facts", "seen", "wanted", "said"),
+    [
+        (FACTS, YES, "ok", "GET /books at 127.0.0.3:7001: 200 in 3 ms"),
+        (FACTS, replace(YES, status=503), "ok", "503"),
+        (FACTS, replace(YES, status=403), "ok", "403"),
+        (FACTS, FORBIDDEN, "failed", "403 in 0 ms (no-rule-fits shop/buyers)"),
+        (FACTS, DOWN, "failed", "503 UF in 0 ms (upstream connect error"),
+        (FACTS, NOBODY, "failed", "503 UH"),
+        (FACTS, CLOSED, "failed", "without an answer"),
+        (FACTS, NO_LISTENER, "failed", "not connected"),
+        (FACTS, SILENT, "failed", ""),
+        (replace(FACTS, is_http=False), OPEN, "ok", "a connection to 127.0.0.3:7001: stays open"),
+        (replace(FACTS, is_http=False), CLOSED, "failed", "closed"),
+        (REFUSED, YES, "failed", "although policy refuses it"),
+        (REFUSED, replace(YES, status=403), "failed", "although policy refuses it"),
+        (REFUSED, DOWN, "unknown", "cannot be seen by this"),
+        (REFUSED, CLOSED, "unknown", "cannot be seen by this"),
+        (REFUSED, SILENT, "unknown", ""),
+        (replace(REFUSED, turned_down=400), replace(YES, status=400), "ok", "400"),
+        (replace(REFUSED, turned_down=0), CLOSED, "ok", "closed"),
+        (replace(REFUSED, is_http=False), CLOSED, "ok", "closed"),
+        (replace(REFUSED, is_http=False), OPEN, "failed", "although policy refuses it"),
+        (UNREACHABLE, NOBODY, "ok", "503 UH"),
+        (UNREACHABLE, CLOSED, "ok", "closed"),
+        (UNREACHABLE, FORBIDDEN, "ok", "403"),
+        (UNREACHABLE, YES, "failed", "nobody is reached"),
+        (UNREACHABLE, SILENT, "unknown", ""),
+        (replace(FACTS, policy=Answer.DEPENDS), YES, "unknown", "200"),
+        (FACTS, not_tried("no agent"), "unknown", "not tried: no agent"),
+    ],
+)
+def test_the_request_is_held_against_policy(facts: Facts, seen: Seen, wanted: str, said: str) -> None:
+    """A denial where policy denies is as it should be; whatever else differs has a next step."""
+    found, text, do = verdict(facts, Point.REQUEST, seen=seen)
+    assert found.value == wanted, text
+    assert said in text
+    assert bool(do) is (found is not Verdict.OK)
+
+
+def test_an_application_that_is_down_is_named() -> None:
+    """By where it should listen: both sidecars have all they need."""
+    assert verdict(FACTS, Point.REQUEST, seen=DOWN)[2] == "see that the application listens at 127.0.0.1:8080"
+
+
+def test_how_the_request_is_made() -> None:
+    """As the workload of this agent calls it, or not at all, and why."""
+    where = HostPort("127.0.0.3", 7001)
+    assert planned(FACTS, AGENT, 2) == Call(where, "GET", "/books", (("host", "store.shop"),), False, 2)
+    assert planned(replace(FACTS, is_http=False), AGENT, 2) == Call(where, "", "", (), False, 2)
+    led = planned(replace(FACTS, callers=(replace(BUYER, led=True),)), AGENT, 2)
+    assert isinstance(led, Call)
+    assert led.led
+    stranger, nowhere = (
+        planned(FACTS, replace(AGENT, proxy="x.y.z"), 2),
+        planned(replace(FACTS, callers=(replace(BUYER, called_at=()),)), AGENT, 2),
+    )
+    assert isinstance(stranger, Seen)
+    assert isinstance(nowhere, Seen)
+    assert stranger.words == (
+        "the agent at 127.0.0.1:15020 is that of x.y.z, not of u2.buyer.shop (shop/buyer-1)"
+    )
+    assert nowhere.words == "shop/buyer-1 has nowhere to call shop/store:80: no upstream, or no address"
+
+
+def test_without_a_request_nobody_is_asked() -> None:
+    """The rest is enough for a yes."""
+    found = steps(FACTS, None, None)
+    assert Point.REQUEST not in {each.point for each in found}
+    assert status(found) is Status.YES
+
+
+@pytest.mark.parametrize("found", [{}, {"explained": []}, {"explained": {"from": "a/b"}}])
+def test_what_is_no_answer_is_said(found: dict[str, object]) -> None:
+    """What is missing is named."""
+    with pytest.raises(ValueError, match=r"missing|no object"):
+        read_facts(found)
