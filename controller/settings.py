@@ -60,6 +60,11 @@ def _providers(value: object) -> object:
     return found
 
 
+def _withheld(value: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+    """Return providers as pages and logs have them: any option may be a secret."""
+    return {name: dict.fromkeys(options, "[redacted]") for name, options in value.items()}
+
+
 def _as_text(options: object) -> object:
     """Return options as a provider gets them: a number of YAML's as its text, no options as none."""
     if options is None:
@@ -95,7 +100,13 @@ Listenings = Annotated[
     Mapping[str, Annotated[HostPort, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
 ]
 Options = Mapping[str, str]
-Providers = Annotated[Mapping[str, Options], NoDecode, BeforeValidator(_providers)]
+Providers = Annotated[
+    Mapping[str, Options],
+    NoDecode,
+    BeforeValidator(_providers),
+    PlainSerializer(_withheld),
+    Field(repr=False),
+]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
 Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
@@ -296,7 +307,10 @@ def _sentence(error: ValidationError, flags: Mapping[str, object]) -> str:
     right = first["msg"].removeprefix("Value error, ")
     if not name:
         return right
-    return f"{_spelled(name, flags)} is {str(first['input'])[:200]!r}: {right[0].lower()}{right[1:]}"
+    right = f"{right[0].lower()}{right[1:]}"
+    if not Settings.model_fields[name].repr:  # what may be a secret is not said, but where it stands
+        return ": ".join((_spelled(name, flags), *map(str, first["loc"][1:]), right))
+    return f"{_spelled(name, flags)} is {str(first['input'])[:200]!r}: {right}"
 
 
 def _spelled(name: str, flags: Mapping[str, object]) -> str:
