@@ -53,11 +53,11 @@ def _point(name: str, points: Iterable[EntryPoint]) -> EntryPoint:
 def _made(point: EntryPoint, options: Mapping[str, str]) -> Provider:
     try:
         make = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProviderError(f"{_shown(point)} cannot be loaded: {type(error).__name__}: {error}") from error
     try:
         made: Provider = make(dict(options))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ProviderError(f"{_shown(point)} cannot be made from its options: {said}") from error
     version = getattr(made, "contract", None)

@@ -31,10 +31,7 @@ _log = structlog.get_logger("providers.installed.source")
 
 
 class NoAnswer(Exception):
-    """A provider has not answered in time."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"has not answered within {seconds:g} s")
+    """A provider has not answered in time, or has raised something; the message says it of a provider."""
 
 
 class Held(Objects[str]):
@@ -82,6 +79,7 @@ class ProviderSource:
     ) -> None:
         self.name = name
         self._provider = provider
+        self._seconds = provider.seconds
         self._clock = clock
         self._hold = hold
         self._patience = patience.total_seconds()
@@ -113,7 +111,7 @@ class ProviderSource:
     async def run(self, changed: Callable[[], None]) -> None:
         """Ask on, until cancelled."""
         while True:
-            await asyncio.sleep(self._provider.seconds)
+            await asyncio.sleep(self._seconds)
             before = self._said
             await self._look(self._patience)
             after = self._said
@@ -122,15 +120,15 @@ class ProviderSource:
 
     async def _look(self, seconds: float) -> None:
         try:
-            answer = await self._answer(seconds)
-        except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises, it has not answered
-            self._publish(_failing(self._said, self.name, _words(error), self._clock()))
-        else:
-            self._publish(self._taken(answer))
+            after = await asyncio.to_thread(self._taken, await self._answer(seconds))
+        except Exception as error:  # noqa: BLE001 - whatever somebody else's code comes to, it is no answer
+            words = str(error) if isinstance(error, NoAnswer) else _words(error)
+            after = _failing(self._said, self.name, words, self._clock())
+        self._publish(after)
 
     async def _answer(self, seconds: float) -> Sequence[str]:
-        """Return its manifests as JSON. One that hangs is waited for and not asked again meanwhile."""
-        if self._asked is None or self._asked.done():
+        """Return its manifests as JSON; one that hangs is not asked again, and what it says late counts."""
+        if self._asked is None:
             self._asked = asyncio.get_running_loop().create_future()
             thread = threading.Thread(
                 target=_ask,
@@ -141,10 +139,12 @@ class ProviderSource:
             thread.start()
         done, _ = await asyncio.wait((self._asked,), timeout=seconds)
         if not done:
-            raise NoAnswer(seconds)
-        return self._asked.result()
+            raise NoAnswer(f"has not answered within {seconds:g} s")
+        asked, self._asked = self._asked, None
+        return asked.result()
 
     def _taken(self, answer: Sequence[str]) -> Said:
+        """Return what is to be said after an answer; for a thread, as thousands of manifests may be in it."""
         before, now = self._said, self._clock()
         mark = hashlib.sha256("\n".join(answer).encode()).hexdigest()
         form = before.state.holders.get(self.name)
@@ -177,14 +177,14 @@ def _ask(provider: Provider, loop: asyncio.AbstractEventLoop, asked: "asyncio.Fu
     try:
         answer = [_text(each) for each in provider.manifests()]
     except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell
-        failed = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+        failed = NoAnswer(_words(error))  # a future takes not every exception
     try:
         loop.call_soon_threadsafe(_settle, asked, answer, failed)
     except RuntimeError:
         return  # the server has ended meanwhile
 
 
-def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], failed: Exception | None) -> None:
+def _settle(asked: "asyncio.Future[Sequence[str]]", answer: Sequence[str], failed: NoAnswer | None) -> None:
     if asked.done():
         return
     if failed is None:
@@ -209,10 +209,12 @@ def _place(name: str, number: int, document: object) -> FromSource:
     return FromSource(name, f"manifest {number}" if key is None else str(key))
 
 
-def _words(error: Exception) -> str:
-    if isinstance(error, NoAnswer):
-        return str(error)
-    return " ".join(f"fails: {type(error).__name__}: {error}".split())[:500]
+def _words(error: BaseException) -> str:
+    try:
+        said = str(error).encode(errors="backslashreplace").decode()
+    except Exception:  # noqa: BLE001 - it is somebody else's as well
+        said = "it cannot say why"
+    return " ".join(f"fails: {type(error).__name__}: {said}".split())[:500]
 
 
 def _failing(before: Said, name: str, words: str, now: datetime) -> Said:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from controller.errors import SettingsError
 from controller.settings import load
+from mesh.origins import FromSource
 from mesh.problems import Problem
 from providers.contract import CONTRACT
 from providers.installed.registry import GROUP, ProviderError, providers
 from providers.installed.source import ProviderSource
+from specs.reader import Reading, read
 from tests.wheels import install, wheel
 
 WELL = """
@@ -45,6 +48,7 @@ def _found(tmp_path: Path, name: str, code: str, entry: str = "well") -> tuple[E
             "cannot be loaded: ModuleNotFoundError: No module named 'nothing_",
         ),
         (2, WELL.replace("Well", "Bad"), "cannot be loaded: AttributeError: "),
+        (8, "raise SystemExit(1)", "cannot be loaded: SystemExit: 1"),
         (3, WELL.replace("contract = 1", "contract = 2"), "is written for version 2 of providers.contract."),
         (4, WELL.replace("contract = 1", ""), "does not say for which version of providers.contract."),
         (5, WELL.replace("def manifests", "def objects"), "has no function manifests()"),
@@ -101,6 +105,26 @@ def test_one_that_is_well_is_made_with_its_options(monkeypatch: pytest.MonkeyPat
 def test_they_are_named_in_text_or_yaml(tmp_path: Path, told: object, read: object) -> None:
     """With options that are text to them."""
     assert load({"mesh": tmp_path, "state": tmp_path, "providers": told}).providers == read
+
+
+@pytest.mark.parametrize("told", ["mine:token=hush", {"mine": {"token": "hush"}}])
+def test_an_option_may_be_a_secret(tmp_path: Path, told: object) -> None:
+    """No page and no log has one; which options there are they have."""
+    settings = load({"mesh": tmp_path, "state": tmp_path, "providers": told})
+    assert settings.providers["mine"]["token"] == "hush"
+    assert settings.model_dump(mode="json")["providers"] == {"mine": {"token": "[redacted]"}}
+    assert "hush" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "told", ["mine:token=hush,other", {"mine": {"token": ["hush"]}}, {"mine": "token=hush"}]
+)
+def test_nor_has_the_error_of_one_that_is_wrong(tmp_path: Path, told: object) -> None:
+    """It says what would be right."""
+    with pytest.raises(SettingsError) as raised:
+        load({"mesh": tmp_path, "state": tmp_path, "providers": told})
+    assert "providers" in str(raised.value)
+    assert "hush" not in str(raised.value)
 
 
 class Told:
@@ -173,6 +197,91 @@ async def test_a_time_out_of_its_own_is_told_from_ours() -> None:
     source = _source(told)
     await source.first()
     assert source.freshness().error == "fails: TimeoutError: the registry is silent"
+
+
+class _Mute(Exception):
+    """What cannot even be told."""
+
+    def __str__(self) -> str:
+        raise ValueError("mute")
+
+
+@pytest.mark.parametrize("raised", [StopIteration("no more"), SystemExit(3), _Mute(), ValueError("\ud800")])
+async def test_whatever_is_raised_it_is_asked_again(raised: BaseException) -> None:
+    """And what it is is said, in text that can be written."""
+    told = Told()
+
+    def failing() -> list[Mapping[str, object]]:
+        raise raised
+
+    told.says = failing
+    source = _source(told)
+    await source.first()
+    error = source.freshness().error
+    assert error.startswith(f"fails: {type(raised).__name__}: ")
+    assert error.encode()
+    told.says = lambda: [_workload("a")]
+    await source.first()
+    assert _names(source) == ["a"]
+
+
+async def test_an_answer_that_cannot_be_read_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its reading comes to: it is a failure of that provider, and nobody else's."""
+    told = Told()
+    source = _source(told)
+
+    def deep(*_: object) -> None:
+        raise RecursionError("too deep")
+
+    told.says = lambda: [_workload("a")]
+    with monkeypatch.context() as patched:
+        patched.setattr("providers.installed.source.read", deep)
+        await source.first()
+    assert source.freshness().error == "fails: RecursionError: too deep"
+    await source.first()
+    assert _names(source) == ["a"]
+
+
+async def test_an_answer_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be thousands of manifests."""
+    told, threads = Told(), set[int]()
+    source = _source(told)
+
+    def reading(document: object, origin: FromSource) -> Reading:
+        threads.add(threading.get_ident())
+        return read(document, origin)
+
+    monkeypatch.setattr("providers.installed.source.read", reading)
+    told.says = lambda: [_workload("a")]
+    await source.first()
+    assert _names(source) == ["a"]
+    assert threads.isdisjoint({threading.get_ident()})
+
+
+async def test_what_is_said_late_counts() -> None:
+    """Of one that always takes longer than it may, each answer is that of the next question."""
+    told, late = Told(), threading.Event()
+    asked = 0
+
+    def slow() -> list[Mapping[str, object]]:
+        nonlocal asked
+        asked += 1
+        late.wait(60)
+        return [_workload(f"a{asked}")]
+
+    told.says = slow
+    source = _source(told)
+    source._at_the_start = 0.01
+    await source.first()
+    assert source.freshness().error == "has not answered within 0.01 s"
+    late.set()
+    async with asyncio.timeout(30):
+        while not source._asked or not source._asked.done():
+            await asyncio.sleep(0.001)
+    late.clear()
+    await source.first()
+    late.set()
+    assert (_names(source), asked, source.freshness().error) == (["a1"], 1, "")
 
 
 async def test_a_bad_manifest_costs_its_own_object_alone() -> None:
