@@ -46,7 +46,7 @@ ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 
 setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
 envoy: .envoy/.locked ## Envoy, in an environment of its own
-system: ## iproute2, iptables, openssl, dnsmasq and Chromium, where we are root and apt is there; says so where not
+system: ## iproute2, iptables, openssl, dnsmasq, systemd and Chromium, where we are root and apt is there; says so where not
 	@tools/system-packages
 
 demo: setup envoy system ## the bookstore with real Envoys (ONCE=1: the acceptance matrix; DEMO_MODE=auto|transparent|explicit)

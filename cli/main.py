@@ -20,6 +20,7 @@ from cli.commands.log_level import log_level
 from cli.commands.proxy import proxy
 from cli.commands.schema import schema
 from cli.commands.serve import serve
+from cli.commands.unit import unit
 from cli.commands.version import printed, version
 from cli.errors import ending_in_words
 from cli.program import Program
@@ -60,6 +61,7 @@ for command in (
     hosts,
     log_level,
     bootstrap,
+    unit,
     version,
 ):
     app.command()(command)

@@ -1,6 +1,7 @@
 """`meshwright serve`: the control plane, from the words of the command line."""
 
 import gc
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -69,11 +70,7 @@ def serve(
         "log_level": log_level,
         "log_format": "json" if as_json else log_format,
     }
-    for text in setting or ():
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise CommandFailed(f"--set {text!r} must be NAME=VALUE")
-        flags[name.strip().replace("-", "_")] = value
+    flags |= named(setting or ())
     from controller.process.native_lines import NativeLines
 
     with NativeLines() as native:
@@ -84,6 +81,17 @@ def serve(
         gc.freeze()
         gc.enable()
         run(flags, native)
+
+
+def named(settings: Iterable[str]) -> Mapping[str, object]:
+    """Read what stands after --set, each NAME=VALUE; raise CommandFailed."""
+    found: dict[str, object] = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise CommandFailed(f"--set {text!r} must be NAME=VALUE")
+        found[name.strip().replace("-", "_")] = value
+    return found
 
 
 def _print_settings(*, as_json: bool) -> None:

@@ -43,9 +43,9 @@ def watchdog_seconds(microseconds: str, pid: str, own: int) -> float | None:
 
 
 def sentence(missing: tuple[str, ...], remarks: tuple[str, ...]) -> str:
-    """Say in one line how the program is."""
+    """Say in one line how the program is; what is wrong besides may be why it is not ready."""
     if missing:
-        words = f"not ready: {', '.join(missing)}"
+        words = f"not ready: {', '.join((*remarks, *missing))}"
     else:
         words = "; ".join(("ready", *(f"but: {each}" for each in remarks)))
     return " ".join(words.split())[:_LONGEST_STATUS]

@@ -72,6 +72,7 @@ YES = [
     ("lint", "good.yaml"),
     ("lint", "--codes"),
     ("schema", "Workload"),
+    ("unit", "serve", "--program", "/opt/meshwright/bin/meshwright"),
     ("version",),
 ]
 

@@ -67,13 +67,13 @@ async def test_ready_is_said_once_and_how_it_is_whenever_that_changes(
 
     subject = ServiceManager.of({"NOTIFY_SOCKET": name})
     async with _beside(subject.followed(lacking, lambda: tuple(remarks))):
-        await _until(lambda: "STATUS=not ready: first read, drivers" in _grown(told, listening))
+        await _until(lambda: "STATUS=not ready: no room, first read, drivers" in _grown(told, listening))
         with subject.reloading():
             pass  # it is not ready, and must not be taken for it
         missing.clear()
         await _until(lambda: "STATUS=ready; but: no room" in _grown(told, listening))
         missing.append("a driver")
-        await _until(lambda: "STATUS=not ready: a driver" in _grown(told, listening))
+        await _until(lambda: "STATUS=not ready: no room, a driver" in _grown(told, listening))
         missing.clear()
         remarks.clear()
         await _until(lambda: "STATUS=ready" in _grown(told, listening))
@@ -82,10 +82,10 @@ async def test_ready_is_said_once_and_how_it_is_whenever_that_changes(
         missing.append("an end")
         told.extend(_told(listening))
     assert told == [
-        "STATUS=not ready: first read, drivers",
+        "STATUS=not ready: no room, first read, drivers",
         "READY=1",
         "STATUS=ready; but: no room",
-        "STATUS=not ready: a driver",
+        "STATUS=not ready: no room, a driver",
         "STATUS=ready",
         "STOPPING=1\nSTATUS=stopping",
     ]
@@ -190,5 +190,5 @@ def test_whom_the_watchdog_is_for(microseconds: str, pid: str, seconds: float | 
 def test_what_is_said_is_one_line() -> None:
     """And no longer than a manager takes."""
     assert sentence((), ()) == "ready"
-    assert sentence(("a\n b",), ("c",)) == "not ready: a b"
+    assert sentence(("a\n b",), ("c",)) == "not ready: c, a b"
     assert len(sentence(("x" * 5000,), ())) == 1000

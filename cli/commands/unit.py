@@ -1,0 +1,191 @@
+"""`meshwright unit`: a systemd unit for this machine, from the words that the program would be told."""
+
+import enum
+import os
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from cli import units
+from cli.errors import CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import print_json
+
+_FOLDER: Final = PurePosixPath("/etc/systemd/system")
+_LOW: Final = 1024
+_ELSEWHERE: Final = "put it elsewhere, such as below /etc/meshwright"
+
+
+class Which(enum.StrEnum):
+    """What has a unit."""
+
+    SERVE = "serve"
+    AGENT = "agent"
+    INTERCEPT = "intercept"
+
+
+_NAMES: Final = {
+    Which.SERVE: units.SERVER_UNIT,
+    Which.AGENT: units.AGENT_UNIT,
+    Which.INTERCEPT: units.INTERCEPT_UNIT,
+}
+_DEFAULTS: Final = {
+    Which.SERVE: {"mesh": "/etc/meshwright/mesh", "state": "/var/lib/meshwright"},
+    Which.AGENT: {"credentials": "/etc/meshwright/credentials"},
+    Which.INTERCEPT: {},
+}
+"""What is told where nothing is: a folder each."""
+
+
+def unit(
+    which: Annotated[Which, typer.Argument(help="The program that is to run.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="What the program is told.")
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option(help="The command, by its whole path.", show_default="this one")
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Who runs it.", show_default="meshwright; of the agent meshwright-proxy"),
+    ] = None,
+    low_ports: Annotated[
+        bool, typer.Option("--low-ports", help="Agent: Envoy listens at ports below 1024.")
+    ] = False,
+    tproxy: Annotated[
+        bool, typer.Option("--tproxy", help="Agent: for `intercept --capture tproxy`.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print a systemd unit, for /etc/systemd/system; what stands after -- is checked as if it were typed.
+
+    Variables MESHWRIGHT_... that are set here stand in the unit.
+    """
+    if which is Which.INTERCEPT and user is not None:
+        raise CommandFailed("--user is not for intercept: rules are set by root")
+    if which is not Which.AGENT and (low_ports or tproxy):
+        raise CommandFailed("--low-ports and --tproxy are for the agent's unit alone")
+    command = program or f"{sysconfig.get_path('scripts')}/meshwright"
+    _require_seen("the program", command, "install it below /opt or /usr, or name another by --program")
+    found = _Typed(which, tuple(arguments or ()))
+    told = units.Command(command, (which.value, *found.arguments), found.variables)
+    match which:
+        case Which.SERVE:
+            text = _server(found, told, user or "meshwright")
+        case Which.AGENT:
+            text = _agent(found, told, user or "meshwright-proxy", low_ports=low_ports, tproxy=tproxy)
+        case Which.INTERCEPT:
+            text = units.intercept_unit(told)
+    if as_json:
+        print_json({"file": str(_FOLDER / _NAMES[which]), "unit": text})
+    else:
+        print(text, end="")
+
+
+class _Typed:
+    """A command as it would be typed: its `arguments`, with defaults where a unit needs some, and options.
+
+    `values` are what the command itself would read; it ends the program where it would refuse to run. Of the
+    environment, `variables` are those that it would read.
+    """
+
+    def __init__(self, which: Which, given: tuple[str, ...]) -> None:
+        from cli.environment import of_commands
+        from cli.main import app
+
+        # Typer's own types, which it does not export.
+        command: Any = typer.main.get_command(app).commands[which.value]  # type: ignore[attr-defined]
+        known = frozenset(of_commands(command))
+        if which is Which.SERVE:
+            from controller.settings import variables
+
+            known |= variables()
+        self.variables: Mapping[str, str] = {n: os.environ[n] for n in sorted(known) if n in os.environ}
+        first = self._parsed(command, which, given)
+        lacking = {
+            name: folder
+            for name, folder in _DEFAULTS[which].items()
+            if first[name] is None and f"MESHWRIGHT_{name.upper()}" not in self.variables
+        }
+        if first.get("config") is not None:  # the file has them
+            lacking = {}
+        self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *given)
+        self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
+        for name, value in self.values.items():
+            if isinstance(value, Path):
+                _require_seen(f"--{name.replace('_', '-')}", str(value), _ELSEWHERE)
+
+    @staticmethod
+    def _parsed(command: Any, which: Which, words: tuple[str, ...]) -> Mapping[str, Any]:  # noqa: ANN401 - as above
+        # What stands below a command, such as `agent wait`, is no program to be kept running.
+        alone = TyperCommand(which.value, params=command.params)
+        return dict(alone.make_context(f"meshwright {which.value}", list(words)).params)
+
+
+def _require_seen(name: str, path: str, otherwise: str) -> None:
+    """Raise CommandFailed unless a unit finds something at a path."""
+    if not path.startswith("/"):
+        raise CommandFailed(f"{name} is {path!r}: a unit stands in no folder, the path must begin with /")
+    if units.hidden(PurePosixPath(path)):
+        raise CommandFailed(f"{name} is {path!r}: a unit does not see /home, /root and /tmp; {otherwise}")
+
+
+def _below(name: str, path: Path, folder: str) -> PurePosixPath:
+    found = PurePosixPath(path)
+    if ".." in found.parts or PurePosixPath(folder) not in found.parents:
+        raise CommandFailed(f"{name} is {str(path)!r}: systemd makes it for the unit, below {folder}")
+    return found
+
+
+def _server(found: _Typed, told: units.Command, user: str) -> str:
+    from cli.commands.serve import named
+    from controller.errors import SettingsError
+    from controller.settings import Settings, load
+
+    flags = {name: value for name, value in found.values.items() if name in Settings.model_fields}
+    try:
+        settings = load({**flags, **named(found.values["setting"] or ())})
+    except SettingsError as error:
+        raise CommandFailed(error) from error
+    for name, path in (("mesh", settings.mesh), ("state", settings.state)):
+        _require_seen(name, str(path), _ELSEWHERE)
+    addresses = (settings.ads_address, settings.http_address, settings.debug_address)
+    ports = (each.port for each in (*addresses, *settings.driver_addresses.values()))
+    return units.server_unit(
+        units.Server(
+            told,
+            user,
+            _below("state", settings.state, "/var/lib"),
+            settings.drain_seconds,
+            settings.heartbeat_seconds,
+            low_ports=any(0 < port < _LOW for port in ports),
+        )
+    )
+
+
+def _agent(found: _Typed, told: units.Command, user: str, *, low_ports: bool, tproxy: bool) -> str:
+    values = found.values
+    if "/" in values["envoy"]:
+        _require_seen("--envoy", values["envoy"], "install it below /opt or /usr")
+    if values["ads"] is None:
+        raise CommandFailed("--ads is missing: the control plane's HOST:PORT, after --")
+    return units.agent_unit(
+        units.Agent(
+            told,
+            user,
+            _below("--run", values["run_directory"], "/run"),
+            tuple(_written(values)),
+            max(values["termination_least_seconds"], values["termination_most_seconds"]),
+            low_ports=low_ports,
+            tproxy=tproxy,
+        )
+    )
+
+
+def _written(values: Mapping[str, Any]) -> Iterator[PurePosixPath]:
+    if values["hosts_file"] is not None:
+        yield PurePosixPath(values["hosts_file"])

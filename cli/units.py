@@ -1,0 +1,243 @@
+"""Units of systemd for our programs, as text; each may do what its program needs, and no more. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+AGENT_UNIT: Final = "meshwright-agent.service"
+SERVER_UNIT: Final = "meshwright.service"
+INTERCEPT_UNIT: Final = "meshwright-intercept.service"
+
+HIDDEN: Final = tuple(map(PurePosixPath, ("/home", "/root", "/run/user", "/tmp", "/var/tmp")))  # noqa: S108
+"""What ProtectHome= and PrivateTmp= keep from a unit."""
+
+_PLAIN: Final = re.compile(r"[\w@+=:,./\[\]-]+")
+
+_CONFINED: Final = """\
+NoNewPrivileges=yes
+CapabilityBoundingSet={capabilities}
+AmbientCapabilities={ambient}
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+PrivateDevices=yes
+PrivateTmp=yes
+ProcSubset={processes}
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHome=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc={others}
+ProtectSystem=strict
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+SystemCallErrorNumber=EPERM
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+UMask=0077
+"""
+
+_RESTART: Final = """\
+# Tried for ever, less and less often (systemd before 254 waits for RestartSec= each time).
+Restart=on-failure
+RestartSec=1
+RestartSteps=6
+RestartMaxDelaySec=60
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a unit runs: the program, its arguments, and the variables of ours that it is to find."""
+
+    program: str
+    arguments: tuple[str, ...]
+    variables: Mapping[str, str]
+
+    def line(self) -> str:
+        """Return it as ExecStart= has it."""
+        return " ".join(quoted(each) for each in (self.program, *self.arguments))
+
+    def environment(self) -> str:
+        """Return its variables, a line each."""
+        pairs = sorted(self.variables.items())
+        return "".join(f"Environment={quoted(f'{name}={value}', dollars=False)}\n" for name, value in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What its unit must know of `serve`: `state` is below /var/lib; times are in seconds."""
+
+    command: Command
+    user: str
+    state: PurePosixPath
+    drain: float
+    heartbeat: float
+    low_ports: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """What its unit must know of `agent`: `run` is below /run; `drain` is in seconds, and its longest."""
+
+    command: Command
+    user: str
+    run: PurePosixPath
+    written: tuple[PurePosixPath, ...]
+    drain: float
+    low_ports: bool
+    tproxy: bool
+
+
+def quoted(word: str, *, dollars: bool = True) -> str:
+    """Return a word as it stands in a unit (systemd.syntax(7)); `dollars` are special in ExecStart=."""
+    word = word.replace("%", "%%")
+    if dollars:
+        word = word.replace("$", "$$")
+    if _PLAIN.fullmatch(word.replace("%", "").replace("$", "")):
+        return word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def hidden(path: PurePosixPath) -> bool:
+    """Say whether a unit does not see a path."""
+    return any(path.is_relative_to(each) for each in HIDDEN)
+
+
+def server_unit(server: Server) -> str:
+    """Return the unit of the control plane."""
+    return (
+        _head("Meshwright: control plane of the mesh")
+        + f"""\
+[Service]
+Type=notify
+# Ready is what /healthz/ready says: the mesh has been read, and proxies can dial in.
+TimeoutStartSec=5min
+ExecStart={server.command.line()}
+ExecReload=/bin/kill -HUP $MAINPID
+{server.command.environment()}\
+# An event loop that is held for so long is killed, and leaves in the log where it hung.
+WatchdogSec={max(30, round(3 * server.heartbeat))}
+{_RESTART}\
+# Streams have {server.drain:g} s to end; SIGTERM goes to the server.
+TimeoutStopSec={round(server.drain) + 20}
+KillMode=mixed
+User={server.user}
+DynamicUser=yes
+StateDirectory={server.state.relative_to("/var/lib")}
+StateDirectoryMode=0700
+LimitNOFILE=1048576
+# There are keys in the memory.
+LimitCORE=0
+OOMScoreAdjust=-500
+"""
+        + _confined(_capabilities(low_ports=server.low_ports))
+        + _TAIL
+    )
+
+
+def agent_unit(agent: Agent) -> str:
+    """Return the unit of the agent, which runs Envoy."""
+    written = f"ReadWritePaths={' '.join(quoted(str(each), dollars=False) for each in agent.written)}\n"
+    return (
+        _head("Meshwright agent: Envoy beside a workload")
+        + f"""\
+[Service]
+Type=notify
+# Ready is the proxy that serves. Without its control plane it waits, and says for what (`systemctl status`).
+TimeoutStartSec=infinity
+ExecStart={agent.command.line()}
+ExecReload=/bin/kill -HUP $MAINPID
+{agent.command.environment()}\
+# An event loop that is held for so long is killed, and leaves in the log where it hung.
+WatchdogSec=60
+# The agent restarts Envoy ten times itself; when it gives up, the whole of it is tried anew.
+{_RESTART}\
+# SIGTERM goes to the agent alone, which drains Envoy ({agent.drain:g} s at most) and ends it.
+TimeoutStopSec={round(agent.drain) + 20}
+KillMode=mixed
+# What this user sends is not intercepted: nothing else may run as it, and its number is in the rules.
+User={agent.user}
+RuntimeDirectory={agent.run.relative_to("/run")}
+RuntimeDirectoryMode=0700
+{written if agent.written else ""}\
+LimitNOFILE=1048576
+# There are keys in the memory.
+LimitCORE=0
+OOMScoreAdjust=-500
+# /dev/shm is shared by Envoy's epochs: a private /tmp does not touch it.
+"""
+        + _confined(_capabilities(low_ports=agent.low_ports, tproxy=agent.tproxy))
+        + _TAIL
+    )
+
+
+def intercept_unit(command: Command) -> str:
+    """Return the unit that leads traffic through the agent's proxy, with the arguments for `intercept`."""
+    clean = Command(command.program, ("intercept", "--clean"), {}).line()
+    return (
+        f"""\
+[Unit]
+Description=Lead this machine's traffic through its mesh proxy
+# Set once the proxy serves, and taken away when this unit is stopped, in a shutdown before the agent.
+# While the agent is started again, or is not there, the rules stay: no call goes past the proxy.
+Wants={AGENT_UNIT}
+After={AGENT_UNIT}
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStartPre=/bin/systemctl is-active --quiet {AGENT_UNIT}
+ExecStart={command.line()}
+# Whatever was left half done goes, too.
+ExecStopPost={clean}
+{command.environment()}\
+{_RESTART}\
+# Programs that set rules share a lock in /run.
+ReadWritePaths=/run
+# Rules are the kernel's, for CAP_NET_ADMIN; who has the ports they lead to is read of all processes.
+"""
+        + _confined(("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"), root=True)
+        + _TAIL
+    )
+
+
+_TAIL: Final = """
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def _head(description: str) -> str:
+    return f"""\
+[Unit]
+Description={description}
+Wants=network-online.target
+After=network-online.target
+StartLimitIntervalSec=0
+
+"""
+
+
+def _capabilities(*, low_ports: bool = False, tproxy: bool = False) -> tuple[str, ...]:
+    names = {"CAP_NET_BIND_SERVICE": low_ports, "CAP_NET_RAW": tproxy}
+    return tuple(name for name, needed in names.items() if needed)
+
+
+def _confined(capabilities: Iterable[str], *, root: bool = False) -> str:
+    words = " ".join(capabilities)
+    return _CONFINED.format(
+        capabilities=words,
+        ambient="" if root else words,
+        processes="all" if root else "pid",
+        others="default" if root else "invisible",
+    )

@@ -1,0 +1,131 @@
+"""Our units under a systemd that boots for them: how they start, are watched, are killed, and end.
+
+Everything runs as confined as its unit has it: what a unit does not allow, its program does not need.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT
+from tests.e2e.systemd import PROXY, SECONDS, Condition, Systemd, booted, dropped_in, missing_for_systemd
+from tests.meshes import texts
+from tests.typed import Command, Typed
+
+pytestmark = [
+    pytest.mark.envoy,
+    pytest.mark.root,
+    pytest.mark.skipif(bool(missing_for_systemd()), reason=missing_for_systemd()),
+]
+
+PROGRAM = "/opt/meshwright/bin/meshwright"
+STATE = ("--state", "/var/lib/meshwright")
+TOLD = {
+    SERVER_UNIT: ("serve", "--mesh", "/srv/mesh", *STATE),
+    AGENT_UNIT: (
+        *("agent", "--credentials", "/srv/credentials", "--ads", "127.0.0.1:15128"),
+        *("--envoy", "/opt/envoy", "--concurrency", "1", "--termination-least-seconds", "0"),
+        *("--override", "/srv/override.json", "--hosts-file", "/srv/hosts"),
+    ),
+    INTERCEPT_UNIT: ("intercept", "--exclude-inbound-ports", "22,15020"),
+}
+WATCHED = "WatchdogSec=3\n"
+
+
+@pytest.fixture(scope="module")
+def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) -> Iterator[Systemd]:
+    """Return one with our units; a mesh and empty credentials are in /srv."""
+    folder = tmp_path_factory.mktemp("systemd")
+    for each in (folder, *folder.parents[:2]):
+        each.chmod(0o755)  # what runs inside is other users
+    units: dict[str, str] = {}
+    for unit, (which, *arguments) in TOLD.items():
+        words = ("unit", which, "--program", PROGRAM, "--", *arguments)
+        done = typed.run(Command(folder, words, {}), SECONDS)
+        assert done.returncode == 0, done.stderr
+        units |= {
+            unit: done.stdout,
+            f"{unit}.d/here.conf": dropped_in(unit, WATCHED if unit != INTERCEPT_UNIT else ""),
+        }
+    with booted(folder, units, envoy) as found:
+        _prepare(folder / "srv")
+        yield found
+
+
+def _prepare(srv: Path) -> None:
+    """Write the mesh, and what is the proxy's own, with credentials to come."""
+    service = texts.service("store", texts.port(80, 18080))
+    workload = texts.workload("w1", "10.0.0.1", app="store", account="store", uuid="one")
+    (srv / "mesh").mkdir()
+    (srv / "mesh" / "mesh.yaml").write_text(texts.joined(service, workload))
+    (srv / "override.json").write_text("{}")
+    (srv / "hosts").write_text("127.0.0.1 localhost\n")
+    os.chown(srv / "hosts", PROXY[1], PROXY[1])
+
+
+def _issue(systemd: Systemd) -> None:
+    """Have a certificate issued by root, from the state of a server that is another user."""
+    name = ("--uuid", "one", "--service", "store", "--namespace", "shop", "--out", "/srv/credentials")
+    systemd.run(PROGRAM, "certs", "issue-proxy", *STATE, *name)
+    credentials = systemd.folder / "srv" / "credentials"
+    for each in (credentials, *credentials.iterdir()):
+        os.chown(each, PROXY[1], PROXY[1])
+
+
+def _is(state: str, status: str = "") -> Condition:
+    return lambda shown: shown["ActiveState"] == state and status in shown.get("StatusText", "")
+
+
+def _says(systemd: Systemd, unit: str, words: str) -> Condition:
+    return lambda _: words in systemd.log(unit)
+
+
+def _rules(systemd: Systemd) -> bool:
+    return "MESH_" in systemd.run("iptables-save")
+
+
+def test_units_start_when_they_are_ready_and_go_on_through_all_that_happens(systemd: Systemd) -> None:
+    """From the first certificate to the end, each confined."""
+    ctl = partial(systemd.run, "systemctl")
+    ctl("start", SERVER_UNIT)
+    assert _is("active", "ready")(systemd.shown(SERVER_UNIT))
+    _issue(systemd)
+    ctl("stop", SERVER_UNIT)
+
+    # Without its control plane the agent is not ready, says why, and nothing is led to it.
+    ctl("start", "--no-block", INTERCEPT_UNIT)
+    systemd.until(AGENT_UNIT, _is("activating", "nobody listens"))
+    assert systemd.shown(INTERCEPT_UNIT)["ActiveState"] == "inactive"
+    assert not _rules(systemd)
+    ctl("start", SERVER_UNIT)
+    systemd.until(AGENT_UNIT, _is("active", "ready"))
+    systemd.until(INTERCEPT_UNIT, lambda shown: shown["ActiveState"] == "active")
+    assert _rules(systemd)
+    assert systemd.run(PROGRAM, "intercept", "--exclude-inbound-ports", "22,15020", "--check")
+    first = systemd.shown(AGENT_UNIT)["MainPID"]
+
+    # Another bootstrap is another Envoy, and the same agent.
+    (systemd.folder / "srv" / "override.json").write_text('{"stats_flush_interval": "7s"}')
+    systemd.until(AGENT_UNIT, lambda _: systemd.log(AGENT_UNIT).count('"envoy started"') == 2)
+    assert systemd.shown(AGENT_UNIT)["MainPID"] == first
+
+    for unit, words in ((SERVER_UNIT, "settings read again"), (AGENT_UNIT, "files read again")):
+        ctl("reload", unit)
+        systemd.until(unit, _says(systemd, unit, words))
+        systemd.until(unit, _is("active", "ready"))
+
+    for unit in (SERVER_UNIT, AGENT_UNIT):
+        systemd.run("kill", "-STOP", systemd.shown(unit)["MainPID"])
+        systemd.until(unit, lambda shown: shown["NRestarts"] != "0" and _is("active", "ready")(shown))
+        assert "Fatal Python error: Aborted" in systemd.log(unit)
+        assert _rules(systemd)
+
+    ctl("stop", AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT)
+    assert not _rules(systemd)
+    assert systemd.run("systemctl", "list-units", "--failed", "--no-legend") == ""
+    for unit in (SERVER_UNIT, AGENT_UNIT):
+        assert systemd.log(unit).count('"stopping"') == (2 if unit == SERVER_UNIT else 1)
+    assert systemd.run("pgrep", "-x", "envoy", status=1) == ""

@@ -1,0 +1,161 @@
+"""Units: what stands in them for what is told, and what systemd itself says of them."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from cli.units import AGENT_UNIT, INTERCEPT_UNIT, SERVER_UNIT, quoted
+
+ROOT = Path(__file__).parents[4]
+PROGRAM = "/opt/meshwright/bin/meshwright"
+ADS = ("--ads", "control.example:15128")
+EXAMPLES = {
+    SERVER_UNIT: ("serve", "--"),
+    AGENT_UNIT: ("agent", "--", *ADS, "--envoy", "/opt/envoy/bin/envoy"),
+    INTERCEPT_UNIT: ("intercept", "--", "--exclude-inbound-ports", "22,15020"),
+}
+VARIANTS = {
+    **EXAMPLES,
+    "low.service": ("serve", "--", "--ads-address", "0.0.0.0:443", "--set", "quiet_seconds=0.2"),
+    "most.service": ("agent", "--low-ports", "--tproxy", "--", *ADS, "--hosts-file", "/etc/hosts"),
+}
+WORST = 3.0
+
+Unit = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def unit(monkeypatch: pytest.MonkeyPatch) -> Unit:
+    """Return what prints a unit, in an environment without variables of ours."""
+    monkeypatch.delenv("MESHWRIGHT_ENVOY", raising=False)
+
+    def run(which: str, *arguments: str) -> tuple[int, str, str]:
+        done = CliRunner().invoke(app, ("unit", which, "--program", PROGRAM, *arguments))
+        return done.exit_code, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_are_what_is_printed(unit: Unit, name: str) -> None:
+    """Byte for byte."""
+    status, text, _ = unit(*EXAMPLES[name])
+    assert status == 0
+    assert text == (ROOT / "docs" / "examples" / "systemd" / name).read_text()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="it needs systemd-analyze")
+def test_systemd_takes_every_unit_and_finds_it_confined(unit: Unit, tmp_path: Path) -> None:
+    """As `systemd-analyze` has it; that one older than a key does not know it is all it may say."""
+    paths = [tmp_path / name for name in VARIANTS]
+    for path in paths:
+        text = unit(*VARIANTS[path.name])[1]
+        # What it runs is looked for, and need not be installed here.
+        path.write_text(
+            re.sub(r"/(opt|bin)/\S+", "/bin/sh", text).replace("User=meshwright-proxy", "User=root")
+        )
+    done = subprocess.run(["systemd-analyze", "verify", *paths], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if str(tmp_path) in line or ".service:" in line]
+    assert [line for line in said if not re.search(r"Unknown key.* 'Restart(Steps|MaxDelaySec)'", line)] == []
+    for path in paths:
+        path.write_text(unit(*VARIANTS[path.name])[1])
+        words = ("systemd-analyze", "security", "--offline=true", "--no-pager", str(path))
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
+        assert found is not None
+        assert float(found[1]) <= WORST, done.stdout
+
+
+def test_what_the_program_is_told_is_in_what_it_may_do(unit: Unit) -> None:
+    """Where it writes, at which ports it listens, and how long it takes to end."""
+    served = unit("serve", "--", "--state", "/var/lib/mesh/one", "--set", "drain_seconds=30.5")[1]
+    assert "--mesh /etc/meshwright/mesh --state /var/lib/mesh/one --set drain_seconds=30.5\n" in served
+    assert "\nStateDirectory=mesh/one\n" in served
+    assert "\nTimeoutStopSec=50\n" in served
+    assert "\nAmbientCapabilities=\n" in served
+    low = unit("serve", "--", "--debug-address", "127.0.0.1:80")[1]
+    assert "\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n" in low
+    many = ("--run", "/run/mesh/two", "--hosts-file", "/etc/hosts", "--termination-most-seconds", "100")
+    agent = unit("agent", "--tproxy", "--user", "other", "--", *ADS, *many)[1]
+    for line in (
+        *("RuntimeDirectory=mesh/two", "ReadWritePaths=/etc/hosts", "TimeoutStopSec=120", "User=other"),
+        "AmbientCapabilities=CAP_NET_RAW",
+    ):
+        assert f"\n{line}\n" in agent
+
+
+def test_settings_of_the_environment_and_of_the_file_count(
+    unit: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As they would for the program itself: those of the environment stand in the unit."""
+    monkeypatch.setenv("MESHWRIGHT_STATE", "/var/lib/other")
+    monkeypatch.setenv("MESHWRIGHT_QUIET_SECONDS", "0.5")
+    monkeypatch.setenv("MESHWRIGHT_UNKNOWN", "1")
+    text = unit("serve", "--")[1]
+    assert "\nStateDirectory=other\n" in text
+    assert "\nEnvironment=MESHWRIGHT_QUIET_SECONDS=0.5\nEnvironment=MESHWRIGHT_STATE=/var/lib/other\n" in text
+    assert "UNKNOWN" not in text
+
+
+def test_it_is_json_if_asked_for(unit: Unit) -> None:
+    """With the file where it belongs."""
+    status, text, _ = unit("agent", "--json", "--", *ADS)
+    found = json.loads(text)
+    assert (status, found["file"]) == (0, f"/etc/systemd/system/{AGENT_UNIT}")
+    assert found["unit"] == unit("agent", "--", *ADS)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("serve", "--", "--stat", "x"), "No such option: --stat"),
+        (
+            ("serve", "--", "--state", "/srv/mesh"),
+            "state is '/srv/mesh': systemd makes it for the unit, below /var/lib",
+        ),
+        (("serve", "--", "--state", "/var/lib/../x"), "below /var/lib"),
+        (("serve", "--", "--mesh", "mesh"), "--mesh is 'mesh': a unit stands in no folder"),
+        (("serve", "--", "--mesh", "/home/me/mesh"), "--mesh is '/home/me/mesh': a unit does not see /home"),
+        (("serve", "--", "--set", "quiet=1"), "--quiet: there is no such setting"),
+        (("serve", "--tproxy"), "--low-ports and --tproxy are for the agent's unit alone"),
+        (("agent",), "--ads is missing"),
+        (("agent", "--", *ADS, "--run", "/var/run/x"), "below /run"),
+        (("agent", "--", *ADS, "--envoy", "./envoy"), "--envoy is './envoy': a unit stands in no folder"),
+        (("agent", "--", *ADS, "wait"), "unexpected extra argument"),
+        (("intercept", "--user", "me"), "--user is not for intercept"),
+        (
+            ("serve", "--program", "/root/.local/bin/meshwright"),
+            "the program is '/root/.local/bin/meshwright'",
+        ),
+    ],
+)
+def test_what_a_unit_could_not_run_is_said(unit: Unit, arguments: tuple[str, ...], words: str) -> None:
+    """Now, and not by systemd some day."""
+    status, text, said = unit(*arguments)
+    assert (status, text) == (2, "")
+    assert words in said or words in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("/plain/word-1.0,x=[::]:1", "/plain/word-1.0,x=[::]:1"),
+        ("", '""'),
+        ("two words", '"two words"'),
+        ("50%", "50%%"),
+        ("$HOME", "$$HOME"),
+        ('a"b\\c', '"a\\"b\\\\c"'),
+        ("*", '"*"'),
+        ("a;b", '"a;b"'),
+    ],
+)
+def test_words_are_what_they_were(word: str, written: str) -> None:
+    """Whatever systemd would read into them."""
+    assert quoted(word) == written
