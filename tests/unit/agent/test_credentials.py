@@ -146,6 +146,26 @@ async def test_a_change_is_noticed_by_its_event(tmp_path: Path, change: Callable
     await found.aclose()
 
 
+async def test_a_directory_in_the_place_of_another_is_watched(tmp_path: Path) -> None:
+    """And one that comes later, once it was looked for."""
+    watched = tmp_path / "watched"
+    found = changes([watched], lambda: _text(watched / "file"), look_seconds=0.05, quiet_seconds=0.02)
+    async with asyncio.timeout(60):
+        assert await anext(found) == ""
+        for number in ("1", "2"):
+            (tmp_path / number).mkdir()
+            (tmp_path / number / "file").write_text(number)
+            if watched.exists():
+                watched.rename(tmp_path / "old")
+            (tmp_path / number).rename(watched)
+            assert await anext(found) == number
+    await found.aclose()
+
+
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
 async def test_changes_are_noticed_by_looking(tmp_path: Path) -> None:
     """Those without an event, too: behind a link into a place that nobody watches."""
     watched, elsewhere = tmp_path / "watched", tmp_path / "elsewhere"

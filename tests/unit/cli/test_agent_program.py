@@ -8,7 +8,17 @@ import pytest
 from cli.handover import PROGRAM
 
 HEAVY = (
-    *("typer", "pydantic", "rich", "grpc", "google", "envoy_data_plane", "betterproto2"),
+    *(
+        "typer",
+        "pydantic",
+        "rich",
+        "grpc",
+        "google",
+        "envoy_data_plane",
+        "betterproto2",
+        "watchfiles",
+        "anyio",
+    ),
     *("yaml", "dns", "re2", "prometheus_client", "protos", "specs", "catalog", "providers", "delivery"),
 )
 SHOWN = (
