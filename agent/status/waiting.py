@@ -1,13 +1,14 @@
 """Waiting for a proxy to be ready: for whatever must not begin before it serves."""
 
 import http.client
+import json
 import time
 from collections.abc import Callable
 from typing import Final
 
 from agent.errors import AgentError
 from mesh.host_port import HostPort
-from sidecars.layout import READY_PATH
+from sidecars.layout import READY_PATH, STATUS_PATH
 
 _PAUSE_SECONDS: Final = 0.2
 
@@ -19,12 +20,16 @@ class AgentSilent(AgentError):
 def until_ready(
     status: HostPort,
     seconds: float,
+    name: str = "",
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Ask an agent's server until its proxy is ready; return nothing, or why it is not after `seconds`."""
+    """Ask an agent's server until its proxy is ready; return nothing, or why it is not after `seconds`.
+
+    With a `name` it must be that proxy's: several agents may run on one machine.
+    """
     limit = clock() + seconds
-    while words := _not_ready(status):
+    while words := _not_ready(status) or (_another(status, name) if name else ""):
         if clock() >= limit:
             return words
         pause(_PAUSE_SECONDS)
@@ -42,6 +47,21 @@ def asked(status: HostPort, path: str) -> tuple[int, str]:
         raise AgentSilent(f"the agent at {status} does not answer: {error}") from error
     finally:
         connection.close()
+
+
+def proxy_at(status: HostPort) -> str:
+    """Return whose agent answers: its proxy's name, nothing where that is not told."""
+    try:
+        code, text = asked(status, STATUS_PATH)
+        found = json.loads(text) if code == 200 else None
+    except (AgentSilent, ValueError):
+        return ""
+    return str(found.get("proxy", "")) if isinstance(found, dict) else ""
+
+
+def _another(status: HostPort, name: str) -> str:
+    found = proxy_at(status)
+    return "" if found == name else f"the agent at {status} is of {found or 'another proxy'}, not of {name}"
 
 
 def _not_ready(status: HostPort) -> str:

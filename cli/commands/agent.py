@@ -10,7 +10,7 @@ import typer
 from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
-from sidecars.layout import ADMIN_PORT, STATUS_PATH, STATUS_PORT
+from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PATH, STATUS_PORT
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
@@ -145,16 +145,28 @@ def wait(
         str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
     ] = f"127.0.0.1:{STATUS_PORT}",
     seconds: Annotated[float, typer.Option(help="At most so long.")] = 60.0,
+    credentials: Annotated[
+        Path | None, typer.Option(readable=_NOT_ASKED, help="The agent's: for this proxy, and no other.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
-    from agent.status.waiting import until_ready
+    from agent.credentials import CredentialsError, proxy_name
+    from agent.status.waiting import proxy_at, until_ready
 
-    words = until_ready(host_port("--status", status, STATUS_PORT), seconds)
+    at = host_port("--status", status, STATUS_PORT)
+    try:
+        name = "" if credentials is None else str(proxy_name(credentials / CHAIN_FILE))
+    except CredentialsError as error:
+        raise CommandFailed(error) from error
+    words = until_ready(at, seconds, name)
+    answers = proxy_at(at)
     if as_json:
-        print_json({"ready": not words, "reasons": words})
+        print_json({"ready": not words, "reasons": words, "proxy": answers or None})
     if words:
         raise AnsweredNo(f"not ready after {seconds:g} s: {words}")
+    if answers and not as_json:
+        typer.echo(f"{answers} is ready", err=True)
 
 
 @agent.command()

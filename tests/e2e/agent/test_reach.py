@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.envoy, pytest.mark.timeout(300)]
 WHY, AGAIN = "no control plane", "the control plane is reached"
 
 
-async def _status(meshwright: str, agent: Agent, *more: str) -> tuple[int, str]:
-    """Run `meshwright agent status`."""
-    command = [meshwright, "agent", "status", "--status", agent.status.removeprefix("http://"), *more]
-    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+async def _status(meshwright: str, agent: Agent, *more: str, command: str = "status") -> tuple[int, str]:
+    """Run `meshwright agent status`, or another command that asks the agent."""
+    whole = [meshwright, "agent", command, "--status", agent.status.removeprefix("http://"), *more]
+    done = await asyncio.to_thread(subprocess.run, whole, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -45,6 +45,10 @@ async def test_a_sidecar_without_its_control_plane_says_why(scene: Scene, meshwr
     code, words = await _status(meshwright, agent)
     assert (code, f"{at} is reached since" in words, "runs (pid " in words) == (0, True, True), words
     assert (await get(f"{agent.status}/healthz/ready")) == (200, "ok\n")
+    of_alice = ("--credentials", str(agent.folder / "credentials"))
+    waited = (0, "alice-uuid.alice.default is ready\n")
+    assert await _status(meshwright, agent, command="wait") == waited
+    assert await _status(meshwright, agent, *of_alice, command="wait") == waited
 
     async with scene.mesh.away():
         await when(lambda: len(_said(agent, WHY)) == 2)

@@ -46,7 +46,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer."""
         answers = self.server.answers
         status, words = answers.pop(0) if len(answers) > 1 else answers[0]
-        assert self.path == "/healthz/ready"
+        assert self.path == (
+            "/healthz/status" if words.startswith("{") or status == 403 else "/healthz/ready"
+        )
         self.send_response(status)
         self.end_headers()
         self.wfile.write(words.encode())
@@ -67,7 +69,7 @@ def server() -> Iterator[_Server]:
 NOT_YET = (503, "Envoy is INITIALIZING\nno listeners have been received\n")
 
 
-def _waited(server: _Server, seconds: float) -> tuple[str, float]:
+def _waited(server: _Server, seconds: float, name: str = "") -> tuple[str, float]:
     """Wait by a clock that goes on with each pause alone; return the words, and when that was."""
     now = 0.0
 
@@ -75,7 +77,7 @@ def _waited(server: _Server, seconds: float) -> tuple[str, float]:
         nonlocal now
         now += more
 
-    return until_ready(HostPort("127.0.0.1", server.server_port), seconds, lambda: now, pause), now
+    return until_ready(HostPort("127.0.0.1", server.server_port), seconds, name, lambda: now, pause), now
 
 
 def test_it_is_asked_until_it_is_ready(server: _Server) -> None:
@@ -92,3 +94,17 @@ def test_who_waited_in_vain_is_told_why(server: _Server) -> None:
     words, waited = _waited(server, 1)
     assert words == "Envoy is INITIALIZING; no listeners have been received"
     assert waited == pytest.approx(1)
+
+
+def test_another_proxys_agent_is_not_the_one_waited_for(server: _Server) -> None:
+    """It is ready, and is not it: until the right one answers there, or the time is over, which is said."""
+    ready, other, own = (200, "ok\n"), (200, '{"proxy": "b.buyer.shop"}'), (200, '{"proxy": "a.store.shop"}')
+    server.answers = [ready, other, ready, own]
+    words, waited = _waited(server, 60, "a.store.shop")
+    assert (words, waited) == ("", 0.2)
+    server.answers = [ready, other]
+    words, _ = _waited(server, 0, "a.store.shop")
+    assert words.endswith("is of b.buyer.shop, not of a.store.shop")
+    server.answers = [ready, (403, "only from this machine\n")]
+    words, _ = _waited(server, 0, "a.store.shop")
+    assert words.endswith("is of another proxy, not of a.store.shop")
