@@ -23,16 +23,18 @@ pytestmark = [
 
 PROGRAM = "/opt/meshwright/bin/meshwright"
 STATE = ("--state", "/var/lib/meshwright")
+CAPTURED = ("--capture", "tproxy", "--exclude-inbound-ports", "22,15020")
 TOLD = {
-    SERVER_UNIT: ("serve", "--mesh", "/srv/mesh", *STATE),
+    SERVER_UNIT: ("serve", "--mesh", "/srv/mesh", *STATE, "--http-address", "127.0.0.1:80"),
     AGENT_UNIT: (
         *("agent", "--credentials", "/srv/credentials", "--ads", "127.0.0.1:15128"),
         *("--envoy", "/opt/envoy", "--concurrency", "1", "--termination-least-seconds", "0"),
         *("--override", "/srv/override.json", "--hosts-file", "/srv/hosts"),
     ),
-    INTERCEPT_UNIT: ("intercept", "--exclude-inbound-ports", "22,15020"),
+    INTERCEPT_UNIT: ("intercept", *CAPTURED),
 }
 WATCHED = "WatchdogSec=3\n"
+TRANSPARENT = "interception: {capture: tproxy}"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,8 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) 
         each.chmod(0o755)  # what runs inside is other users
     units: dict[str, str] = {}
     for unit, (which, *arguments) in TOLD.items():
-        words = ("unit", which, "--program", PROGRAM, "--", *arguments)
+        more = ("--tproxy",) if unit == AGENT_UNIT else ()
+        words = ("unit", which, "--program", PROGRAM, *more, "--", *arguments)
         done = typed.run(Command(folder, words, {}), SECONDS)
         assert done.returncode == 0, done.stderr
         units |= {
@@ -58,7 +61,7 @@ def systemd(tmp_path_factory: pytest.TempPathFactory, typed: Typed, envoy: str) 
 def _prepare(srv: Path) -> None:
     """Write the mesh, and what is the proxy's own, with credentials to come."""
     service = texts.service("store", texts.port(80, 18080))
-    workload = texts.workload("w1", "10.0.0.1", app="store", account="store", uuid="one")
+    workload = texts.workload("w1", "10.0.0.1", app="store", account="store", uuid="one", spec=TRANSPARENT)
     (srv / "mesh").mkdir()
     (srv / "mesh" / "mesh.yaml").write_text(texts.joined(service, workload))
     (srv / "override.json").write_text("{}")
@@ -104,7 +107,10 @@ def test_units_start_when_they_are_ready_and_go_on_through_all_that_happens(syst
     systemd.until(AGENT_UNIT, _is("active", "ready"))
     systemd.until(INTERCEPT_UNIT, lambda shown: shown["ActiveState"] == "active")
     assert _rules(systemd)
-    assert systemd.run(PROGRAM, "intercept", "--exclude-inbound-ports", "22,15020", "--check")
+    systemd.run(PROGRAM, "intercept", *CAPTURED, "--check")
+    listening = systemd.run("ss", "-Hltn")
+    assert "127.0.0.1:80 " in listening
+    assert "0.0.0.0:15006 " in listening
     first = systemd.shown(AGENT_UNIT)["MainPID"]
 
     # Another bootstrap is another Envoy, and the same agent.
