@@ -43,8 +43,7 @@ def virtual_address(view: View, key: ServiceKey) -> IpAddress | None:
 def moved(view: View) -> Mapping[ServiceKey, IpAddress]:
     """Return the services that are not at home because another one is there.
 
-    Raises ValueError where the network
-    is too small for all.
+    Raises ValueError where the network is too small for all.
     """
     network = view.settings.virtual_addresses
     _check(view, network)
