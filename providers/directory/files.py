@@ -107,32 +107,34 @@ def root_of(path: Path) -> tuple[int, int]:
     return (root.st_dev, root.st_ino)
 
 
-def walk(path: Path, unlisted: list[Unlisted], beneath: str = "") -> Iterator[tuple[str, Stamp, bool]]:
+def walk(path: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Stamp, bool]]:
     """Yield manifest files with their stamps, and whether they have other names, folder by folder.
 
     Folders that are not listed go into `unlisted`; what goes meanwhile is not there.
     """
-    try:
-        with os.scandir(f"{path}/{beneath}") as entries:
-            found = sorted(entries, key=lambda each: each.name)
-    except FileNotFoundError:
-        return
-    except OSError:
-        unlisted.append(Unlisted(beneath.removesuffix("/") or "."))
-        return
-    folders = []
-    for entry in found:
-        if _is_folder(entry):
-            if entry.name.startswith("."):
-                continue
-            if entry.is_symlink():
-                unlisted.append(Unlisted(f"{beneath}{entry.name}", is_link=True))
-            else:
-                folders.append(f"{beneath}{entry.name}/")
-        elif is_manifest(entry.name):
-            yield f"{beneath}{entry.name}", *_stamp(entry)
-    for folder in folders:
-        yield from walk(path, unlisted, folder)
+    waiting = [""]  # not by recursion: folders may lie deeper than that goes
+    while waiting:
+        beneath = waiting.pop()
+        try:
+            with os.scandir(f"{path}/{beneath}") as entries:
+                found = sorted(entries, key=lambda each: each.name)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            unlisted.append(Unlisted(beneath.removesuffix("/") or "."))
+            continue
+        folders = []
+        for entry in found:
+            if _is_folder(entry):
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_symlink():
+                    unlisted.append(Unlisted(f"{beneath}{entry.name}", is_link=True))
+                else:
+                    folders.append(f"{beneath}{entry.name}/")
+            elif is_manifest(entry.name):
+                yield f"{beneath}{entry.name}", *_stamp(entry)
+        waiting.extend(reversed(folders))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

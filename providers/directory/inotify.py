@@ -16,8 +16,8 @@ from typing import Final
 
 from inotify_simple import Event, INotify, flags
 
-_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP})
-"""Why a folder cannot be watched that is nothing to us: it went meanwhile, or nobody may look into it."""
+_GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG})
+"""Why a folder cannot be watched that is nothing to us: it went meanwhile, or nobody can look into it."""
 
 _CHANGE: Final = flags.MODIFY | flags.ATTRIB | flags.CREATE | flags.DELETE | flags.MOVED_FROM
 _COMPLETE: Final = flags.CLOSE_WRITE | flags.MOVED_TO
@@ -81,8 +81,9 @@ class FolderEvents:
         What happened before in a folder that is new has brought no event: look at it after this.
         """
         placed: dict[int, tuple[str, ...]] = {self._add(str(path)): (str(path),)}
-        for folder in _folders_in(str(path)):
-            self._descend(folder, placed)
+        waiting = list(_folders_in(str(path)))
+        while waiting:
+            waiting += self._placed(waiting.pop(), placed)
         for watch in self._folders.keys() - placed.keys():
             self._remove(watch)
         self._folders = placed
@@ -96,19 +97,19 @@ class FolderEvents:
         with self._open:
             self._system.close()
 
-    def _descend(self, path: str, placed: dict[int, tuple[str, ...]]) -> None:
+    def _placed(self, path: str, placed: dict[int, tuple[str, ...]]) -> Iterable[str]:
+        """Watch a folder; return those in it that are to be watched as well."""
         try:
             watch = self._add(path)
         except OSError as error:
             if error.errno in _GONE:
-                return
+                return ()
             raise
         if watch in placed:  # a symlink leads to it, or a loop of them
             placed[watch] = (*placed[watch], path)
-            return
+            return ()
         placed[watch] = (path,)
-        for folder in _folders_in(path):
-            self._descend(folder, placed)
+        return _folders_in(path)
 
     def _add(self, path: str) -> int:
         with self._open:

@@ -1,13 +1,16 @@
 """What the system tells of folders: what happens in any of them, in those that come later as well."""
 
 import errno
+import inspect
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from inotify_simple import Event, flags
 
+from providers.directory.files import list_directory
 from providers.directory.inotify import FolderEvents, Heard, heard
 
 
@@ -138,3 +141,34 @@ def test_a_folder_that_is_not_known_any_more_is_passed_over() -> None:
     """Its watch was taken away while the event was on its way."""
     said = [_event(2, flags.CLOSE_WRITE, "x.yaml"), _event(2, flags.IGNORED)]
     assert heard(said, {1: ("/mesh",)}) == Heard()
+
+
+def test_how_deep_folders_lie_is_no_matter(system: FolderEvents, tmp_path: Path) -> None:
+    """They are gone through and watched without recursion, which ends somewhere."""
+    deepest = tmp_path.joinpath(*["a"] * 200)
+    deepest.mkdir(parents=True)
+    (deepest / "x.yaml").write_text("x")
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack(0)) + 100)
+    try:
+        found = list_directory(tmp_path)
+        system.place(tmp_path)
+    finally:
+        sys.setrecursionlimit(before)
+    assert list(found.files) == [f"{'a/' * 200}x.yaml"]
+    (deepest / "x.yaml").write_text("y")
+    assert system.read().complete == {f"{deepest}/x.yaml"}
+
+
+def test_a_folder_whose_path_is_too_long_is_passed_over(system: FolderEvents, tmp_path: Path) -> None:
+    """The others are watched."""
+    longest, at = tmp_path / "mesh", os.open(tmp_path, os.O_RDONLY)
+    for name in ("mesh", *["a" * 250] * 17):
+        os.mkdir(name, dir_fd=at)
+        inner = os.open(name, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    system.place(longest)
+    (longest / "x.yaml").write_text("y")
+    assert system.read().complete == {f"{longest}/x.yaml"}
