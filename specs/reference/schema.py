@@ -4,7 +4,6 @@ A schema refuses less than the reader: what a field must be to another, and to o
 Of an optional field null is as good as absence.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -67,7 +66,9 @@ def _of_group(group: str) -> Schema:
 
 
 def _group_pattern(group: str) -> str:
-    return f"^{re.escape(group)}/[^/]*$" if group else "^[^/]*$"
+    """Return what apiVersions of a group match, without escapes that JavaScript does not have."""
+    escaped = group.replace(".", r"\.")
+    return f"^{escaped}/[^/]*$" if group else "^[^/]*$"
 
 
 def _of_kind(described: Described) -> Schema:

@@ -1,6 +1,7 @@
 """The JSON Schemas, asked by an independent validator, beside the readers."""
 
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,29 @@ def test_the_schema_of_all_says_the_same_of_a_kind(described: Described) -> None
         nameless = {**example, "metadata": {}}
         listed = {"apiVersion": "v1", "kind": "List", "items": [nameless]}
         assert (ANY.is_valid(nameless), ANY.is_valid(listed)) == (False, False)
+
+
+def _patterns(schema: object) -> Iterator[str]:
+    match schema:
+        case dict():
+            for name, each in schema.items():
+                if name == "pattern" and isinstance(each, str):
+                    yield each
+                yield from _patterns(each)
+        case list():
+            for each in schema:
+                yield from _patterns(each)
+        case _:
+            pass
+
+
+def test_patterns_are_those_of_javascript_too() -> None:
+    """With its flag u, as editors read them (ECMA-262, IdentityEscape): other escapes are errors."""
+    patterns = set(_patterns(ALL))
+    assert len(patterns) > 10
+    escaped = {each for pattern in patterns for each in re.findall(r"\\(.)", pattern)}
+    assert escaped <= set("^$\\.*+?()[]{}|/dDsSwW")
+    assert not [each for each in patterns if "(?P" in each or "(?<" in each]
 
 
 @pytest.mark.parametrize(
