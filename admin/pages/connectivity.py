@@ -20,7 +20,7 @@ from admin.pages.pushes import push
 from admin.pages.sidecars import Stand, known_sidecars, stands
 from admin.pages.streams import stream
 from catalog.explain import Explanation, standing
-from catalog.explain.in_force import InForce, Sidecar
+from catalog.explain.in_force import Sidecar
 from catalog.oracle.decide import Request
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
@@ -73,7 +73,7 @@ async def connectivity(
     turned_down = found.decision.turned_down
     return {
         "explained": explaining.held(view, found, {name: sidecars[name] for name in concerned}),
-        "http": spoken(port, backing(view, service.key)).is_http,
+        "protocol": spoken(port, backing(view, service.key)).value,
         "turned_down": None if turned_down is None else turned_down.status,
         "callers": [
             shown[name] | on_the_way.dialled(view, each, asked, service, there)
@@ -121,13 +121,20 @@ def _lacks(
     view: View, found: Explanation, sidecars: Mapping[ProxyName, Sidecar]
 ) -> dict[ProxyName, tuple[str, ...]]:
     """Return what each sidecar is served without that makes this request another one."""
-    lacking: dict[ProxyName, tuple[str, ...]] = dict.fromkeys(sidecars, ())
-    for name, each in sidecars.items():
-        if each.without:
-            alone = dict.fromkeys(sidecars, Sidecar()) | {name: Sidecar(without=each.without)}
-            stood = standing(view, found.request, found.decision, alone)
-            lacking[name] = () if stood.in_force is InForce.YES else stood.because
-    return lacking
+    whole = dict.fromkeys(sidecars, Sidecar())
+
+    def because(known: Mapping[ProxyName, Sidecar]) -> tuple[str, ...]:
+        return standing(view, found.request, found.decision, known).because
+
+    besides = because(whole)
+    return {
+        name: tuple(
+            said
+            for said in (because(whole | {name: Sidecar(without=each.without)}) if each.without else ())
+            if said not in besides
+        )
+        for name, each in sidecars.items()
+    }
 
 
 def _sidecar(

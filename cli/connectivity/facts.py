@@ -7,6 +7,7 @@ from typing import Final
 from admin.pages.sidecars import Stand
 from catalog.oracle.decide import Answer
 from cli.printing.answers import Found, records, texts
+from mesh.service import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Facts:
     method: str
     path: str
     headers: tuple[tuple[str, str], ...]
-    is_http: bool
+    protocol: Protocol
     policy: Answer
     because: tuple[str, ...]
     conclusion: str
@@ -78,6 +79,11 @@ class Facts:
     callers: tuple[Sidecar, ...]
     endpoints: tuple[Endpoint, ...]
     servers: tuple[Sidecar, ...]
+
+    @property
+    def is_http(self) -> bool:
+        """Say whether it is a request, and not only a connection."""
+        return self.protocol.is_http
 
     @property
     def is_withheld(self) -> bool:
@@ -113,7 +119,7 @@ def read_facts(found: Found) -> Facts:
             str(explained["method"]),
             str(explained["path"]),
             _pairs(explained["headers"]),
-            found["http"] is True,
+            Protocol(str(found["protocol"])),
             Answer(str(explained["policy"])),
             tuple(texts(explained, "because")),
             str(records(explained, "steps")[-1]["text"]),

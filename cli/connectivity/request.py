@@ -6,6 +6,7 @@ from catalog.oracle.decide import Answer
 from cli.connectivity.facts import Agent, Facts, Sidecar
 from cli.connectivity.verdict import Judged, Verdict
 from mesh.host_port import HostPort
+from mesh.service import Protocol
 
 
 def planned(facts: Facts, agent: Agent, seconds: float) -> Call | Seen:
@@ -18,6 +19,10 @@ def planned(facts: Facts, agent: Agent, seconds: float) -> Call | Seen:
         )
     if not beside.called_at:
         return not_tried(f"{beside.workload} has nowhere to call {facts.called}: no upstream, or no address")
+    if facts.protocol is Protocol.GRPC:
+        return not_tried(
+            "the port speaks gRPC, and a request is made in HTTP/1.1: a server of it would not answer"
+        )
     where = HostPort.parse(beside.called_at[0])
     if not facts.is_http:
         return Call(where, "", "", (), beside.led, seconds)
@@ -38,7 +43,7 @@ def judged(facts: Facts, seen: Seen) -> Judged:
     """Judge what was seen by what policy says."""
     text = _text(facts, seen)
     if seen.outcome is Outcome.NOT_TRIED:
-        return Judged(Verdict.UNKNOWN, text, "ask where the caller's agent is, or with --no-request")
+        return Judged(Verdict.UNKNOWN, text, _elsewhere(facts))
     match facts.policy:
         case Answer.ALLOWED:
             return _of_allowed(facts, seen, text)
@@ -48,6 +53,12 @@ def judged(facts: Facts, seen: Seen) -> Judged:
             return _of_unreachable(facts, seen, text)
         case Answer.DEPENDS:
             return Judged(Verdict.UNKNOWN, text, "it may come out otherwise the next time")
+
+
+def _elsewhere(facts: Facts) -> str:
+    if facts.protocol is Protocol.GRPC:
+        return "ask with --no-request, and call with a client of gRPC from beside the caller"
+    return "ask where the caller's agent is, or with --no-request"
 
 
 def _of_allowed(facts: Facts, seen: Seen, text: str) -> Judged:

@@ -28,7 +28,7 @@ async def test_who_calls_who_is_called_and_where(reading: Any, now: datetime) ->
     found: Any = await connectivity(reading, ASK, (), now)
     (caller,), (called,), (endpoint,) = found["callers"], found["called"], found["endpoints"]
     assert found["explained"]["policy"] == "allowed"
-    assert (found["http"], found["turned_down"]) == (True, None)
+    assert (found["protocol"], found["turned_down"]) == ("http", None)
     assert (caller["proxy"], caller["stands"]) == ("uuid-2.buyer.shop", "not connected")
     assert caller["interception"] == "transparent"
     assert (called["proxy"], called["workload"], called["stands"]) == (
@@ -71,14 +71,15 @@ async def test_what_a_sidecar_lacks_counts_where_it_decides(reading: Any, view: 
     (match,) = (each for each in group.matches if each.name == "buy")
     out = replace(reading, the_left_out=(LeftOut(routes, match, (STORE,), "no", certain=True),))
 
-    async def lacks(*headers: str) -> object:
-        found: Any = await connectivity(out, ASK, headers, now)
+    async def lacks(*headers: str, caller: str = "shop/buyer") -> object:
+        found: Any = await connectivity(out, ASK | {"from": caller}, headers, now)
         return found["called"][0]["lacks"]
 
     assert await lacks() == [
         "uuid-1.store.shop is served without match buy of HTTPRouteGroup shop/routes, which is refused: no"
     ]
     assert await lacks("x-kind: book") == []
+    assert await lacks(caller="shop/nobody") == []
 
 
 @pytest.mark.parametrize(

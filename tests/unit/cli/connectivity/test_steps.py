@@ -14,6 +14,7 @@ from cli.connectivity.steps import NAMED, Point, first_difference, status, steps
 from cli.connectivity.verdict import Verdict
 from cli.errors import Status
 from mesh.host_port import HostPort
+from mesh.service import Protocol
 
 BUYER = Sidecar("u2.buyer.shop", "shop/buyer-1", Stand.IN_STEP, called_at=("127.0.0.3:7001",))
 STORE = Sidecar("u1.store.shop", "shop/store-1", Stand.IN_STEP)
@@ -24,7 +25,7 @@ FACTS = Facts(
     method="GET",
     path="/books",
     headers=(("host", "store.shop"),),
-    is_http=True,
+    protocol=Protocol.HTTP,
     policy=Answer.ALLOWED,
     because=("TrafficTarget shop/buyers",),
     conclusion="allowed",
@@ -183,8 +184,8 @@ def test_the_agent_s_words_come_first() -> None:
         (FACTS, CLOSED, "failed", "without an answer"),
         (FACTS, NO_LISTENER, "failed", "not connected"),
         (FACTS, SILENT, "failed", ""),
-        (replace(FACTS, is_http=False), OPEN, "ok", "a connection to 127.0.0.3:7001: stays open"),
-        (replace(FACTS, is_http=False), CLOSED, "failed", "closed"),
+        (replace(FACTS, protocol=Protocol.TCP), OPEN, "ok", "a connection to 127.0.0.3:7001: stays open"),
+        (replace(FACTS, protocol=Protocol.TCP), CLOSED, "failed", "closed"),
         (REFUSED, YES, "failed", "although policy refuses it"),
         (REFUSED, replace(YES, status=403), "failed", "although policy refuses it"),
         (REFUSED, DOWN, "unknown", "cannot be seen by this"),
@@ -192,8 +193,8 @@ def test_the_agent_s_words_come_first() -> None:
         (REFUSED, SILENT, "unknown", ""),
         (replace(REFUSED, turned_down=400), replace(YES, status=400), "ok", "400"),
         (replace(REFUSED, turned_down=0), CLOSED, "ok", "closed"),
-        (replace(REFUSED, is_http=False), CLOSED, "ok", "closed"),
-        (replace(REFUSED, is_http=False), OPEN, "failed", "although policy refuses it"),
+        (replace(REFUSED, protocol=Protocol.TCP), CLOSED, "ok", "closed"),
+        (replace(REFUSED, protocol=Protocol.TCP), OPEN, "failed", "although policy refuses it"),
         (UNREACHABLE, NOBODY, "ok", "503 UH"),
         (UNREACHABLE, CLOSED, "ok", "closed"),
         (UNREACHABLE, FORBIDDEN, "ok", "403"),
@@ -220,10 +221,16 @@ def test_how_the_request_is_made() -> None:
     """As the workload of this agent calls it, or not at all, and why."""
     where = HostPort("127.0.0.3", 7001)
     assert planned(FACTS, AGENT, 2) == Call(where, "GET", "/books", (("host", "store.shop"),), False, 2)
-    assert planned(replace(FACTS, is_http=False), AGENT, 2) == Call(where, "", "", (), False, 2)
+    assert planned(replace(FACTS, protocol=Protocol.TCP), AGENT, 2) == Call(where, "", "", (), False, 2)
     led = planned(replace(FACTS, callers=(replace(BUYER, led=True),)), AGENT, 2)
     assert isinstance(led, Call)
     assert led.led
+    grpc = replace(FACTS, protocol=Protocol.GRPC)
+    plan = planned(grpc, AGENT, 2)
+    assert isinstance(plan, Seen)
+    assert plan.words.startswith("the port speaks gRPC")
+    found, _, do = verdict(grpc, Point.REQUEST, seen=plan)
+    assert (found, "a client of gRPC" in do) == (Verdict.UNKNOWN, True)
     stranger, nowhere = (
         planned(FACTS, replace(AGENT, proxy="x.y.z"), 2),
         planned(replace(FACTS, callers=(replace(BUYER, called_at=()),)), AGENT, 2),
