@@ -79,7 +79,8 @@ class DirectoryWatch:
         heard = system.read()
         self._touched |= heard.complete
         self._touched |= heard.others
-        if heard.folders or heard.lost:  # a folder that came may be in what was lost
+        # A folder that came may be in what was lost, and no event says of a symlink that it leads to one.
+        if heard.folders or heard.lost or any(map(_is_link, heard.complete | heard.others)):
             self._moved.set()
             self._unsure = True
         now = asyncio.get_running_loop().time()
@@ -134,3 +135,8 @@ class DirectoryWatch:
         """Wake, and trust no event until everything was listed."""
         self._unsure = True
         self.woken.set()
+
+
+def _is_link(path: str) -> bool:
+    """Say whether a symlink that may lead to a folder is there."""
+    return not is_manifest(path.rpartition("/")[2]) and Path(path).is_symlink()

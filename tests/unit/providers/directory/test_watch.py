@@ -97,6 +97,23 @@ async def test_a_folder_is_watched_whose_coming_was_lost(
         assert named == {f"{tmp_path}/a/x.yaml"}
 
 
+async def test_where_a_symlink_leads_by_now_nothing_is_missed(tmp_path: Path) -> None:
+    """Files may be links through it, and no event says that it leads to a folder."""
+    mesh = tmp_path / "mesh"
+    for each in ("mesh", "one", "two"):
+        (tmp_path / each).mkdir()
+    (mesh / "now").symlink_to("../one")
+    async with _watching(mesh) as watch:
+        (mesh / "next").symlink_to("../two")
+        (mesh / "next").rename(mesh / "now")
+        async with asyncio.timeout(DEADLINE):
+            named = set[str]()
+            while f"{mesh}/now/x.yaml" not in named:
+                (tmp_path / "two" / "x.yaml").write_text("x")
+                await _woken(watch)
+                named |= watch.take()[0]
+
+
 async def test_where_there_are_no_events_to_be_had_it_is_looked_again_and_again(tmp_path: Path) -> None:
     """A directory that is not there says so once, and is in doubt whenever it is asked."""
     watch = DirectoryWatch(tmp_path / "none", retry=timedelta(milliseconds=1), polling=False)
