@@ -14,7 +14,7 @@ from typing import Final
 
 from agent.interception.netfilter import Table, change, differences, saved
 from agent.interception.owners import complaints
-from agent.interception.rules import Rules, routing, rules, tproxy_routing
+from agent.interception.rules import PREFIX, Rules, routing, rules, tproxy_routing
 from agent.interception.settings import MARK, ROUTE_TABLE, Family, Interception, InterceptionError
 
 _TIMEOUT_SECONDS: Final = 60.0
@@ -137,14 +137,37 @@ def put(wanted: Interception | None, backend: Backend = Backend.AUTO, marked: Ma
     return bool(missing or stale or any(changes))
 
 
-def left_alone() -> frozenset[int]:
-    """Return the users whose traffic the rules in force leave alone; none where there are no rules of ours.
+@dataclass(frozen=True, slots=True)
+class Led:
+    """Where rules in force lead traffic, and the users whose own they leave alone; nothing without rules."""
 
-    Raises ProgramFailed where they cannot be read: only root can.
-    """
+    inbound: frozenset[int] = frozenset()
+    outbound: frozenset[int] = frozenset()
+    users: frozenset[int] = frozenset()
+
+    @classmethod
+    def by(cls, lines: Sequence[str]) -> "Led":
+        """Read rules as `iptables-save` prints them."""
+        return cls(
+            _numbers(rf"-A {PREFIX}IN_\S+ .*--(?:to-ports|on-port) (\d+)", lines),
+            _numbers(rf"-A {PREFIX}OUT_\S+ .*--to-ports (\d+)", lines),
+            _numbers(r"--uid-owner (\d+) .*-j RETURN", lines),
+        )
+
+
+def led() -> Led:
+    """Return where the rules in force lead; raise ProgramFailed where they cannot be read: only root can."""
     tables = (table for family in Family for table in Tables(family).in_force().values())
-    lines = (line for table in tables for line in table.rules)
-    return frozenset(int(uid) for line in lines for uid in re.findall(r"--uid-owner (\d+) .*-j RETURN", line))
+    return Led.by([line for table in tables for line in table.rules])
+
+
+def left_alone() -> frozenset[int]:
+    """Return the users whose traffic the rules in force leave alone, as `led` does."""
+    return led().users
+
+
+def _numbers(pattern: str, lines: Sequence[str]) -> frozenset[int]:
+    return frozenset(int(found) for line in lines for found in re.findall(pattern, line))
 
 
 def _rules(wanted: Interception | None, family: Family) -> Rules:

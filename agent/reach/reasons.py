@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from agent.reach.observations import (
@@ -20,6 +20,7 @@ from agent.reach.observations import (
     Shown,
     Untrusted,
 )
+from agent.reach.times import length, stamp
 
 _SAID_CHARACTERS: Final = 40
 
@@ -149,14 +150,14 @@ def _server(at: str, way: Untrusted | Misnamed | ServerNotValid, now: datetime) 
         case ServerNotValid(not_before, not_after) if now < not_before:
             return Unreached(
                 Reason.SERVER_NOT_YET_VALID,
-                f"the certificate of {at} is valid from {_moment(not_before)}, and here it is {_moment(now)}",
-                f"the clock here is behind by {_length(not_before - now)} or more: set it",
+                f"the certificate of {at} is valid from {stamp(not_before)}, and here it is {stamp(now)}",
+                f"the clock here is behind by {length(not_before - now)} or more: set it",
             )
         case ServerNotValid(_, not_after):
             return Unreached(
                 Reason.SERVER_EXPIRED,
-                f"the certificate of {at} expired at {_moment(not_after)}, and here it is {_moment(now)}",
-                f"the clock here is ahead by {_length(now - not_after)} or more: set it; "
+                f"the certificate of {at} expired at {stamp(not_after)}, and here it is {stamp(now)}",
+                f"the clock here is ahead by {length(now - not_after)} or more: set it; "
                 "or that server has not renewed its certificate: look at its log",
             )
 
@@ -166,7 +167,7 @@ def _own(shown: Shown, now: datetime) -> Unreached | None:
     if now > shown.not_after:
         return Unreached(
             Reason.EXPIRED,
-            f"{_named(shown)} expired at {_moment(shown.not_after)}, {_length(now - shown.not_after)} ago "
+            f"{_named(shown)} expired at {stamp(shown.not_after)}, {length(now - shown.not_after)} ago "
             "by the clock here",
             "issue it anew (`meshwright certs issue-proxy`) and put it into the credentials' directory; "
             "if the clock here is wrong, set it",
@@ -174,9 +175,9 @@ def _own(shown: Shown, now: datetime) -> Unreached | None:
     if now < shown.not_before:
         return Unreached(
             Reason.NOT_YET_VALID,
-            f"{_named(shown)} is valid from {_moment(shown.not_before)}, "
-            f"in {_length(shown.not_before - now)} by the clock here",
-            f"the clock here is behind by {_length(shown.not_before - now)} or more, or that of the machine "
+            f"{_named(shown)} is valid from {stamp(shown.not_before)}, "
+            f"in {length(shown.not_before - now)} by the clock here",
+            f"the clock here is behind by {length(shown.not_before - now)} or more, or that of the machine "
             "that issued it is ahead: set them",
         )
     return None
@@ -281,19 +282,4 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _span(shown: Shown) -> str:
-    return f"{_moment(shown.not_before)} to {_moment(shown.not_after)}"
-
-
-def _moment(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _length(span: timedelta) -> str:
-    """Return a span in its greatest unit and the next one."""
-    rest = int(span.total_seconds())
-    found: list[str] = []
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, rest = divmod(rest, size)
-        if found or count:
-            found.append(f"{count} {unit}" if count else "")
-    return " ".join(filter(None, found[:2])) or "0 s"
+    return f"{stamp(shown.not_before)} to {stamp(shown.not_after)}"

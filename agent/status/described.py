@@ -1,8 +1,8 @@
 """All that an agent knows of its proxy: as JSON has it, and as people read it. Pure."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
+from agent.reach.times import stamp
 from agent.reach.watching import Standing
 from certs.peer import PeerCertificate
 from mesh.host_port import HostPort
@@ -26,13 +26,13 @@ def described(
         if shown is None
         else {
             "serial": shown.serial,
-            "not_before": _moment(shown.not_before),
-            "not_after": _moment(shown.not_after),
+            "not_before": stamp(shown.not_before),
+            "not_after": stamp(shown.not_after),
         },
         "control_plane": {
             "address": str(control_plane),
             "reached": standing.has_it,
-            "since": _moment(standing.since),
+            "since": stamp(standing.since),
             "reason": None if why is None else why.reason.value,
             "said": "" if why is None else why.said,
             "do": "" if why is None else why.do,
@@ -62,7 +62,3 @@ def lines(status: Mapping[str, object]) -> Iterator[str]:
 
 def _object(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
-
-
-def _moment(moment: datetime) -> str:
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

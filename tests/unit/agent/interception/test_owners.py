@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from agent.interception.owners import Owner, complaint, owners, strangers
+from agent.interception.owners import complaint, strangers
 from agent.interception.settings import Interception
+from agent.sockets import Owner, owners
+from mesh.names import IpAddress
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -11,22 +13,31 @@ TABLE = """\
    1: 0100007F:3A9B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0 100 0
    2: 0100007F:3A9B 0100007F:D431 01 00000000:00000000 00:00000000 00000000     7        0 4713 1 0 100 0
 """
+TABLE6 = """\
+  sl  local_address                         remote_address                        st tx_queue rx_queue
+   0: 00000000000000000000000001000000:3A99 00000000000000000000000000000000:0000 0A 00000000:00000000 \
+00:00000000 00000000  1500        0 4714 1 0 100 0
+   1: 0000000000000000FFFF00000100007F:3A9B 00000000000000000000000000000000:0000 0A 00000000:00000000 \
+00:00000000 00000000  1500        0 4715 1 0 100 0
+"""
+EVERYWHERE = Owner(15001, 1500, 4711, IpAddress("0.0.0.0"))
+LOOPBACK = Owner(15003, 0, 4712, IpAddress("127.0.0.1"))
 WANTED = Interception()
 
 
 def test_listeners_are_read() -> None:
     """Ports are hexadecimal; what is connected does not listen."""
-    assert owners(TABLE) == (Owner(15001, 1500, 4711), Owner(15003, 0, 4712))
+    assert owners(TABLE) == (EVERYWHERE, LOOPBACK)
     assert owners("") == ()
 
 
 def test_only_ports_that_traffic_is_led_to_matter() -> None:
     """And only another user."""
     found = owners(TABLE)
-    assert strangers(found, WANTED) == (Owner(15003, 0, 4712),)
+    assert strangers(found, WANTED) == (LOOPBACK,)
     assert strangers(found, replace(WANTED, inbound=False)) == ()
     assert strangers(found, replace(WANTED, inbound_port=15008)) == ()
-    assert strangers(found, replace(WANTED, uid=0)) == (Owner(15001, 1500, 4711),)
+    assert strangers(found, replace(WANTED, uid=0)) == (EVERYWHERE,)
 
 
 def test_who_it_is_and_what_to_do_is_said() -> None:
@@ -36,3 +47,14 @@ def test_who_it_is_and_what_to_do_is_said() -> None:
         "port 15003, to which inbound traffic is led, is that of envoy (pid 12), which runs as "
     )
     assert "is that of a program as user root (0), and" in complaint(Owner(15003, 0, 1), WANTED)
+
+
+def test_addresses_are_read_and_what_reaches_them() -> None:
+    """Of both families; an IPv4 address within IPv6 is that address, and a socket of all takes each."""
+    (six, mapped) = owners(TABLE6)
+    assert (six.address, mapped.address) == ("::1", "127.0.0.1")
+    assert six.takes("::1")
+    assert not six.takes("127.0.0.1")
+    assert mapped.takes("127.0.0.1")
+    assert EVERYWHERE.takes("192.0.2.1")
+    assert LOOPBACK.takes("0.0.0.0")
