@@ -46,6 +46,9 @@ class SettingsReading(Protocol):
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings; none of them is a secret."""
 
+    def listening(self) -> Mapping[str, str]:
+        """Return where the server listens, by what for, with the ports it has; empty until it serves."""
+
 
 class SourceReading(Protocol):
     """What the sources say of themselves."""

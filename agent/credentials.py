@@ -45,14 +45,15 @@ def digest(directory: Path) -> str:
     return _digest(*(_content(directory / name) for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE)))
 
 
-def read(directory: Path, *, shared: bool = False) -> Credentials:
+def read(directory: Path, *, shared: bool = False, user: int | None = None) -> Credentials:
     """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used.
 
-    So it is where others can get at the key, or put other files in their place, unless they are `shared`.
+    So it is where others than `user` (None: than we) can get at the key, or put other files in their place,
+    unless they are `shared`.
     """
     chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
     if not shared:
-        _require_private(directory, chain, key, authority)
+        _require_private(directory, chain, key, authority, user)
     private = PrivateKey(_required(key))
     chain_pem, authority_pem = _required(chain), _required(authority)
     try:
@@ -70,10 +71,10 @@ def read(directory: Path, *, shared: bool = False) -> Credentials:
     )
 
 
-def _require_private(directory: Path, chain: Path, key: Path, authority: Path) -> None:
+def _require_private(directory: Path, chain: Path, key: Path, authority: Path, user: int | None) -> None:
     """Raise CredentialsError where others can read the key, or write anything."""
-    public = (exposure_of(path, public=True) for path in (directory, chain, authority))
-    if found := next(filter(None, (exposure_of(key), *public)), ""):
+    public = (exposure_of(path, user, public=True) for path in (directory, chain, authority))
+    if found := next(filter(None, (exposure_of(key, user), *public)), ""):
         raise CredentialsError(f"{found}, or say --shared-credentials if that is meant")
 
 

@@ -35,18 +35,28 @@ def exposure(path: Path, mode: int, owner: int, user: int, *, public: bool = Fal
     return f"{path} can be {found} by others (its mode is {stat.S_IMODE(mode):04o}): chmod {right} {path}"
 
 
-def exposure_of(path: Path, *, public: bool = False) -> str:
-    """Say `exposure` of what is at a path now; empty where nothing is, or it cannot be looked at."""
+def user_of(directory: Path) -> int:
+    """Return as whom the program runs that has a directory: as ourselves, or, if we are root, its owner."""
+    user = os.geteuid()
+    return user if user != _ROOT else directory.stat().st_uid
+
+
+def exposure_of(path: Path, user: int | None = None, *, public: bool = False) -> str:
+    """Say `exposure` of what is at a path now; empty where nothing is, or it cannot be looked at.
+
+    `user` is whose it is to be; None is whoever runs this.
+    """
     try:
         found = path.stat()
     except OSError:
         return ""
-    return exposure(path, found.st_mode, found.st_uid, os.geteuid(), public=public)
+    whose = os.geteuid() if user is None else user
+    return exposure(path, found.st_mode, found.st_uid, whose, public=public)
 
 
-def exposures(state: Path) -> tuple[str, ...]:
-    """Say of a state directory, and of all in it that is ours, what others can get at."""
-    found = (exposure_of(path, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
+def exposures(state: Path, user: int | None = None) -> tuple[str, ...]:
+    """Say of a state directory, and of all in it that is ours, what others than `user` can get at."""
+    found = (exposure_of(path, user, public=path.name in _PUBLIC) for path in (state, *_ours(state)))
     return tuple(filter(None, found))
 
 

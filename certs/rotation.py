@@ -4,8 +4,11 @@ A certificate is due once two thirds of its life are over. That leaves eight hou
 for an issuer that is down or for proxies that are away, and because lives are jittered, renewals are too.
 """
 
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+CA_ENDS_SOON: Final = timedelta(days=180)
+"""When it is time to think of the CA's end: what it signs ends with it."""
 
 
 class Lived(Protocol):

@@ -10,6 +10,7 @@ import typer
 from cli.commands.agent import agent
 from cli.commands.bootstrap import bootstrap
 from cli.commands.certs import certs
+from cli.commands.check import agent_check, check
 from cli.commands.connectivity import connectivity
 from cli.commands.diff import diff
 from cli.commands.explain import explain
@@ -48,7 +49,9 @@ def about(
 
 for group, name in ((certs, "certs"), (agent, "agent"), (proxy, "proxy")):
     app.add_typer(group, name=name)
+agent.command("check")(agent_check)
 for command in (
+    check,
     connectivity,
     diff,
     explain,

@@ -23,6 +23,7 @@ from admin.pages import routes, site
 from certs.errors import CertificateError
 from certs.ledger.entry import LedgerEntry
 from certs.opening import Opened, opened
+from certs.rotation import CA_ENDS_SOON
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER, MeshDrivers
 from controller.errors import StartupError
@@ -47,7 +48,6 @@ from sidecars.registry import DriverRegistry
 from xds.server.listener import ListenError
 
 MEASURE_SECONDS: Final = 2.0
-CA_ENDS_SOON: Final = timedelta(days=180)
 CLOCK_BEHIND: Final = timedelta(minutes=5)
 """By how much the newest certificate may be ahead of the clock: machines differ a little."""
 _FIRST_READ: Final = "first read of the mesh directory"
@@ -219,7 +219,9 @@ class _Server:
     def _serving(self, bound: Bound, started: Callable[[Bound], None]) -> None:
         addresses = {name: str(address) for name, address in bound.drivers.items()}
         ads = addresses.pop(ADS_DRIVER, None)
-        _log.info("serving", ads=ads, **addresses, http=str(bound.http), debug=str(bound.debug))
+        told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
+        self._parts.listening.update({name: at for name, at in told.items() if at is not None})
+        _log.info("serving", **told)
         started(bound)
 
     def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:

@@ -42,6 +42,7 @@ class ServerReading:
     late: Callable[[], tuple[LateMoment, ...]]
     clock: Callable[[], datetime]
     told: Callable[[], Settings]
+    listens: Callable[[], Mapping[str, str]]
 
     def late_moments(self) -> tuple[LateMoment, ...]:
         """Return when the event loop was held last."""
@@ -151,6 +152,10 @@ class ServerReading:
     def counts(self) -> Mapping[str, Counts]:
         """Return what each source holds."""
         return {each.name: each.counts() for each in self.sources.all}
+
+    def listening(self) -> Mapping[str, str]:
+        """Return where the server listens."""
+        return self.listens()
 
     def settings(self) -> Mapping[str, object]:
         """Return the server's settings."""

@@ -41,7 +41,10 @@ from xds.protocol.resource import Reference
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The server's parts, joined; `settings` are those of its start, `reloading` has those in force."""
+    """The server's parts, joined; `settings` are those of its start, `reloading` has those in force.
+
+    `listening` is filled as soon as the server serves: addresses by what they are for.
+    """
 
     settings: Settings
     reloading: Reloading
@@ -58,6 +61,7 @@ class Parts:
     verdicts: Kept[tuple[Verdict, ...]]
     pages: DriverPages
     events: Broker
+    listening: dict[str, str]
 
     @property
     def reading(self) -> ServerReading:
@@ -70,6 +74,7 @@ class Parts:
             late=self.watchdog.moments,
             clock=self.clock,
             told=lambda: self.reloading.settings,
+            listens=lambda: self.listening,
         )
 
     def retried(self, name: ProxyName) -> tuple[Reference, ...]:
@@ -131,6 +136,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         verdicts=verdicts,
         pages=DriverPages(),
         events=Broker(),
+        listening={},
     )
 
 

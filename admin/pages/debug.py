@@ -73,11 +73,12 @@ def sourced(found: Sourced) -> Document:
 
 
 def config(reading: ConfigReading) -> Document:
-    """Return the MeshConfig in force and the server's settings."""
+    """Return the MeshConfig in force, the server's settings, and where it listens, with the ports it has."""
     view = reading.view()
     return {
         "mesh_config": jsonable(view.config) if view is not None else None,
         "settings": jsonable(reading.settings()),
+        "listening": jsonable(reading.listening()),
     }
 
 

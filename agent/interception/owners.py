@@ -23,21 +23,27 @@ def strangers(found: Iterable[Owner], wanted: Interception) -> tuple[Owner, ...]
     return tuple(sorted({each for each in found if each.port in ports and each.uid != wanted.uid}))
 
 
-def complaint(stranger: Owner, wanted: Interception, program: str = "") -> str:
-    """Say what would come of it, and what to do; `program` is what is known of who has the socket."""
-    direction, user = led_to(wanted)[stranger.port], named(stranger.uid)
+def complaint(stranger: Owner, direction: str, uid: int, program: str = "") -> str:
+    """Say what comes of traffic of that direction being led there, and what to do.
+
+    What the user `uid` sends is left alone; `program` is what is known of who has the socket.
+    """
     who = f"{program}, which runs" if program else "a program"
     return (
-        f"port {stranger.port}, to which {direction} traffic is led, is that of {who} as {user}, and what "
-        f"is left alone is what {named(wanted.uid)} sends: the proxy would be led to itself for ever; "
-        f"run the agent as {named(wanted.uid)}, or say --uid {stranger.uid} if it has a user of its own"
+        f"port {stranger.port}, to which {direction} traffic is led, is that of {who} as "
+        f"{named(stranger.uid)}, and what is left alone is what {named(uid)} sends: the proxy would be led "
+        f"to itself for ever; run the agent as {named(uid)}, or say --uid {stranger.uid} if it has a user of "
+        "its own"
     )
 
 
 def complaints(wanted: Interception) -> tuple[str, ...]:
     """Look who has the ports in this thread's network namespace, and say what is wrong with that."""
-    found = strangers(listening(), wanted)
-    return tuple(complaint(each, wanted, program(each.number)) for each in found)
+    ports = led_to(wanted)
+    return tuple(
+        complaint(each, ports[each.port], wanted.uid, program(each.number))
+        for each in strangers(listening(), wanted)
+    )
 
 
 def program(number: int) -> str:

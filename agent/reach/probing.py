@@ -43,14 +43,7 @@ async def observe(dialling: Dialling) -> Observed:
 
 
 async def _led(dialling: Dialling, name: str) -> Way:
-    found = await _resolved(dialling.control_plane)
-    if isinstance(found, NotResolved):
-        return found
-    way: Way | HostPort = NotResolved("no address")
-    for address in found:
-        way = await _connected(address, dialling.seconds)
-        if isinstance(way, HostPort):
-            break
+    way = await listener(dialling.control_plane, dialling.seconds)
     if not isinstance(way, HostPort):
         return way
     stands = await greeted(way, _context(dialling.credentials), name, dialling.seconds)
@@ -59,6 +52,19 @@ async def _led(dialling: Dialling, name: str) -> Way:
     from agent.reach.asking import ask  # gRPC takes its time and memory: only where it is needed
 
     return await ask(way, dialling.credentials, name, dialling.seconds)
+
+
+async def listener(at: HostPort, seconds: float = PATIENCE_SECONDS) -> Way | HostPort:
+    """Return the first address of a name at which somebody listens, or what is there instead."""
+    found = await _resolved(at)
+    if isinstance(found, NotResolved):
+        return found
+    way: Way | HostPort = NotResolved("no address")
+    for address in found:
+        way = await _connected(address, seconds)
+        if isinstance(way, HostPort):
+            break
+    return way
 
 
 async def _resolved(at: HostPort) -> tuple[HostPort, ...] | NotResolved:

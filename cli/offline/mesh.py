@@ -26,10 +26,11 @@ STANDARD_INPUT: Final = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """What manifests come to: the view, and everything that the server would say of them."""
+    """What manifests come to: the view, what the server would say of them, and how many objects there are."""
 
     view: View
     problems: Problems
+    objects: int
 
 
 def read(where: Path, settings: MeshSettings | None = None) -> Offline:
@@ -40,11 +41,12 @@ def read(where: Path, settings: MeshSettings | None = None) -> Offline:
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
     try:
-        view = View.build(manifests.objects(), settings or MeshSettings())
+        objects = manifests.objects()
+        view = View.build(objects, settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
     found = {*map(_unlisted, unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}
-    return Offline(view, ordered(found))
+    return Offline(view, ordered(found), len(objects))
 
 
 def _contents(where: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Content]]:

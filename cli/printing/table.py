@@ -31,7 +31,7 @@ def show(found: object, tables: Callable[[Found], tuple[Table, ...]], *, as_json
 
 def proxies_tables(found: Found) -> tuple[Table]:
     """Return the table of what `/debug/proxy` lists: where each proxy stands, for how long, and why."""
-    table = _table("PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
+    table = columns("PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
     for proxy in records(found, "proxies"):
         state = str(proxy.get("state", ""))
         table.add_row(
@@ -67,12 +67,12 @@ def certificates_tables(found: Found) -> tuple[Table, ...]:
 
     Without a server there is no table of service certificates.
     """
-    services = _table("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
+    services = columns("IDENTITY", "SERIAL", "VALID UNTIL", "NAMES")
     for each in records(found, "service_certificates"):
         names = each.get("dns_names")
         shown = " ".join(map(str, names)) if isinstance(names, Sequence) else ""
         services.add_row(str(each["identity"]), str(each["serial"]), str(each["not_after"]), shown)
-    proxies = _table("PROXY", "SERIAL", "STATE", "VALID UNTIL")
+    proxies = columns("PROXY", "SERIAL", "STATE", "VALID UNTIL")
     for each in records(found, "proxy_certificates"):
         proxies.add_row(str(each["cn"]), str(each["serial"]), str(each["state"]), str(each["not_after"]))
     return (proxies,) if found.get("service_certificates") is None else (services, proxies)
@@ -80,7 +80,7 @@ def certificates_tables(found: Found) -> tuple[Table, ...]:
 
 def sources_tables(found: Found) -> tuple[Table]:
     """Return the table of what `/debug/sources` lists: how fresh each source is, and what it holds."""
-    made = _table("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
+    made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
     for each in records(found, "sources"):
         objects = each.get("objects")
         counts = objects if isinstance(objects, Mapping) else {}
@@ -103,8 +103,9 @@ def _since(error: object, moment: object) -> str:
     return f"{error} (since {moment})" if error else ""
 
 
-def _table(*columns: str) -> Table:
+def columns(*names: str) -> Table:
+    """Return an empty table with these columns; what is too wide for one is folded."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for each in names:
+        table.add_column(each, overflow="fold")
     return table

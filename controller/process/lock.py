@@ -79,6 +79,14 @@ def held(state: Path, seconds: float = 0.0) -> Iterator[None]:
         os.close(descriptor)
 
 
+def holder(state: Path) -> int | None:
+    """Return the process that had the lock last, or has it; None where that cannot be read."""
+    try:
+        return int((state / LOCK_FILE).read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
 def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

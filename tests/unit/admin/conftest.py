@@ -187,6 +187,10 @@ class FakeReading:
         """Answer one setting."""
         return {"mesh": "m"}
 
+    def listening(self) -> Mapping[str, str]:
+        """Answer one address."""
+        return {"http": "127.0.0.1:9091"}
+
 
 def type_status(state: SyncState, rejection: Rejection | None = None) -> TypeStatus:
     """Return the status of clusters in some state."""

@@ -35,6 +35,8 @@ PORT = "127.0.0.1:1"
 
 NO_AND_UNKNOWN = [
     (("agent",), 2),
+    (("agent", "check", "--credentials", "none", "--run", "none", "--status", PORT, "--admin", PORT), 1),
+    (("agent", "check", "--ads", "here"), 2),
     (("agent", "request", "GET", "/", "--admin", PORT), 2),
     (("agent", "status", "--status", PORT), 2),
     (("agent", "wait", "--seconds", "0", "--status", PORT), 1),
@@ -44,6 +46,9 @@ NO_AND_UNKNOWN = [
     (("certs", "issue-proxy", "--state", "mesh", "--uuid", "u1", *NAME), 2),
     (("certs", "list", *NOBODY), 2),
     (("certs", "revoke", *NOBODY, "ab"), 2),
+    (("check", "--state", "none"), 1),
+    (("check", "--state", "none", "--http-address", "here"), 2),
+    (("check",), 2),
     (("connectivity", *NOBODY, *ASK), 2),
     (("connectivity", *ASK), 2),
     (("connectivity", "--facts", "bad.yaml"), 2),

@@ -26,6 +26,7 @@ PACKAGES = (
     "agent",
     "catalog",
     "certs",
+    "checks",
     "cli",
     "controller",
     "delivery",

@@ -38,7 +38,11 @@ def test_pages_before_the_first_view_are_empty_and_not_errors(now: Any, empty_re
     shown = {name: page() for name, page in _all_pages(empty_reading, now).items()}
     assert shown["proxy"] == {"proxies": []}
     assert shown["access"] == {"access": []}
-    assert shown["config"] == {"mesh_config": None, "settings": {"mesh": "m"}}
+    assert shown["config"] == {
+        "mesh_config": None,
+        "settings": {"mesh": "m"},
+        "listening": {"http": "127.0.0.1:9091"},
+    }
 
 
 def test_late_moments_are_shown(reading: Any) -> None:

@@ -42,11 +42,11 @@ def test_only_ports_that_traffic_is_led_to_matter() -> None:
 
 def test_who_it_is_and_what_to_do_is_said() -> None:
     """The program where it can be seen."""
-    said = complaint(Owner(15003, 0, 1), WANTED, "envoy (pid 12)")
+    said = complaint(Owner(15003, 0, 1), "inbound", 1500, "envoy (pid 12)")
     assert said.startswith(
         "port 15003, to which inbound traffic is led, is that of envoy (pid 12), which runs as "
     )
-    assert "is that of a program as user root (0), and" in complaint(Owner(15003, 0, 1), WANTED)
+    assert "is that of a program as user root (0), and" in complaint(Owner(15003, 0, 1), "inbound", 1500)
 
 
 def test_addresses_are_read_and_what_reaches_them() -> None:

@@ -67,6 +67,10 @@ class Served:
         del name
         return ()
 
+    def listening(self) -> dict[str, str]:
+        """Listen nowhere."""
+        return {}
+
     def settings(self) -> dict[str, object]:
         """Return the settings that matter."""
         return {

@@ -1,0 +1,29 @@
+"""What is wrong with objects, as checks tell it: how much there is, and the first of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from checks.check import Check, counted
+from mesh.problems import Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that is wrong with objects, by its code and in one line."""
+
+    code: str
+    severity: Severity
+    line: str
+
+
+def judged(name: str, what: str, found: Sequence[Found], do: str) -> Check:
+    """Return FAILED where there are errors, WARNING where there are warnings; `what` is said before."""
+    errors, warnings = (
+        [each.line for each in found if each.severity is severity]
+        for severity in (Severity.ERROR, Severity.WARNING)
+    )
+    said = f"{what}: {counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}"
+    if not (errors or warnings):
+        return Check.ok(name, f"{what}: nothing to say")
+    said = f"{said}; {(errors or warnings)[0]}"
+    return Check.failed(name, said, do) if errors else Check.warning(name, said, do)

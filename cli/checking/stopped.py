@@ -1,0 +1,105 @@
+"""What `meshwright check` looks at where no server runs, or none has been set up yet."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from admin.pages.certificates import offline_certificates
+from agent.interception.owners import named
+from certs.errors import CertificateError
+from certs.opening import begun, opened
+from certs.privacy import user_of
+from checks import certificates, fitness, ports, server
+from checks import clock as clocks
+from checks.check import Check, Unseen
+from checks.problems import Found
+from cli.checking import answers, kernel
+from cli.checking.looking import Look
+from cli.checking.told import Page, Told, all_ports, authority, clock, directory, rows
+from cli.errors import OfflineError
+from cli.offline.mesh import read
+from controller.errors import StartupError, StateInUse
+from controller.process.lock import held
+from mesh.names import TrustDomain
+
+_START: Final = "start it: `meshwright serve`; if it ends, its last line says why"
+
+
+def checks(told: Told, why: str) -> Iterator[Check]:
+    """Look at what can be seen without the server; `why` says that there is none."""
+    now = datetime.now(UTC)
+    lint, ledger = (
+        Look("mesh directory", lambda: _mesh(told.mesh)),
+        Look("ledger", lambda: _ledger(told, now)),
+    )
+    yield directory(told)
+    yield Check.failed("server", why, _START)
+    page = ledger.seen()
+    yield _of_ledger(page, told.state)
+    yield lint.judged("mesh directory", lambda check: check)
+    yield authority(told, now)
+    if isinstance(page, dict):
+        yield certificates.proxies(answers.newest(page), now)
+    yield from all_ports(told, ports.free)
+    yield clock(told, page if isinstance(page, dict) else {})
+
+
+def before(told: Told, envoy: str) -> Iterator[Check]:
+    """Look at a machine on which no server was set up yet."""
+    lint = Look("mesh directory", lambda: _mesh(told.mesh))
+    yield kernel.python()
+    yield fitness.directory("state directory", kernel.directory(told.state), "--state")
+    yield lint.judged("mesh directory", lambda check: check)
+    yield from all_ports(told, ports.free)
+    need = "the server itself needs none, each sidecar does"
+    do = "install it where sidecars are to run, or name it with --envoy"
+    yield fitness.program("Envoy", shutil.which(envoy), need, do)
+    yield clocks.beside_certificates(kernel.clock(), ())
+
+
+def _mesh(where: Path | None) -> Check:
+    """Look at the mesh directory as `lint` does."""
+    if where is None:
+        return Check.unseen("mesh directory", Unseen("nobody has named it", "give --mesh or MESHWRIGHT_MESH"))
+    try:
+        found = read(where)
+    except OfflineError as error:
+        return fitness.mesh(where, 0, (), str(error))
+    problems = [Found(each.code, each.severity, str(each)) for each in found.problems]
+    return fitness.mesh(where, found.objects, problems)
+
+
+def _ledger(told: Told, now: datetime) -> Page | str | Unseen | None:
+    """Open CA and ledger as a server would, and return what they have, or why they cannot be used.
+
+    None where neither is there. Another user would leave files behind that the server's cannot use.
+    """
+    try:
+        if not begun(told.state):
+            return None
+        if (user := user_of(told.state)) != os.geteuid():
+            return Unseen(f"it is that of {named(user)}", f"ask as {named(user)} (`runuser -u`)")
+        with held(told.state), opened(told.state, TrustDomain(told.trust_domain), now) as found:
+            return offline_certificates(found.ledger.entries(), now)
+    except StateInUse as error:
+        return Unseen(str(error), "wait if that one is starting; else look at its log")
+    except (StartupError, CertificateError) as error:
+        return " ".join(str(error).split())
+
+
+def _of_ledger(found: Page | str | Unseen | None, state: Path) -> Check:
+    match found:
+        case None:
+            said = f"there is no CA and no ledger in {state} yet"
+            return Check.warning(
+                "ledger", said, "if there was one, --state is mistaken; the first start makes them"
+            )
+        case Unseen():
+            return Check.unseen("ledger", found)
+        case str():
+            return server.broken_ledger(found)
+        case _:
+            return server.ledger(len(rows(found)))

@@ -1,0 +1,103 @@
+"""What is looked at of a server whether it runs or not: its directory, its CA, its ports, its clock."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from certs.peer import PeerCertificate, read_peer
+from certs.privacy import exposures, user_of
+from checks import certificates, ports, server
+from checks import clock as clocks
+from checks.check import Check, Unseen
+from checks.server import State
+from cli.checking import answers, kernel
+from cli.checking.looking import Look
+from controller.process.room import probed
+from controller.settings import Settings
+from mesh.host_port import HostPort
+
+Page = Mapping[str, object]
+"""What a page of the server says, or what stands for it where none runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the server was told: where things are; `mesh` is None where nobody said that."""
+
+    state: Path
+    mesh: Path | None
+    trust_domain: str = "cluster.local"
+    shared: bool = False
+    addresses: tuple[tuple[str, str, HostPort], ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings, *, mesh: bool) -> "Told":
+        """Return it as settings have it; `mesh`: that one was named."""
+        named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
+        addresses = [
+            (purpose, f"--{name.replace('_', '-')}", getattr(settings, name)) for purpose, name in named
+        ]
+        addresses += [(name, "driver_addresses", at) for name, at in settings.driver_addresses.items()]
+        return cls(
+            settings.state,
+            settings.mesh if mesh else None,
+            settings.trust_domain,
+            settings.shared_state,
+            tuple(addresses),
+        )
+
+
+def directory(told: Told) -> Check:
+    """Look at the state directory: a small file is written, and removed, as the server does."""
+    return Look("state directory", lambda: _seen(told.state)).judged(
+        "state directory", lambda found: server.state_directory(found, shared=told.shared)
+    )
+
+
+def _seen(path: Path) -> State:
+    if not path.is_dir():
+        return State(path, there=False)
+    room = os.statvfs(path)
+    return State(
+        path,
+        there=True,
+        exposed=exposures(path, user_of(path)),
+        unwritable=probed(path),
+        free=room.f_bavail * room.f_frsize,
+    )
+
+
+def authority(told: Told, now: datetime) -> Check:
+    """Look at the CA's certificate; its key is not read."""
+    found = Look("CA", lambda: _ca(told.state)).seen()
+    if found is None:
+        return Check.warning("CA", f"there is none in {told.state} yet", "the first start makes one")
+    return Check.unseen("CA", found) if isinstance(found, Unseen) else certificates.authority(found, now)
+
+
+def _ca(state: Path) -> PeerCertificate | None:
+    path = state / "ca" / "ca.pem"
+    return read_peer(path.read_bytes()) if path.exists() else None
+
+
+def clock(told: Told, page: Page | Unseen) -> Check:
+    """Look at the clock, beside the CA's making and those of proxy certificates on a page."""
+    found = Look("CA", lambda: _ca(told.state)).seen()
+    made = [] if found is None or isinstance(found, Unseen) else [found.not_before]
+    return clocks.beside_certificates(
+        kernel.clock(), [*made, *(() if isinstance(page, Unseen) else answers.issued(page))]
+    )
+
+
+def all_ports(told: Told, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
+    """Look who listens at each address, and judge that."""
+    for purpose, setting, at in told.addresses:
+        yield judge(kernel.port(purpose, setting, at))
+
+
+def rows(page: Page) -> list[object]:
+    """Return what a page, or a ledger, has of proxy certificates."""
+    found = page.get("proxy_certificates")
+    return found if isinstance(found, list) else []

@@ -1,0 +1,154 @@
+"""`meshwright check` and `meshwright agent check`: whether a server, or a machine, is well."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.errors import CommandFailed, Status
+from cli.options import AsJson, Shared, host_port
+from sidecars.layout import ADMIN_PORT, PROXY_UID, STATUS_PORT
+
+if TYPE_CHECKING:
+    from checks.check import Check
+    from cli.checking.told import Told
+
+Before = Annotated[bool, typer.Option("--before", help="Nothing is set up yet: could it be?")]
+
+
+def check(
+    state: Annotated[
+        Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.")
+    ] = None,
+    mesh: Annotated[
+        Path | None, typer.Option(envvar="MESHWRIGHT_MESH", help="Manifests, if no server runs.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="MESHWRIGHT_CONFIG", help="The server's YAML file of settings, if it does not run."
+        ),
+    ] = None,
+    ads_address: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="If it does not run.")] = None,
+    http_address: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="If it does not run.")] = None,
+    debug_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="If it does not run.")
+    ] = None,
+    envoy: Annotated[str, typer.Option(envvar="MESHWRIGHT_ENVOY", help="For --before.")] = "envoy",
+    shared: Shared = False,
+    before: Before = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say of the server, thing by thing, whether it is well, and what is to be done.
+
+    A server that runs is asked what it was told; else that is to be said here, as to `serve`. Status: 0 if
+    nothing has failed, 1 if something has, 2 where it is not known what to look at.
+    """
+    from cli.checking import server, stopped
+
+    flags: dict[str, object] = {
+        "state": state,
+        "mesh": mesh,
+        "config": config,
+        "ads_address": ads_address,
+        "http_address": http_address,
+        "debug_address": debug_address,
+        "shared_state": True if shared else None,
+    }
+    told = _settings(flags)
+    _end(stopped.before(told, envoy) if before else server.checks(told), as_json=as_json)
+
+
+def _settings(flags: dict[str, object]) -> "Told":
+    """Return what a server would be told; that no mesh directory is named is no reason to look at nothing."""
+    from cli.checking.told import Told
+    from controller.errors import SettingsError
+    from controller.settings import load
+
+    named = flags["mesh"] is not None or "MESHWRIGHT_MESH" in os.environ or flags["config"] is not None
+    try:
+        return Told.of(load(flags if named else {**flags, "mesh": Path()}), mesh=named)
+    except SettingsError as error:
+        raise CommandFailed(error) from error
+
+
+def agent_check(
+    credentials: Annotated[
+        Path, typer.Option(envvar="MESHWRIGHT_CREDENTIALS", help="With proxy.pem, proxy.key, ca.pem.")
+    ] = Path("/etc/meshwright/credentials"),
+    ads: Annotated[
+        str | None,
+        typer.Option(
+            envvar="MESHWRIGHT_ADS", metavar="HOST:PORT", help="The control plane, if no agent can be asked."
+        ),
+    ] = None,
+    run_directory: Annotated[
+        Path, typer.Option("--run", envvar="MESHWRIGHT_RUN", help="The agent's own directory.")
+    ] = Path("/run/meshwright"),
+    envoy: Annotated[
+        str | None,
+        typer.Option(envvar="MESHWRIGHT_ENVOY", help="Envoy itself.", show_default="the agent's, or envoy"),
+    ] = None,
+    admin: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Envoy's admin.")
+    ] = f"127.0.0.1:{ADMIN_PORT}",
+    status: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The agent's server.")
+    ] = f"127.0.0.1:{STATUS_PORT}",
+    application_port: Annotated[
+        list[int] | None, typer.Option(help="Beside those that Envoy knows; repeat for more.")
+    ] = None,
+    application_address: Annotated[str, typer.Option(help="Where these are.")] = "127.0.0.1",
+    hosts_file: Annotated[Path, typer.Option(help="Where names of services may be kept.")] = Path(
+        "/etc/hosts"
+    ),
+    cluster_domain: Annotated[str, typer.Option(help="The last part of services' names.")] = "cluster.local",
+    uid: Annotated[int, typer.Option(help="The proxy's user, for --before.")] = PROXY_UID,
+    shared_credentials: Annotated[
+        bool,
+        typer.Option(
+            "--shared-credentials",
+            envvar="MESHWRIGHT_SHARED_CREDENTIALS",
+            help="Although others can read the key.",
+        ),
+    ] = False,
+    before: Before = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say of this machine, thing by thing, whether its sidecar is well, and what is to be done.
+
+    As root it sees more: rules can be read by nobody else. Status: 0 if nothing has failed, 1 if something
+    has, 2 where it is not known what to look at.
+    """
+    from cli.checking import machine
+
+    where = machine.Asked(
+        credentials=credentials.absolute(),
+        ads=None if ads is None else host_port("--ads", ads),
+        run=run_directory.absolute(),
+        envoy=envoy,
+        admin=host_port("--admin", admin, ADMIN_PORT),
+        status=host_port("--status", status, STATUS_PORT),
+        applications=tuple(
+            host_port("--application-port", f"{application_address}:{each}")
+            for each in application_port or ()
+        ),
+        hosts=hosts_file.absolute(),
+        cluster_domain=cluster_domain,
+        shared=shared_credentials,
+        uid=uid,
+    )
+    _end(machine.before(where) if before else machine.checks(where), as_json=as_json)
+
+
+def _end(found: "Iterable[Check]", *, as_json: bool) -> None:
+    from checks.check import Status as Found
+    from checks.check import worst
+    from cli.printing.checks import show
+
+    checks = tuple(found)
+    show(checks, as_json=as_json)
+    if worst(checks) is Found.FAILED:
+        raise typer.Exit(Status.NO)

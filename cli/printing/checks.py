@@ -1,0 +1,28 @@
+"""Checks as a table for a terminal, and as JSON."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+
+from checks.check import Check, Status, worst
+from cli.printing.answers import print_json
+from cli.printing.table import columns, console
+
+_STYLES: Final = {Status.OK: "green", Status.WARNING: "yellow", Status.FAILED: "red"}
+
+
+def show(checks: Sequence[Check], *, as_json: bool) -> None:
+    """Print what was found of each thing, and under it what is to be done."""
+    if as_json:
+        print_json({"status": worst(checks).value, "checks": [_record(each) for each in checks]})
+        return
+    made = columns("CHECK", "STATE", "FOUND")
+    for each in checks:
+        said = Text(each.said) if not each.do else Text(f"{each.said}\n-> {each.do}")
+        made.add_row(each.name, Text(each.status.value, style=_STYLES[each.status]), said)
+    console().print(made)
+
+
+def _record(check: Check) -> dict[str, str]:
+    return {"name": check.name, "status": check.status.value, "said": check.said, "do": check.do}

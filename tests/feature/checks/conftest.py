@@ -1,0 +1,7 @@
+"""State directories that servers have used, and the programs that use them."""
+
+from tests.feature.identity.conftest import serve
+from tests.feature.rejection.conftest import join
+from tests.feature.state.conftest import program, used, used_once
+
+__all__ = ["join", "program", "serve", "used", "used_once"]

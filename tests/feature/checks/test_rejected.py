@@ -1,0 +1,59 @@
+"""`meshwright check` of a mesh of which a proxy rejects something, and of a proxy whose workload is gone."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from checks.check import Check, Status
+from cli.checking import running
+from tests.feature.identity.conftest import Server
+from tests.feature.rejection.conftest import WORDS, Join
+from tests.meshes import texts
+from xds.server.status import Variant
+
+Serve = Callable[..., Awaitable[Server]]
+DOCUMENTS = (
+    texts.PERMISSIVE,
+    *(texts.service(name, texts.port(80, 18080)) for name in ("buyer", "shop", "shop-v1")),
+    texts.workload(
+        "one", "10.0.0.1", app="buyer", account="buyer", spec="service: buyer, ports: [{port: 18080}]"
+    ),
+    texts.workload(
+        "v1", "10.0.0.3", app="shop-v1", account="s", spec="service: shop-v1, ports: [{port: 18080}]"
+    ),
+)
+
+
+def _split(name: str) -> str:
+    return texts.split(name, "shop", ("shop-v1", 1))
+
+
+async def _checks(server: Server) -> dict[str, Check]:
+    def found() -> dict[str, Check]:
+        config = running.asked(server.state, "/debug/config")
+        return {each.name: each for each in running.checks(server.state, config)}
+
+    return await asyncio.to_thread(found)
+
+
+async def _until(server: Server, name: str, status: Status, said: str = "") -> Check:
+    async with asyncio.timeout(60):
+        while (found := (await _checks(server))[name]).status is not status or said not in found.said:
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_what_a_proxy_rejects_and_whether_it_is_served_at_all(serve: Serve, join: Join) -> None:
+    """By its name and type, with the object at fault and its own words; and that it is well again."""
+    server = await serve(*DOCUMENTS, _split("good"))
+    join(server, "one.buyer.shop", Variant.DELTA, lambda value: b"poison" in value)
+    await _until(server, "rejections", Status.OK)
+    server.write(*DOCUMENTS, _split("poison"))
+    found = await _until(server, "rejections", Status.FAILED, WORDS)
+    assert found.said.startswith("rejected by one.buyer.shop (route): ")
+    assert "TrafficSplit shop/poison" in found.said
+    server.write(*DOCUMENTS, _split("good"))
+    await _until(server, "rejections", Status.OK)
+
+    join(server, "nobody.buyer.shop", Variant.DELTA)
+    found = await _until(server, "proxies", Status.FAILED)
+    assert found.said.startswith("connected, and served nothing: nobody.buyer.shop")

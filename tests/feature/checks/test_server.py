@@ -1,0 +1,204 @@
+"""`meshwright check`, of a server that runs, does not run, or is to be: lines that are made to fail."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from demo.ports import free_port
+from tests.program import Program
+from tests.typed import Command
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the answer."""
+
+    name: str
+    status: str
+    said: str
+    do: str
+
+
+def check(program: Program, *more: str, stopped: bool = True) -> tuple[int, dict[str, Line]]:
+    """Run the command; return its status and its lines. None that is wrong lacks its next step."""
+    mesh = ("--mesh", str(program.mesh)) if stopped else ()
+    addresses = [f"--{each}-address=127.0.0.1:{free_port('127.0.0.1')}" for each in ("ads", "http", "debug")]
+    words = ("check", "--state", str(program.state), *mesh, *(addresses if stopped else ()), *more, "--json")
+    status, out, complaint = program.run(*words)
+    assert complaint == ""
+    page = json.loads(out)
+    found = {each["name"]: Line(**each) for each in page["checks"]}
+    assert len(found) == len(page["checks"])
+    assert all(bool(each.do) == (each.status != "ok") for each in found.values())
+    failed = any(each.status == "failed" for each in found.values())
+    assert (status, page["status"] == "failed") == (int(failed), failed)
+    return status, found
+
+
+def wrong(lines: dict[str, Line], status: str = "failed") -> set[str]:
+    """Return the names of the lines that stand so."""
+    return {each.name for each in lines.values() if each.status == status}
+
+
+def test_a_server_that_runs_and_then_does_not(used: Program) -> None:
+    """All is well but for proxies that have not come; then it does not run, and the rest is seen still."""
+    server = used.serve()
+    status, found = check(used, stopped=False)
+    assert (status, wrong(found), wrong(found, "warning")) == (0, set(), {"proxies"}), found
+    assert list(found) == [
+        *("state directory", "server", "readiness", "ledger", "source directory", "source dns", "CA"),
+        *("service certificates", "proxy certificates", "port ADS", "port HTTP", "port debug", "clock"),
+        *("proxies", "in step", "problems", "rejections", "withheld", "event loop"),
+    ]
+    assert f"(pid {server.process.pid}) serves at {server.bound['ads']}" in found["port ADS"].said
+    assert found["ledger"].said.endswith("3 proxy certificates")
+
+    assert used.served(server, "one")  # and is gone again
+    server.until(lambda: check(used, stopped=False)[1]["proxies"].status == "failed")
+    found = check(used, stopped=False)[1]
+    assert "0 connected, 2 expected, 1 disconnected: one.store.shop" in found["proxies"].said
+
+    (used.mesh / "more.yaml").write_text("kind: Nothing\n")
+    server.until(lambda: "problems" in wrong(check(used, stopped=False)[1]))
+    (used.mesh / "more.yaml").unlink()
+
+    server.stop()
+    status, found = check(used)
+    assert (status, wrong(found), wrong(found, "warning")) == (1, {"server"}, set())
+    assert found["server"].said == f"no meshwright serve is running with the state directory {used.state}"
+    assert list(found) == [
+        *("state directory", "server", "ledger", "mesh directory", "CA", "proxy certificates", "port ADS"),
+        *("port HTTP", "port debug", "clock"),
+    ]
+
+
+def test_a_server_that_does_not_answer(used: Program) -> None:
+    """It is stopped as a debugger stops it: nothing of it waits for ever."""
+    server = used.serve()
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        _, found = check(used)
+        assert "server" in wrong(found)
+        assert "timed out" in found["server"].said
+        assert found["state directory"].status == "ok"
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+def test_a_key_that_others_can_read(used: Program) -> None:
+    """By its mode; with the words that mend it."""
+    key = used.state / "ca" / "ca.key"
+    key.chmod(0o644)
+    _, found = check(used)
+    assert wrong(found) == {"server", "state directory"}
+    assert (f"{key} can be read by others" in found["state directory"].said, found["state directory"].do) == (
+        True,
+        f"chmod 600 {key}, or set shared_state if that is meant",
+    )
+    assert wrong(check(used, "--shared-state")[1]) == {"server"}
+
+
+def test_a_ledger_that_is_lost_or_damaged_and_a_ca(used: Program) -> None:
+    """As a start would find it; nothing is made, moved or mended."""
+    ledger = used.state / "ledger.sqlite"
+    for path in used.state.glob("ledger.sqlite*"):
+        path.rename(used.files / path.name)
+    before = _tree(used.state)
+    _, found = check(used)
+    assert wrong(found) == {"server", "ledger"}
+    assert f"ledger {ledger} is missing or empty" in found["ledger"].said
+    assert "begin a new one with --begin-anew" in found["ledger"].do
+    assert _tree(used.state) == before
+
+    ledger.write_bytes(b"not a ledger" * 1000)
+    ledger.chmod(0o600)
+    assert wrong(check(used)[1]) == {"server", "ledger"}
+
+    (used.state / "ca" / "ca.pem").write_text("nothing")
+    assert "ledger" in wrong(check(used)[1])
+    assert check(used)[1]["CA"].status == "warning"
+
+
+def _tree(state: Path) -> dict[str, bytes]:
+    found = {str(each): each.read_bytes() for each in state.rglob("*") if each.is_file()}
+    return {name: content for name, content in found.items() if not name.endswith(".lock")}
+
+
+@contextmanager
+def _listener(at: str) -> Iterator[int]:
+    """Have a process of its own listen; yield its pid."""
+    host, port = at.split(":")
+    script = (
+        "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2])));"
+        "print('listening', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", script, host, port]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        yield process.pid
+        process.kill()
+
+
+@pytest.mark.parametrize("more", [(), ("--before",)])
+def test_a_port_that_another_program_has(program: Program, more: tuple[str, ...]) -> None:
+    """It is named; that of another address is nobody's business, that of all addresses is."""
+    at = f"127.0.0.1:{free_port('127.0.0.1')}"
+    with _listener(at) as pid:
+        _, found = check(program, "--http-address", at, *more)
+        assert f"{at} is taken, by python" in found["port HTTP"].said
+        assert f"(pid {pid})" in found["port HTTP"].said
+        everywhere = at.replace("127.0.0.1", "0.0.0.0")
+        assert "port HTTP" in wrong(check(program, "--http-address", everywhere, *more)[1])
+        elsewhere = at.replace("127.0.0.1", "127.0.0.2")
+        assert "port HTTP" not in wrong(check(program, "--http-address", elsewhere, *more)[1])
+
+
+def test_a_machine_on_which_no_server_was_set_up_yet(program: Program) -> None:
+    """All is well, or it is said what is lacking; and nothing was made."""
+    envoy = program.files / "envoy"
+    envoy.touch(mode=0o755)
+    fit = ("--before", "--envoy", str(envoy))
+    status, found = check(program, *fit)
+    assert (status, wrong(found), wrong(found, "warning")) == (0, set(), set()), found
+    assert list(found) == [
+        *("Python", "state directory", "mesh directory", "port ADS", "port HTTP", "port debug", "Envoy"),
+        "clock",
+    ]
+    assert not program.state.exists()
+    (program.mesh / "bad.yaml").write_text("kind: [\n")
+    assert wrong(check(program, *fit)[1]) == {"mesh directory"}
+    assert wrong(check(program, *fit, "--mesh", str(program.files / "none"))[1]) == {"mesh directory"}
+    assert wrong(check(program, *fit, "--state", str(envoy / "state"))[1]) >= {"state directory"}
+    assert "Envoy" in wrong(check(program, "--before", "--envoy", "no-envoy")[1])
+
+
+def test_nothing_is_there(program: Program) -> None:
+    """No state directory; that no mesh directory is named keeps nothing else from being looked at."""
+    words = ("check", "--state", str(program.state), "--json")
+    status, out, _ = program.run(*words)
+    found = {each["name"]: Line(**each) for each in json.loads(out)["checks"]}
+    assert (status, found["state directory"].status, found["server"].status) == (1, "failed", "failed")
+    assert (found["mesh directory"].status, found["mesh directory"].do) == (
+        "warning",
+        "give --mesh or MESHWRIGHT_MESH",
+    )
+    assert not program.state.exists()
+
+
+def test_it_is_a_table_for_people(used: Program) -> None:
+    """The step stands below what was found; of what is well nothing is to be done."""
+    done = used.commands.run(Command(used.files, ("check", "--state", str(used.state)), {}), 60)
+    assert done.returncode == 1
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert lines[0].split() == ["CHECK", "STATE", "FOUND"]
+    row = next(number for number, line in enumerate(lines) if line.startswith("server "))
+    assert lines[row].split()[:3] == ["server", "failed", "no"]
+    assert lines[row + 1].startswith("-> start it: `meshwright serve`")
