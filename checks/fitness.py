@@ -44,7 +44,9 @@ def mesh(where: Path, objects: int, found: Sequence[Found], error: str = "") -> 
     if error:
         return Check.failed(name, error, "make it, or name the right one with --mesh")
     what = f"{where} has {counted(objects, 'object')}"
-    return judged(name, what, found, f"`meshwright lint {where}` has them all")
+    return judged(
+        name, found, f"`meshwright lint {where}` has them all", f"{what}, and nothing is wrong", f"{what}: "
+    )
 
 
 def program(name: str, found: str | None, need: str, do: str) -> Check:

@@ -12,8 +12,11 @@ from agent.sockets import Holder, Owner
 from checks.check import Check, counted, listed
 from mesh.host_port import HostPort
 from sidecars.envoy.versions import NEWEST, OLDEST, Version, is_tried
+from sidecars.layout import OUTBOUND_PORT
 
 _NAMES: Final = (Reason.WORKLOAD_UNKNOWN, Reason.OTHER_WORKLOAD)
+_SAME: Final = "have `meshwright intercept` and the Workload's `interception` say the same"
+_NOBODY: Final = "see `agent` and `Envoy`; or take the rules away: `meshwright intercept --clean`"
 _ISSUE: Final = "have it issued (`meshwright certs issue-proxy`), and copy the three files there"
 
 
@@ -151,14 +154,18 @@ def interception(led: Led, listeners: Iterable[Listener], waits_at: Sequence[int
             at = ", ".join(map(str, sorted(waits_at)))
             said = f"no rules lead traffic to the proxy, which waits for it at {at}: it is passed by"
             return Check.failed(name, said, "as root: `meshwright intercept`")
+        if waits_at is None:
+            return Check.warning(
+                name, "there are no rules; whether there should be, Envoy would tell", "see `Envoy`"
+            )
         return Check.ok(name, "there are no rules, and the proxy expects none")
     for port, direction in sorted(targets.items()):
         there = [each for each in known if each.owner.port == port]
-        if not there:
+        if not there and (expected := _expected(waits_at, direction)) != ():
             said = f"{direction} traffic is led to port {port}, where nobody listens: it is refused"
-            return Check.failed(
-                name, said, "see `agent` and `Envoy`; or take the rules away: `meshwright intercept --clean`"
-            )
+            if expected is not None:
+                return Check.failed(name, f"{said}; the proxy waits for it at {_ports(expected)}", _SAME)
+            return Check.failed(name, said, _NOBODY)
         for each in there:
             if each.owner.uid not in led.users:
                 holders = ", ".join(map(str, each.holders))
@@ -169,6 +176,13 @@ def interception(led: Led, listeners: Iterable[Listener], waits_at: Sequence[int
     return Check.ok(
         name, f"rules lead to {_ports(targets)}, which {users} has, whose own traffic is left alone"
     )
+
+
+def _expected(waits_at: Sequence[int] | None, direction: str) -> tuple[int, ...] | None:
+    """Return where the proxy waits for traffic of a direction; nothing where it takes none."""
+    if waits_at is None:
+        return None
+    return tuple(port for port in waits_at if (port == OUTBOUND_PORT) is (direction == "outbound"))
 
 
 def _ports(ports: Iterable[int]) -> str:

@@ -16,14 +16,17 @@ class Found:
     line: str
 
 
-def judged(name: str, what: str, found: Sequence[Found], do: str) -> Check:
-    """Return FAILED where there are errors, WARNING where there are warnings; `what` is said before."""
+def judged(name: str, found: Sequence[Found], do: str, none: str, what: str = "") -> Check:
+    """Return FAILED where there are errors, WARNING where there are warnings; else `none` is said.
+
+    `what` is said before how much there is.
+    """
     errors, warnings = (
         [each.line for each in found if each.severity is severity]
         for severity in (Severity.ERROR, Severity.WARNING)
     )
-    said = f"{what}: {counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}"
     if not (errors or warnings):
-        return Check.ok(name, f"{what}: nothing to say")
-    said = f"{said}; {(errors or warnings)[0]}"
+        return Check.ok(name, none)
+    said = f"{what}{counted(len(errors), 'error')}, {counted(len(warnings), 'warning')}; "
+    said += (errors or warnings)[0]
     return Check.failed(name, said, do) if errors else Check.warning(name, said, do)

@@ -141,12 +141,8 @@ def source(found: Source) -> Check:
 def problems(found: Sequence[Found]) -> Check:
     """Judge what is wrong with objects and between them, but what proxies do not take."""
     others = [each for each in found if each.code not in (REJECTED, LEFT_OUT)]
-    return judged(
-        "problems",
-        "between objects, and of them",
-        others,
-        "`meshwright lint` and `/debug/policies` have them all",
-    )
+    do = "`meshwright lint` and `/debug/policies` have them all"
+    return judged("problems", others, do, "nothing is wrong with the objects, or between them")
 
 
 def rejections(proxies: Sequence[Proxy], found: Sequence[Found]) -> Check:
@@ -167,7 +163,7 @@ def withheld(found: Sequence[Found], failures: Sequence[str]) -> Check:
         said = f"{counted(len(failures), 'group')} of proxies cannot be configured anew: {failures[0]}"
         return Check.failed("withheld", said, "it keeps what it had: mend what is named; /debug/policies")
     do = "mend the match that is named, or take it out"
-    return judged("withheld", "what of policy is left out", left, do)
+    return judged("withheld", left, do, "every part of policy is in force")
 
 
 def connected(found: Sequence[Proxy]) -> Check:

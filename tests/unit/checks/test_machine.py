@@ -76,6 +76,7 @@ FAILED = [
     (machine.envoy("it does not answer", NEWEST), "it does not answer", "agent's log"),
     (machine.envoy(Envoy("DRAINING", NEWEST), NEWEST), "it is DRAINING", "wait"),
     (machine.interception(Led(), (), (15001, 15003)), "waits for it at 15001, 15003", "meshwright intercept"),
+    (machine.interception(LED, BOTH[:1], (15001, 15006)), "the proxy waits for it at port 15006", "the same"),
     (
         machine.interception(LED, BOTH[:1], None),
         "inbound traffic is led to port 15003, where nobody",
@@ -110,6 +111,7 @@ FAILED = [
     ),
 ]
 WARNINGS = [
+    (machine.interception(Led(), (), None), "no rules; whether there should be", "Envoy"),
     (
         machine.credentials(CREDENTIALS, "", "cannot read /c/k: No such file or directory", before=True),
         "none in /c yet",
@@ -144,6 +146,7 @@ WELL = [
     machine.agent(AT, Agent(CN, (), (7,), reached=False)),
     machine.envoy(LIVE, NEWEST),
     machine.interception(LED, BOTH, (15001, 15003)),
+    machine.interception(LED, BOTH[:1], (15001,)),
     machine.interception(Led(), (), ()),
     machine.hosts_file(Hosts(HOSTS, kept=False)),
     machine.hosts_file(Hosts(HOSTS, kept=True, lacking=())),
