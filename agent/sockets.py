@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mesh.host_port import HostPort
 from mesh.names import IpAddress
 
 # Of this very thread: it may stand in another namespace than the process.
@@ -54,7 +55,7 @@ def owners(table: str) -> tuple[Owner, ...]:
 
 def listening() -> tuple[Owner, ...]:
     """Return who listens in this thread's network namespace."""
-    return tuple(each for table in _TABLES for each in owners(_text(table)))
+    return tuple(each for table in tables() for each in owners(table))
 
 
 def holders(number: int) -> tuple[Holder, ...]:
@@ -63,25 +64,31 @@ def holders(number: int) -> tuple[Holder, ...]:
     return tuple(_holders(link))
 
 
-def _owner(row: list[str]) -> Owner:
-    address, _, port = row[1].rpartition(":")
-    return Owner(int(port, 16), int(row[7]), int(row[9]), _address(address))
-
-
-def _address(text: str) -> IpAddress:
-    """Read an address: words of 32 bits, each in the order of this machine's bytes."""
-    words = (int(text[start : start + 8], 16) for start in range(0, len(text), 8))
+def end(text: str) -> HostPort:
+    """Read an address as the tables have it: words of 32 bits, each in the order of this machine's bytes."""
+    digits, _, port = text.rpartition(":")
+    words = (int(digits[start : start + 8], 16) for start in range(0, len(digits), 8))
     packed = b"".join(struct.pack("=I", word) for word in words)
-    found = ipaddress.ip_address(packed)
+    return HostPort(plain(str(ipaddress.ip_address(packed))), int(port, 16))
+
+
+def plain(host: str) -> str:
+    """Return an address; an IPv4 one of a socket for both families as what it is."""
+    found = ipaddress.ip_address(host)
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return IpAddress(str(mapped or found))
+    return str(mapped or found)
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("ascii")
-    except OSError:  # there is no such family, or no /proc
-        return ""
+def tables() -> Iterator[str]:
+    """Yield the kernel's tables of TCP's sockets, of each family that there is."""
+    for path in _TABLES:
+        with contextlib.suppress(OSError):  # there is no such family, or no /proc
+            yield path.read_text("ascii")
+
+
+def _owner(row: list[str]) -> Owner:
+    at = end(row[1])
+    return Owner(at.port, int(row[7]), int(row[9]), IpAddress(at.host))
 
 
 def _holders(link: str) -> Iterator[Holder]:
