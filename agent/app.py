@@ -221,7 +221,7 @@ class Agent:
         found = credentials.digest(self._settings.credentials)
         try:
             return f"{found} {self._override()}"
-        except OSError:
+        except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
             return found
 
     def _override(self) -> str | None:

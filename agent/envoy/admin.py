@@ -80,7 +80,7 @@ class EnvoyAdmin:
             raise AdminUnreachable("the admin client is not open")
         try:
             async with self._session.request(method, f"http://{self.address}{path}") as response:
-                body = await response.text()
+                body = await response.text("utf-8", errors="replace")  # whoever it is
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise AdminUnreachable(f"Envoy's admin at {self.address} does not answer: {error}") from error
         if response.status != 200:
@@ -90,7 +90,7 @@ class EnvoyAdmin:
     async def _json(self, path: str) -> Mapping[str, object]:
         try:
             found = json.loads(await self._text(path))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise AdminUnreachable(f"GET {path}: the answer is no JSON") from error
         if not isinstance(found, dict):
             raise AdminUnreachable(f"GET {path}: the answer is no JSON object")

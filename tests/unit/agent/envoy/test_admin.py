@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from agent.envoy.admin import AdminUnreachable, AnotherEnvoy, EnvoyAdmin
 from demo.ports import free_port
@@ -22,6 +23,12 @@ async def _answering(bootstrap: Path, asked: list[str]) -> AsyncIterator[EnvoyAd
         options = {"config_path": str(bootstrap), "restart_epoch": 3}
         return web.json_response({"state": "LIVE", "command_line_options": options})
 
+    async with _served(answer) as admin:
+        yield admin
+
+
+@asynccontextmanager
+async def _served(answer: Handler) -> AsyncIterator[EnvoyAdmin]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app)
@@ -59,3 +66,20 @@ async def test_another_is_neither_believed_nor_told_anything() -> None:
                 await asking
     assert {*asked} == {"GET /server_info"}
     assert issubclass(AnotherEnvoy, AdminUnreachable)
+
+
+@pytest.mark.parametrize(
+    ("body", "charset"),
+    [(b"\xff\xfe\x80", None), (b"00", "hex"), (b"[" * 200_000, None), (b'{"command_line_options": 1}', None)],
+)
+async def test_what_any_other_service_answers_is_no_answer_of_ours(body: bytes, charset: str | None) -> None:
+    """Bytes that are no text, a charset that is none, JSON without a bottom: said, and nothing ends of it."""
+
+    async def answer(_request: web.Request) -> web.Response:
+        kind = "application/json" + (f"; charset={charset}" if charset else "")
+        return web.Response(body=body, headers={"Content-Type": kind})
+
+    async with _served(answer) as admin:
+        with pytest.raises(AdminUnreachable):
+            await admin.server_info()
+        assert await admin.live_epoch() is None
