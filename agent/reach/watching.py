@@ -137,6 +137,7 @@ class ControlPlaneWatch:
             counts = Counts.read(await self._admin.text(STATS_PATH))
         except AdminUnreachable:  # that there is no Envoy is said by whoever keeps it
             self._before = self._without = None
+            self._found(self.standing.why)
             return
         self._earlier = on_other_streams(counts, self._before, self._earlier)
         having, self._before = has_it(counts, self._before, self._earlier), counts
@@ -152,6 +153,7 @@ class ControlPlaneWatch:
             self._due = self._now() + pause(self._times)
 
     async def _ask(self) -> None:
+        self._found(self.standing.why)  # whatever comes of asking: there is none
         try:
             seen = await self._observe()
         except (CredentialsError, OSError) as error:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from agent.credentials import CredentialsError
 from agent.envoy.admin import AdminUnreachable
 from agent.reach.observations import Answered, Observed, PortClosed, Shown, Way
 from agent.reach.watching import GRACE_SECONDS, ControlPlaneWatch, Counts, has_it, on_other_streams, pause
@@ -78,6 +79,7 @@ class _Story:
         self.stats: str | None = ""
         self.way: Way = PortClosed("127.0.0.1:1")
         self.asked = 0
+        self.failing: Exception | None = None
         self.watch = ControlPlaneWatch(self, self._observe, lambda: self.now)
 
     async def text(self, path: str, method: str = "GET") -> str:
@@ -89,6 +91,8 @@ class _Story:
 
     async def _observe(self) -> Observed:
         self.asked += 1
+        if self.failing is not None:
+            raise self.failing
         return Observed(HostPort("127.0.0.1", 1), SHOWN, NOW, self.way)
 
     async def look(self, *, after: float = 0.0) -> None:
@@ -175,3 +179,22 @@ async def test_a_short_absence_is_nobodys_trouble() -> None:
         await story.look(after=1)
         await story.look(after=1)
     assert (story.asked, said) == (0, [])
+
+
+async def test_none_is_reached_where_it_cannot_be_found_out_why_or_there_is_no_envoy() -> None:
+    """What was once is not said on: neither without usable files, nor without an Envoy that has it."""
+    for lost in ("files", "Envoy"):
+        story = _Story()
+        story.stats = STATS
+        await story.look()
+        await story.look()
+        assert story.watch.standing.has_it
+        if lost == "Envoy":
+            story.stats = None
+            await story.look()
+        else:
+            story.failing = CredentialsError("no key")
+            story.stats = STATS.replace("connected_state: 1", "connected_state: 0")
+            await story.look()
+            await story.look(after=GRACE_SECONDS)
+        assert not story.watch.standing.has_it, lost
