@@ -5,6 +5,7 @@ server runs, and `sys.stderr` to where it led before. What is no line of gRPC's 
 log is JSON: then it is a line of that. Python's own report of a crash goes where descriptor 2 led before.
 """
 
+import contextlib
 import faulthandler
 import os
 import re
@@ -24,6 +25,7 @@ NEEDED: Final = "INFO"
 _LINE: Final = re.compile(r"([IWEF])\d{4} [\d:.]+ +\d+ ([\w./-]+:\d+)\] (.*)")
 _LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "critical"}
 _MOST_BYTES: Final = 65536
+"""Of one look, and about of a line: a longer one is more than one."""
 
 _log = structlog.get_logger("controller.native")
 
@@ -81,6 +83,8 @@ class NativeLines:
         with open(reading, "rb", buffering=0) as pipe:
             while received := pipe.read(_MOST_BYTES):
                 *lines, rest = (rest + received).split(b"\n")
+                if len(rest) > _MOST_BYTES:
+                    lines, rest = [*lines, rest], b""
                 for line in lines:
                     self._take(line)
         if rest:
@@ -91,7 +95,8 @@ class NativeLines:
         found = _LINE.match(text)
         if found is None:
             if not self._says_all:
-                os.write(self._original, line + b"\n")
+                with contextlib.suppress(OSError):  # its disk is full, or nobody reads there any more
+                    os.write(self._original, line + b"\n")
             elif text.strip():
                 _log.warning("standard error says", source="stderr", said=text)
             return

@@ -1,0 +1,52 @@
+"""What native libraries write to descriptor 2, in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_BEGIN = """
+import os, sys, time
+from controller.process.native_lines import NativeLines
+def until(condition):
+    limit = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+"""
+_HANDSHAKE = (
+    "E0000 00:00:1700000000.000000  4711 handshaker.cc:1] Handshake failed with error SSL_ERROR_SSL: "
+    "error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER"
+)
+
+
+def _run(script: str, standard_error: Path) -> int:
+    with standard_error.open("ab") as file:
+        return subprocess.run(
+            [sys.executable, "-c", _BEGIN + script], stderr=file, check=False, timeout=60
+        ).returncode
+
+
+def test_what_cannot_be_written_ends_no_reading() -> None:
+    """On a full disk handshakes are counted on."""
+    script = f"""
+with NativeLines() as native:
+    os.write(2, b"some library's words\\n{_HANDSHAKE}\\n")
+    until(native.handshakes.counted)
+"""
+    assert _run(script, Path("/dev/full")) == 0
+
+
+def test_a_line_without_an_end_is_not_gathered(tmp_path: Path) -> None:
+    """It is written on as it comes."""
+    script = f"""
+with NativeLines() as native:
+    def written():
+        try:
+            os.write(2, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        return os.path.getsize({os.fspath(tmp_path / "stderr")!r}) > 65536
+    until(written)
+"""
+    assert _run(script, tmp_path / "stderr") == 0
