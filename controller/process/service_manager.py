@@ -130,7 +130,7 @@ class ServiceManager:
         try:
             # A socket for each: the manager's may be another one after it was restarted.
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as sending:
-                sending.sendto("\n".join(fields).encode(), self._address)
+                sending.sendto("\n".join(fields).encode(errors="backslashreplace"), self._address)
         except OSError as error:
             if not self._failing:
                 _log.warning("the service manager is not told", reason=error.strerror, fields=fields)

@@ -42,3 +42,15 @@ def test_what_is_heavy_is_not_imported(imported: frozenset[str], package: str) -
 def test_it_imports_what_it_needs(imported: frozenset[str]) -> None:
     """So that the names above are looked for in the right place."""
     assert {"agent", "aiohttp", "cryptography", "sidecars", "structlog"} <= imported
+
+
+@pytest.mark.parametrize("name", [b"meshwright", b"mesh\xc3", b"\xff"])
+def test_it_goes_on_whatever_its_process_is_called(name: bytes) -> None:
+    """A name is any 15 bytes, maybe cut within a character."""
+    script = (
+        "from cli.handover import Told, become_agent; from pathlib import Path; "
+        f"Path('/proc/self/comm').write_bytes({name!r}); "
+        "become_agent(Told(None, 'loud', False, frozenset()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, "'loud' is not a valid LogLevel" in done.stderr) == (2, True), done.stderr

@@ -1,8 +1,11 @@
 """Who listens, as the kernel shows it, and what is wrong with that."""
 
+import os
+import socket
 from dataclasses import replace
+from pathlib import Path
 
-from agent.interception.owners import complaint, strangers
+from agent.interception.owners import complaint, complaints, strangers
 from agent.interception.settings import Interception
 from agent.sockets import Owner, owners
 from mesh.names import IpAddress
@@ -58,3 +61,17 @@ def test_addresses_are_read_and_what_reaches_them() -> None:
     assert mapped.takes("127.0.0.1")
     assert EVERYWHERE.takes("192.0.2.1")
     assert LOOPBACK.takes("0.0.0.0")
+
+
+def test_a_program_whose_name_is_cut_within_a_character_is_named() -> None:
+    """The kernel keeps 15 bytes of a name, whatever they are."""
+    name = Path("/proc/self/comm")
+    before = name.read_bytes()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        wanted = Interception(uid=os.geteuid() + 1, inbound_port=listening.getsockname()[1])
+        try:
+            name.write_bytes(b"proxy\xc3")
+            (said,) = complaints(wanted)
+        finally:
+            name.write_bytes(before.rstrip())
+    assert f"is that of proxy\ufffd (pid {os.getpid()})" in said

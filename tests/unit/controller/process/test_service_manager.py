@@ -1,6 +1,7 @@
 """What a service manager is told, at a socket such as its own."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import time
@@ -192,3 +193,20 @@ def test_what_is_said_is_one_line() -> None:
     assert sentence((), ()) == "ready"
     assert sentence(("a\n b",), ("c",)) == "not ready: c, a b"
     assert len(sentence(("x" * 5000,), ())) == 1000
+
+
+def test_words_that_are_no_text_are_told(manager: tuple[socket.socket, str]) -> None:
+    """A path of any bytes, or half a character that somebody else has said: it ends nobody."""
+    listening, address = manager
+    told = ServiceManager(socket_address(address))
+
+    async def missing() -> tuple[str, ...]:
+        return ("no room in /st\udcff", "it runs with \ud800")
+
+    async def once() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await told.followed(missing, tuple)
+
+    asyncio.run(once())
+    assert [*_told(listening)] == ["STATUS=not ready: no room in /st\\udcff, it runs with \\ud800"]
