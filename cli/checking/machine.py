@@ -7,58 +7,33 @@ import pwd
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from agent import credentials
-from agent.credentials import Credentials, CredentialsError
+from agent.credentials import Credentials
 from agent.envoy.runtime import RuntimeDirectory
 from agent.hosts.file import BEGIN, END, called, lines
 from agent.interception.iptables import Led, ProgramFailed, led
-from agent.reach.observations import Observed, Shown
-from agent.reach.probing import Dialling, listener, observe
-from agent.reach.reasons import unreached
 from agent.status.waiting import AgentSilent, asked
-from certs.privacy import user_of
-from checks import certificates, clock, fitness, machine, ports
-from checks.certificates import Certificate
+from checks import fitness, machine, ports
 from checks.check import Check, Unseen
 from checks.machine import Agent, Hosts
 from cli.checking import envoy, kernel
+from cli.checking.dialling import Asked, dials_in, files_of, way_to
 from cli.checking.looking import Look
-from cli.checking.sending import send_as
 from mesh.host_port import HostPort
 from mesh.names import Namespace
-from sidecars.layout import CHAIN_FILE, INBOUND_PORT, OUTBOUND_PORT, STATUS_PATH, TPROXY_PORT
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, STATUS_PATH, TPROXY_PORT
 
 _ENVOY: Final = "envoy"
 _WAY_SECONDS: Final = 30.0
 """For the way to a control plane: its steps have five seconds each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Where things are on the machine; None is where the agent, or its Envoy, says that it is."""
-
-    credentials: Path
-    ads: HostPort | None
-    run: Path
-    envoy: str | None
-    admin: HostPort
-    status: HostPort
-    applications: tuple[HostPort, ...]
-    hosts: Path
-    cluster_domain: str
-    shared: bool
-    uid: int
-
-
 def checks(where: Asked) -> Iterator[Check]:
     """Look at a machine that is set up."""
-    files = Look("credentials", partial(_files, where))
+    files = Look("credentials", partial(files_of, where))
     status, listening = Look("agent", partial(_status, where.status)), Look("sockets", kernel.listeners)
     bootstrap = RuntimeDirectory(where.run.absolute()).bootstrap
     proxy = Look("Envoy", lambda: asyncio.run(envoy.running(where.admin, bootstrap)))
@@ -68,9 +43,9 @@ def checks(where: Asked) -> Iterator[Check]:
     program = Look("Envoy's program", partial(envoy.program, path))
     ads = where.ads or (None if isinstance(said, Unseen | str) else said[1])
     user = _left_alone(rules)
-    way = Look("control plane", lambda: _way(where, ads, user), _WAY_SECONDS)
+    way = Look("control plane", lambda: way_to(where, ads, user), _WAY_SECONDS)
 
-    yield from _dials_in(where, files.seen(), way.seen(), ads)
+    yield from dials_in(where, files.seen(), way.seen(), ads)
     yield program.judged("Envoy's program", lambda found: machine.envoy_program(path, *found))
     yield status.judged(
         "agent", lambda found: machine.agent(where.status, found if isinstance(found, str) else found[0])
@@ -92,14 +67,14 @@ def checks(where: Asked) -> Iterator[Check]:
 
 def before(where: Asked) -> Iterator[Check]:
     """Look at a machine that is to be set up: whether an agent could run there, and its rules be made."""
-    files, path = Look("credentials", partial(_files, where)), where.envoy or _ENVOY
+    files, path = Look("credentials", partial(files_of, where)), where.envoy or _ENVOY
     program = Look("Envoy's program", partial(envoy.program, path))
-    way = Look("control plane", lambda: _way(where, where.ads, None), _WAY_SECONDS)
+    way = Look("control plane", lambda: way_to(where, where.ads, None), _WAY_SECONDS)
     yield kernel.python()
     yield fitness.user(where.uid, known=_is_user(where.uid))
     yield program.judged("Envoy's program", lambda found: machine.envoy_program(path, *found))
     yield fitness.directory("run directory", kernel.directory(where.run), "--run")
-    yield from _dials_in(where, files.seen(), way.seen(), where.ads, before=True)
+    yield from dials_in(where, files.seen(), way.seen(), where.ads, before=True)
     for purpose, option, at in (
         ("admin", "--admin", where.admin),
         ("status", "--status", where.status),
@@ -124,60 +99,6 @@ def before(where: Asked) -> Iterator[Check]:
         )
 
 
-def _dials_in(
-    where: Asked,
-    files: Credentials | str | Unseen,
-    way: Observed | str | Unseen | None,
-    ads: HostPort | None,
-    *,
-    before: bool = False,
-) -> Iterator[Check]:
-    """Yield what concerns the way to the control plane: files, name, clock, what stands there."""
-    if isinstance(files, Unseen):
-        yield Check.unseen("credentials", files)
-    else:
-        name, error = ("", files) if isinstance(files, str) else (str(files.name), "")
-        yield machine.credentials(where.credentials, name, error, before=before)
-    shown = _certificate(where.credentials)
-    if shown is not None:
-        yield certificates.own(shown, datetime.now(UTC))
-    ahead = way.clock_ahead if isinstance(way, Observed) else None
-    yield clock.beside_control_plane(kernel.clock(), ahead)
-    if ads is None:
-        do = "say where it is with --ads (or MESHWRIGHT_ADS)"
-        yield Check.unseen("control plane", Unseen("nobody has said where it is", do))
-        return
-    match way:
-        case None:
-            yield Check.ok(
-                "control plane", f"somebody listens at {ads}, who that is only credentials can tell"
-            )
-        case Unseen():
-            yield Check.unseen("control plane", way)
-        case str():
-            yield Check.unseen("control plane", Unseen(way, "mend the line `credentials` first"))
-        case Observed():
-            why = unreached(way)
-            yield machine.control_plane(ads, why)
-            if shown is not None and way.shown.serial:
-                yield machine.workload(shown.whose, why)
-
-
-def _files(where: Asked) -> Credentials | str:
-    try:
-        user = user_of(where.credentials) if where.credentials.exists() else None
-        return credentials.read(where.credentials, shared=where.shared, user=user)
-    except (CredentialsError, OSError) as error:
-        return " ".join(str(error).split())
-
-
-def _certificate(directory: Path) -> Certificate | None:
-    with suppress(CredentialsError):
-        found = credentials.certificate(directory / CHAIN_FILE)
-        return Certificate(found.common_name, found.not_before, found.not_after)
-    return None
-
-
 def _run_by(status: tuple[Agent, HostPort] | str | Unseen) -> str:
     """Return the program that the agent runs as Envoy, where that can be seen; else what is found by name."""
     pids = () if isinstance(status, str | Unseen) else status[0].pids
@@ -185,30 +106,6 @@ def _run_by(status: tuple[Agent, HostPort] | str | Unseen) -> str:
         with suppress(OSError):  # it has ended, or is not ours to look at
             return str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
     return _ENVOY
-
-
-def _way(where: Asked, ads: HostPort | None, user: int | None) -> Observed | str | None:
-    """Go the way to the control plane, as `user`: whose traffic rules leave alone, None where there are none.
-
-    Without credentials it is only dialled, and None is that somebody listens.
-    """
-    if ads is None:
-        return None
-    if not where.credentials.exists():
-        return asyncio.run(_dialled(ads))
-    if user is not None:
-        send_as(user)
-    try:
-        return asyncio.run(observe(Dialling(ads, where.credentials)))
-    except CredentialsError as error:
-        return " ".join(str(error).split())
-
-
-async def _dialled(ads: HostPort) -> Observed | None:
-    found, now = await listener(ads), datetime.now(UTC)
-    if isinstance(found, HostPort):
-        return None
-    return Observed(ads, Shown("", "", now, now), now, found)
 
 
 def _status(at: HostPort) -> tuple[Agent, HostPort] | str:

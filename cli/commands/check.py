@@ -123,8 +123,9 @@ def agent_check(
     has, 2 where it is not known what to look at.
     """
     from cli.checking import machine
+    from cli.checking.dialling import Asked
 
-    where = machine.Asked(
+    where = Asked(
         credentials=credentials.absolute(),
         ads=None if ads is None else host_port("--ads", ads),
         run=run_directory.absolute(),

@@ -1,0 +1,67 @@
+"""`meshwright agent check --before`, of a machine on which no sidecar was set up yet."""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.typed import Command, Typed
+from tests.unit.agent.credentials_of import write_credentials
+
+Before = Callable[..., tuple[int, dict[str, dict[str, str]]]]
+
+
+@pytest.fixture
+def before(typed: Typed, tmp_path: Path) -> Before:
+    """Return what runs the command, with a user and directory that are fit; returns status and lines."""
+
+    def run(*more: str) -> tuple[int, dict[str, dict[str, str]]]:
+        words = ("agent", "check", "--before", "--json", "--run", "run", "--uid", str(os.getuid()), *more)
+        done = typed.run(Command(tmp_path, words, {}))
+        assert done.stderr == ""
+        return done.returncode, {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+
+    return run
+
+
+def test_what_is_lacking_on_a_machine_is_said(before: Before, tmp_path: Path) -> None:
+    """Credentials that are to come are a warning; what is there and not fit has failed."""
+    program = tmp_path / "envoy"
+    program.write_text("#!/bin/sh\necho nginx version: nginx/1.22.1\n")
+    program.chmod(0o755)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        status, lines = before("--ads", at, "--admin", at, "--credentials", "none", "--envoy", str(program))
+    assert (status, lines["control plane"]["status"]) == (1, "ok")
+    assert lines["credentials"]["status"] == "warning"
+    assert lines["Envoy's program"]["said"].endswith("is not Envoy's version: 'nginx version: nginx/1.22.1'")
+    assert f"{at} is taken, by " in lines["port admin"]["said"]
+    assert f"(pid {os.getpid()})" in lines["port admin"]["said"]
+    assert lines["run directory"]["status"] == lines["proxy's user"]["status"] == "ok"
+    assert not (tmp_path / "run").exists()
+
+    _, lines = before("--ads", at, "--run", str(program / "run"), "--uid", "4711", "--envoy", "no-envoy")
+    assert lines["control plane"]["said"].startswith("port-closed: nobody listens at")
+    assert lines["run directory"]["status"] == "failed"
+    assert lines["proxy's user"]["do"].startswith("useradd --system --uid 4711")
+    assert "there is no such program" in lines["Envoy's program"]["said"]
+
+
+def test_credentials_that_are_there_already_are_judged(before: Before, tmp_path: Path) -> None:
+    """As those of a machine that is set up: by mode, pair and authority."""
+    out = tmp_path / "credentials"
+    write_credentials(tmp_path / "state", out)
+    out.chmod(0o700)
+    _, lines = before("--ads", "127.0.0.1:1", "--credentials", str(out))
+    assert (lines["credentials"]["status"], lines["certificate"]["status"]) == ("ok", "ok"), lines
+    (out / "proxy.key").chmod(0o644)
+    _, lines = before("--ads", "127.0.0.1:1", "--credentials", str(out))
+    assert lines["credentials"]["do"].startswith(f"chmod 600 {out / 'proxy.key'}")
+    (out / "proxy.key").chmod(0o600)
+    write_credentials(tmp_path / "other", tmp_path / "others")
+    (out / "proxy.key").write_bytes((tmp_path / "others" / "proxy.key").read_bytes())
+    _, lines = before("--ads", "127.0.0.1:1", "--credentials", str(out))
+    assert "are no pair" in lines["credentials"]["said"]
