@@ -80,15 +80,21 @@ class StateRoom:
 
 
 def probed(directory: Path) -> str:
-    """Write a small file and remove it; return what is wrong, empty if nothing is."""
+    """Write a small file and remove it; return what is wrong, empty if nothing is.
+
+    Root may ask of another user's directory: nothing that stands there by that name is written to.
+    """
     path = directory / _PROBE_FILE
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             written = os.write(descriptor, bytes(_PROBE_BYTES))
         finally:
             os.close(descriptor)
             path.unlink(missing_ok=True)
+    except FileExistsError:  # server and `check` ask at one moment: the other could write
+        return ""
     except OSError as error:
         return f"the state directory {directory} cannot be written: {_reason(directory, error)}"
     full = written < _PROBE_BYTES

@@ -55,3 +55,15 @@ def test_a_look_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     missing = tmp_path / "missing"
     assert probed(missing) == f"the state directory {missing} cannot be written: No such file or directory"
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_what_stands_there_by_the_name_of_the_probe_is_not_written_to(tmp_path: Path, link: str) -> None:
+    """`meshwright check` is root's to type, of a directory in which another user can put a link."""
+    victim, state = tmp_path / "victim", tmp_path / "state"
+    victim.write_text("whole")
+    state.mkdir()
+    getattr(state / ".room", link)(victim)
+    assert probed(state) == ""
+    assert victim.read_text() == "whole"
+    assert [*state.iterdir()] == []
