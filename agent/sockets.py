@@ -95,4 +95,10 @@ def _holders(link: str) -> Iterator[Holder]:
     for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda each: int(each.name)):
         with contextlib.suppress(OSError):  # it ended meanwhile, or is not ours to look at
             if any(os.readlink(each) == link for each in (folder / "fd").iterdir()):  # noqa: PTH115
-                yield Holder(int(folder.name), (folder / "comm").read_text(errors="replace").strip())
+                yield Holder(int(folder.name), _name((folder / "comm").read_bytes()))
+
+
+def _name(raw: bytes) -> str:
+    """Return a process' own name as a terminal may be shown it: it may be any bytes."""
+    text = raw.decode(errors="replace").rstrip("\n")
+    return "".join(each if each.isprintable() else "\ufffd" for each in text)

@@ -23,6 +23,7 @@ from agent.reach.observations import (
 from agent.reach.times import length, stamp
 
 _SAID_CHARACTERS: Final = 40
+_NAME_CHARACTERS: Final = 100
 
 
 class Reason(enum.StrEnum):
@@ -278,7 +279,13 @@ def _words(said: str) -> str:
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:4]) or "nobody"
+    return ", ".join(map(_shown, names[:4])) or "nobody"
+
+
+def _shown(name: str) -> str:
+    """Return a name that anybody may have chosen: a terminal is shown it, and a line is to hold it."""
+    short = name[:_NAME_CHARACTERS]
+    return short if short.isprintable() else ascii(short)
 
 
 def _span(shown: Shown) -> str:

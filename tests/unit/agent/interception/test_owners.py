@@ -70,8 +70,8 @@ def test_a_program_whose_name_is_cut_within_a_character_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         wanted = Interception(uid=os.geteuid() + 1, inbound_port=listening.getsockname()[1])
         try:
-            name.write_bytes(b"proxy\xc3")
+            name.write_bytes(b"\x1b[2Jproxy\xc3")
             (said,) = complaints(wanted)
         finally:
             name.write_bytes(before.rstrip())
-    assert f"is that of proxy\ufffd (pid {os.getpid()})" in said
+    assert f"is that of \ufffd[2Jproxy\ufffd (pid {os.getpid()})" in said

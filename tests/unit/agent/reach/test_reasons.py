@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.reach.observations import Answered, ClosedAfterHandshake, NoRoute, Observed, Shown, Way
+from agent.reach.observations import (
+    Answered,
+    ClosedAfterHandshake,
+    Misnamed,
+    NoRoute,
+    Observed,
+    Shown,
+    Untrusted,
+    Way,
+)
 from agent.reach.reasons import Reason, unreached
 from mesh.host_port import HostPort
 
@@ -71,3 +80,12 @@ def test_the_clock_is_compared_where_the_server_says_its_own() -> None:
     assert _seen(Answered("OK", date=NOW - timedelta(hours=1))).clock_ahead == timedelta(hours=1)
     assert _seen(Answered("OK")).clock_ahead is None
     assert _seen(ClosedAfterHandshake()).clock_ahead is None
+
+
+@pytest.mark.parametrize("name", ["\x1b[2Jours", "a\nok", "\u202egnp", "x" * 1_000_000])
+def test_names_that_anybody_may_choose_are_shown_as_words(name: str) -> None:
+    """Neither do they steer the terminal, nor begin a line, nor fill the log."""
+    for way in (Untrusted((name,) * 9, "said"), Misnamed((name,) * 9, "expected")):
+        said = str(unreached(_seen(way)))
+        assert said.isprintable()
+        assert len(said) < 1000
