@@ -1,6 +1,6 @@
 """Objects in force, and what is wrong with them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from admin.html import links
@@ -97,7 +97,8 @@ def _policies(found: Document, asked: Asked) -> Iterable[Markup]:
         yield tag("h2", text("Groups that failed"))
         yield table(failures, _FAILURE, "")
     yield tag("h2", text("In force"))
-    objects = [each | {"wrong": _wrong(problems, _key(each))} for each in records(found, "objects")]
+    worst = _worst(problems)
+    objects = [each | {"wrong": worst.get(_key(each), [])} for each in records(found, "objects")]
     if one and objects:
         yield joined(_one(each) for each in objects)
         return
@@ -105,10 +106,9 @@ def _policies(found: Document, asked: Asked) -> Iterable[Markup]:
     yield table(objects, _OBJECT, empty)
 
 
-def _wrong(problems: Iterable[Document], key: str) -> list[Json]:
-    """Return the worst severity of what is wrong with an object, if anything is."""
-    found = [said(each, "severity") for each in problems if said(each, "object") == key]
-    return [min(found, key=lambda each: list(Tone).index(tone_of(each)))] if found else []
+def _worst(problems: Sequence[Document]) -> dict[str, list[Json]]:
+    """Return the worst severity of what is wrong with each object; `problems` begin with the worst."""
+    return {said(each, "object"): [said(each, "severity")] for each in reversed(problems)}
 
 
 _EMPTY: Final = "No object is in force. Put manifests where a source reads them: see Sources."

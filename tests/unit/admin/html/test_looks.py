@@ -192,3 +192,38 @@ async def test_the_verdict_on_a_call_has_what_is_not_as_it_should_be(reading: An
     assert "is not connected" in drawn_page
     assert "10.0.0.1:8080" in drawn_page
     assert connectivity.of_connectivity({"usage": ""}).tone is PLAIN
+
+
+class _Counted(dict[str, Any]):
+    """A record that counts how often it is read."""
+
+    reads = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        _Counted.reads += 1
+        return super().get(key, default)
+
+
+def test_what_is_wrong_with_objects_is_looked_up_once_for_all() -> None:
+    """Twice as many objects and problems are twice the work; of several problems the worst is shown."""
+
+    def reads(count: int) -> int:
+        _Counted.reads = 0
+        names = [f"Service n/s{number}" for number in range(count)]
+        problems = [
+            _Counted(object=name, severity=each) for name in names for each in ("warning", "error", "warning")
+        ]
+        objects: list[Any] = [
+            {"kind": "Service", "namespace": "n", "name": each.partition("/")[2]} for each in names
+        ]
+        page = drawn(
+            policies.POLICIES,
+            {"problems": [*problems], "objects": objects},
+            Asked("/debug/policies", (), ""),
+            (),
+        )
+        assert "with error" in page
+        assert "with warning" not in page
+        return _Counted.reads
+
+    assert reads(100) < 3 * reads(50)
