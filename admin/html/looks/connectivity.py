@@ -14,6 +14,7 @@ from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, counted, worst
 from admin.html.values import NONE
 from admin.pages.jsonable import Document
+from mesh.kinds import SERVICE, WORKLOAD
 
 IN_STEP: Final = "in step"
 
@@ -49,13 +50,13 @@ def _state(found: Document) -> Markup:
 
 _SIDECAR: Final = (
     Column("Proxy", lambda each: links.proxy(said(each, "proxy")), ("proxy",)),
-    Column("Workload", lambda each: name(said(each, "workload")), ("workload",)),
+    Column(WORKLOAD.name, lambda each: name(said(each, "workload")), ("workload",)),
     Column("Stands", _state, ("stands",)),
     Column("Why", _sentences, ("said", "lacks", "rejected")),
 )
 _ENDPOINT: Final = (
     Column("Address", lambda each: name(said(each, "address")), ("address",)),
-    Column("Service", lambda each: links.service(said(each, "service")), ("service",)),
+    Column(SERVICE.name, lambda each: links.service(said(each, "service")), ("service",)),
     Column("Told to the caller", lambda each: text("yes" if each.get("given") is True else "no"), ("given",)),
     Column("Without traffic because", lambda each: text(said(each, "withheld")), ("withheld",)),
 )
@@ -66,7 +67,7 @@ def _connectivity(found: Document, _asked: Asked) -> Iterable[Markup]:
         return
     yield tag("h2", text("The caller's sidecars"))
     yield table(records(found, "callers"), _SIDECAR, "No sidecar of the caller is known.")
-    yield tag("h2", text("Endpoints"))
+    yield tag("h2", text("Its endpoints"))
     yield table(records(found, "endpoints"), _ENDPOINT, "Nobody stands behind what is called.")
     yield tag("h2", text("The called sidecars"))
     yield table(records(found, "called"), _SIDECAR, "No sidecar there gets traffic.")

@@ -13,6 +13,7 @@ from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, tone_of, worst
 from admin.html.values import NONE, pairs, raw, shown
 from admin.pages.jsonable import Document
+from mesh.kinds import SERVICE
 
 
 def of_explained(found: Document) -> Verdict:
@@ -62,7 +63,7 @@ def _identities(found: Document, field: str) -> Markup:
 
 
 _BACKEND: Final = (
-    Column("Service", lambda each: links.service(said(each, "service")), ("service",)),
+    Column(SERVICE.name, lambda each: links.service(said(each, "service")), ("service",)),
     Column("Weight", lambda each: text(said(each, "weight")), ("weight",)),
     Column("Admitted by", lambda each: _identities(each, "admitted"), ("admitted",)),
     Column("Refused by", lambda each: _identities(each, "refused"), ("refused",)),

@@ -12,6 +12,7 @@ from admin.html.tables import Column, table
 from admin.html.tones import Tone, Verdict, badge, counted
 from admin.html.values import NONE, moment, shown
 from admin.pages.jsonable import Document
+from mesh.kinds import MESH_CONFIG
 
 SLOW: Final = 1.0
 """Seconds for which the event loop is held that whoever waits for it feels."""
@@ -158,7 +159,7 @@ def of_config(found: Document) -> Verdict:
 
 
 def _config(found: Document, _asked: Asked) -> Iterable[Markup]:
-    for title, field in (("MeshConfig", "mesh_config"), ("Settings", "settings")):
+    for title, field in ((MESH_CONFIG.name, "mesh_config"), ("Settings", "settings")):
         yield tag("h2", text(title))
         yield shown(found.get(field))
 
