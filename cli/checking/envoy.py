@@ -1,5 +1,6 @@
 """What Envoy's program and our running Envoy say of themselves."""
 
+import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,11 +36,21 @@ class Running:
         return tuple(sorted(port for port in ports if port in _INTERCEPTING))
 
 
-def program(path: str) -> tuple[str, Version | None]:
-    """Ask a program for its version; return its words, or why it cannot be run, and the version."""
+def program(path: str, user: int | None = None) -> tuple[str, Version | None]:
+    """Ask a program for its version; return its words, or why it cannot be run, and the version.
+
+    As `user`, where we are root: of a program that is only known to be that one's.
+    """
+    identity = {"user": user, "group": user, "extra_groups": []} if user and os.geteuid() == 0 else {}
     try:
         done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+            **identity,  # type: ignore[call-overload]
         )
     except FileNotFoundError:
         return "there is no such program", None

@@ -39,8 +39,8 @@ def checks(where: Asked) -> Iterator[Check]:
     proxy = Look("Envoy", lambda: asyncio.run(envoy.running(where.admin, bootstrap)))
     rules = Look("rules", _rules).seen()
     said = status.seen()
-    path = where.envoy or _run_by(said)
-    program = Look("Envoy's program", partial(envoy.program, path))
+    path, user_of_it = (where.envoy, None) if where.envoy else _run_by(said)
+    program = Look("Envoy's program", partial(envoy.program, path, user_of_it))
     ads = where.ads or (None if isinstance(said, Unseen | str) else said[1])
     user = _left_alone(rules)
     way = Look("control plane", lambda: way_to(where, ads, user), _WAY_SECONDS)
@@ -99,13 +99,21 @@ def before(where: Asked) -> Iterator[Check]:
         )
 
 
-def _run_by(status: tuple[Agent, HostPort] | str | Unseen) -> str:
-    """Return the program that the agent runs as Envoy, where that can be seen; else what is found by name."""
+def _run_by(status: tuple[Agent, HostPort] | str | Unseen) -> tuple[str, int | None]:
+    """Return the program that the agent runs as Envoy, and its user, where that can be seen.
+
+    Else what is found by name. Anybody may answer where an agent is asked: as root we must not run whatever
+    is named there, but as the user who runs it already.
+    """
     pids = () if isinstance(status, str | Unseen) else status[0].pids
     for pid in pids:
-        with suppress(OSError):  # it has ended, or is not ours to look at
-            return str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
-    return _ENVOY
+        with suppress(OSError, ValueError, StopIteration):  # it has ended, or is not ours to look at
+            process = Path(f"/proc/{int(pid)}")
+            # Not the owner of the directory: that is root for a process that hides its memory.
+            rows = (process / "status").read_text(errors="replace").splitlines()
+            user = int(next(row.split()[1] for row in rows if row.startswith("Uid:")))
+            return str((process / "exe").readlink()).removesuffix(" (deleted)"), user
+    return _ENVOY, None
 
 
 def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
