@@ -54,14 +54,14 @@ import sys
 from controller.process.memory import returning
 if sys.argv[1] == "told":
     returning()
-held = []
+held = []  # of what is written to: else the system has given nothing yet
 for _ in range(8):
     for number in range(20):
-        block = bytes(4_000_000)
-        held.append(bytes(5000))
+        block = b"x" * 4_000_000
+        held.append(b"x" * 5000)
         del block
-    blocks = [bytes(4_000_000) for _ in range(10)]
-    held.append(bytes(5000))
+    blocks = [b"x" * 4_000_000 for _ in range(10)]
+    held.append(b"x" * 5000)
     del blocks
 print(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
 """
