@@ -113,12 +113,14 @@ def listening(at: HostPort) -> socket.socket:
 def from_here(handler: _Handler) -> _Handler:
     """Guard what ends or drains the proxy: only this machine may ask, by a loopback address and name.
 
-    The name in `Host` keeps out a page in a browser of this machine whose own name was made to lead here.
+    The name in `Host` keeps out a page in a browser of this machine whose own name was made to lead here;
+    `Origin`, which a browser sends with whatever it posts for a page (Fetch 3.2), one that knows our address.
     """
 
     async def guarded(request: web.Request) -> web.StreamResponse:
         host = request.host.rpartition(":")[0] or request.host
-        if not (_is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))):
+        here = _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
+        if not here or "Origin" in request.headers:
             return web.Response(status=403, text="only from this machine, by its loopback address\n")
         return await handler(request)
 

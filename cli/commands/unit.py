@@ -147,8 +147,16 @@ def _server(found: _Typed, told: units.Command, user: str) -> str:
     from controller.settings import Settings, load
 
     flags = {name: value for name, value in found.values.items() if name in Settings.model_fields}
+    set_one_by_one = named(found.values["setting"] or ())
+    for name, field in Settings.model_fields.items():
+        variable = f"MESHWRIGHT_{name.upper()}"
+        if not field.repr and (name in set_one_by_one or variable in found.variables):
+            said = f"--set {name}=" if name in set_one_by_one else variable
+            raise CommandFailed(
+                f"{said} may hold secrets, and everybody may read a unit: give it in a file, by --config"
+            )
     try:
-        settings = load({**flags, **named(found.values["setting"] or ())})
+        settings = load({**flags, **set_one_by_one})
     except SettingsError as error:
         raise CommandFailed(error) from error
     for name, path in (("mesh", settings.mesh), ("state", settings.state)):

@@ -155,6 +155,7 @@ async def test_the_status_server(scene: Scene, meshwright: str) -> None:
     assert "meshwright_agent_envoys 1" in text
     assert "envoy_server_live" in text
     assert (await get(f"{agent.status}/quitquitquit", "POST", Host="evil.example"))[0] == 403
+    assert (await get(f"{agent.status}/quitquitquit", "POST", Origin="https://evil.example"))[0] == 403
     assert (await get(f"{agent.status}/quitquitquit"))[0] == 404
     host = agent.admin.removeprefix("http://")
     asked = await asyncio.to_thread(

@@ -104,6 +104,22 @@ def test_settings_of_the_environment_and_of_the_file_count(
     assert "UNKNOWN" not in text
 
 
+@pytest.mark.parametrize("by", ["environment", "--set"])
+def test_what_may_be_a_secret_is_not_written_into_a_unit(
+    by: str, unit: Unit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody may read it; the refusal does not say the secret either."""
+    given: tuple[str, ...] = ("--set", "providers=mine:token=hush")
+    if by == "environment":
+        monkeypatch.setenv("MESHWRIGHT_PROVIDERS", "mine:token=hush")
+        given = ()
+    status, text, said = unit("serve", "--", *given)
+    assert (status, text) == (2, "")
+    assert "providers" in said.lower()
+    assert "give it in a file, by --config" in " ".join(said.split())
+    assert "hush" not in said
+
+
 def test_it_is_json_if_asked_for(unit: Unit) -> None:
     """With the file where it belongs."""
     status, text, _ = unit("agent", "--json", "--", *ADS)
