@@ -7,14 +7,13 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 
 import structlog
 from aiohttp import web
 
-from agent import credentials
-from agent.credentials import Credentials, CredentialsError
+from agent import credentials, reading
+from agent.credentials import Credentials, CredentialsError, Shows
 from agent.envoy import draining
 from agent.envoy.admin import AdminUnreachable, EnvoyAdmin
 from agent.envoy.lifecycle import Ending, Lifecycle
@@ -27,6 +26,7 @@ from agent.hosts.sync import Naming
 from agent.interception.iptables import ProgramFailed, left_alone
 from agent.interception.owners import named
 from agent.managed import Manager
+from agent.reach.observations import Observed
 from agent.reach.probing import Dialling, observe
 from agent.reach.watching import ControlPlaneWatch
 from agent.settings import AgentSettings
@@ -37,7 +37,6 @@ from certs.errors import CertificateError
 from certs.files import make_private, touch_private
 from certs.privacy import exposure_of
 from sidecars.envoy.bootstrap import BootstrapSettings
-from sidecars.layout import CHAIN_FILE
 
 # The application may still have calls to make while it ends: only those to it are turned away.
 _DRAIN_PATH = "/drain_listeners?graceful&skip_exit&inboundonly"
@@ -57,9 +56,9 @@ class Agent:
         self._stop = stop
         self._runtime = RuntimeDirectory(settings.run)
         self._supervisor = Supervisor(settings.envoy, self._runtime, Lifecycle(settings.restart), admin)
-        self._control_plane = ControlPlaneWatch(
-            admin, partial(observe, Dialling(settings.ads, self._runtime.credential("")))
-        )
+        self._control_plane = ControlPlaneWatch(admin, self._observe)
+        self._shows: Shows | None = None
+        self._unread = 0
         self._text = ""
         self._draining = False
         self._quick = False
@@ -110,7 +109,7 @@ class Agent:
         if settings.hosts is None:
             await self._stop.wait()
             return
-        namespace = credentials.proxy_name(self._runtime.credential(CHAIN_FILE)).namespace
+        namespace = self._in_use().name.namespace
         await Naming(self._admin, HostsFile(settings.hosts), namespace, settings.cluster_domain).run()
 
     async def keep(self) -> Ending:
@@ -154,10 +153,7 @@ class Agent:
     async def status(self) -> Mapping[str, object]:
         """Return all that is known of the proxy, as JSON has it."""
         not_ready = await self.not_ready()
-        try:
-            shown = credentials.certificate(self._runtime.credential(CHAIN_FILE))
-        except CredentialsError:  # none is in use yet
-            shown = None
+        shown = None if self._shows is None else self._shows.certificate
         pids = tuple(self._supervisor.pids.values())
         return described(self._settings.ads, not_ready, pids, shown, self._control_plane.standing)
 
@@ -218,7 +214,8 @@ class Agent:
             return None
 
     def _digest(self) -> str:
-        found = credentials.digest(self._settings.credentials)
+        """Return a name for the files as they are, and for another try where they could not be read."""
+        found = f"{credentials.digest(self._settings.credentials)} {self._unread}"
         try:
             return f"{found} {self._override()}"
         except (OSError, ValueError):  # what is no text is no override, and is said when it is looked at
@@ -230,13 +227,16 @@ class Agent:
     async def _take_new(self) -> None:
         """Read the files, and bring into use what is new: certificates at once, a bootstrap by an epoch."""
         settings = self._settings
-        read = await asyncio.to_thread(
-            credentials.read, settings.credentials, shared=settings.shared_credentials
-        )
-        if not self._in_use(read):
+        try:
+            read = await reading.read(settings.credentials, shared=settings.shared_credentials)
+        except reading.ReaderFailed:
+            self._unread += 1
+            raise
+        if not self._is_in_use(read):
             await asyncio.to_thread(self._runtime.put_credentials, read)
             self._renewed += 1
             _log.info("certificate in use", proxy=str(read.name), serial=read.serial)
+        self._shows = read.shows
         text = await asyncio.to_thread(
             self._runtime.propose, self._bootstrap(read), self._override(), self._text
         )
@@ -246,7 +246,17 @@ class Agent:
             self._text = text
             await self._supervisor.configured(hashlib.sha256(text.encode()).hexdigest())
 
-    def _in_use(self, read: Credentials) -> bool:
+    def _in_use(self) -> Shows:
+        if self._shows is None:
+            raise CredentialsError("no certificate is in use yet")
+        return self._shows
+
+    async def _observe(self) -> Observed:
+        """Go the way to the control plane, as Envoy does."""
+        shows, files = self._in_use(), self._runtime.credential("")
+        return await observe(Dialling(self._settings.ads, files, shows.certificate, shows.trust_domain))
+
+    def _is_in_use(self, read: Credentials) -> bool:
         return credentials.digest(self._runtime.credential("")) == read.digest
 
     def _bootstrap(self, read: Credentials) -> BootstrapSettings:

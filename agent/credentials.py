@@ -1,22 +1,18 @@
-"""The files with which a proxy dials in: read, judged, and what their certificate says."""
+"""The files with which a proxy dials in, as values; what is in them is judged in `agent.certificates`.
+
+Imported by the agent at rest, and so without anything that reads certificates.
+"""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from agent.errors import AgentError
-from certs.errors import PeerRefused
-from certs.leaf import stands_below
-from certs.material import PrivateKey
-from certs.pair import matched_pair
-from certs.peer import PeerCertificate, read_peer
+from certs.material import PeerCertificate, PrivateKey
 from certs.privacy import exposure_of
-from mesh.identity import ProxyName, ProxyNameError
+from mesh.identity import ProxyName
 from mesh.names import TrustDomain
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
-
-_SPIFFE: Final = "spiffe://"
 
 
 class CredentialsError(AgentError):
@@ -24,15 +20,65 @@ class CredentialsError(AgentError):
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """A proxy's certificate with its key, and what it trusts. What `read` returns fits together."""
+class Shows:
+    """What files say that fit together: whose they are, in which trust domain, and the rest of the leaf."""
 
     name: ProxyName
     trust_domain: TrustDomain
-    serial: str
+    certificate: PeerCertificate
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The content of `proxy.pem`, `proxy.key` and `ca.pem`, of which nothing is known yet."""
+
+    directory: Path
     chain: bytes
     key: PrivateKey
     authority: bytes
+
+    @classmethod
+    def taken(cls, directory: Path, *, shared: bool = False, user: int | None = None) -> "Files":
+        """Read them; raise CredentialsError where that cannot be.
+
+        So it is where others than `user` (None: than we) can get at the key, or put other files in their
+        place, unless they are `shared`.
+        """
+        chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
+        if not shared:
+            _require_private(directory, chain, key, authority, user)
+        private = PrivateKey(required(key))
+        return cls(directory, required(chain), private, required(authority))
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A proxy's certificate with its key, and what it trusts: files that fit together."""
+
+    shows: Shows
+    chain: bytes
+    key: PrivateKey
+    authority: bytes
+
+    @classmethod
+    def of(cls, files: Files, shows: Shows) -> "Credentials":
+        """Put together what was read and what was found in it."""
+        return cls(shows, files.chain, files.key, files.authority)
+
+    @property
+    def name(self) -> ProxyName:
+        """Return whose they are."""
+        return self.shows.name
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the one trust domain of the authority."""
+        return self.shows.trust_domain
+
+    @property
+    def serial(self) -> str:
+        """Return the certificate's serial."""
+        return self.shows.certificate.serial
 
     @property
     def digest(self) -> str:
@@ -45,30 +91,12 @@ def digest(directory: Path) -> str:
     return _digest(*(_content(directory / name) for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE)))
 
 
-def read(directory: Path, *, shared: bool = False, user: int | None = None) -> Credentials:
-    """Read `proxy.pem`, `proxy.key` and `ca.pem`; raise CredentialsError where they cannot be used.
-
-    So it is where others than `user` (None: than we) can get at the key, or put other files in their place,
-    unless they are `shared`.
-    """
-    chain, key, authority = (directory / name for name in (CHAIN_FILE, KEY_FILE, AUTHORITY_FILE))
-    if not shared:
-        _require_private(directory, chain, key, authority, user)
-    private = PrivateKey(_required(key))
-    chain_pem, authority_pem = _required(chain), _required(authority)
+def required(path: Path) -> bytes:
+    """Return what is in a file; raise CredentialsError."""
     try:
-        pair = matched_pair(chain_pem, private)
-    except ValueError as error:
-        raise CredentialsError(f"{chain} and {key} are no pair: {error}") from error
-    try:
-        trusted = stands_below(chain_pem, authority_pem)
-    except ValueError as error:
-        raise CredentialsError(f"{authority} is no certificate in PEM") from error
-    if not trusted:
-        raise CredentialsError(f"{chain} was not issued by an authority in {authority}")
-    return Credentials(
-        proxy_name(chain), trust_domain(authority), pair.leaf.serial, chain_pem, private, authority_pem
-    )
+        return path.read_bytes()
+    except OSError as error:
+        raise CredentialsError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _require_private(directory: Path, chain: Path, key: Path, authority: Path, user: int | None) -> None:
@@ -76,38 +104,6 @@ def _require_private(directory: Path, chain: Path, key: Path, authority: Path, u
     public = (exposure_of(path, user, public=True) for path in (directory, chain, authority))
     if found := next(filter(None, (exposure_of(key, user), *public)), ""):
         raise CredentialsError(f"{found}, or say --shared-credentials if that is meant")
-
-
-def proxy_name(chain: Path) -> ProxyName:
-    """Return whose certificate this is: its common name."""
-    try:
-        return ProxyName.parse(certificate(chain).common_name)
-    except ProxyNameError as error:
-        raise CredentialsError(f"{chain} is not a proxy's certificate: {error}") from error
-
-
-def trust_domain(authority: Path) -> TrustDomain:
-    """Return the one trust domain that an authority's certificate names."""
-    uris = certificate(authority).uri_sans
-    found = [uri.removeprefix(_SPIFFE) for uri in uris if uri.startswith(_SPIFFE)]
-    if len(found) != 1:
-        raise CredentialsError(f"{authority} does not name one trust domain (a URI {_SPIFFE}<trust domain>)")
-    return TrustDomain(found[0])
-
-
-def certificate(path: Path) -> PeerCertificate:
-    """Read the first certificate of a file; raise CredentialsError."""
-    try:
-        return read_peer(_required(path))
-    except PeerRefused as error:
-        raise CredentialsError(f"{path} is no certificate in PEM") from error
-
-
-def _required(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise CredentialsError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _content(path: Path) -> bytes:

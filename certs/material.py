@@ -24,7 +24,7 @@ class PrivateKey:
         object.__setattr__(self, "_pem", pem)
 
     def reveal(self) -> bytes:
-        """Return the key's PEM. Only what writes a 0600 file or an SDS secret may call this."""
+        """Return the key's PEM. Only what writes a 0600 file, an SDS secret or a child's pipe may."""
         return self._pem
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -91,3 +91,15 @@ class ServerCertificate:
     ip_addresses: tuple[str, ...]
     chain_pem: bytes = field(repr=False)
     key: PrivateKey = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """What a peer's certificate says; `common_name` is empty where there is not exactly one."""
+
+    common_name: str
+    serial: str
+    not_before: datetime
+    not_after: datetime
+    uri_sans: tuple[str, ...]
+    client_auth: bool

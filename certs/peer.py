@@ -4,25 +4,13 @@ TLS has proven that the peer holds the key of a certificate below our root. It h
 certificate is of the right kind or not revoked, nor, in a resumed session, that it is still valid.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from certs.errors import PeerRefused, RefusalReason
 from certs.leaf import read_leaf
 from certs.ledger.entry import LedgerEntry, LedgerState
+from certs.material import PeerCertificate
 from mesh.identity import ProxyName, ProxyNameError
-
-
-@dataclass(frozen=True, slots=True)
-class PeerCertificate:
-    """What a peer's certificate says; `common_name` is empty where there is not exactly one."""
-
-    common_name: str
-    serial: str
-    not_before: datetime
-    not_after: datetime
-    uri_sans: tuple[str, ...]
-    client_auth: bool
 
 
 def read_peer(pem: bytes) -> PeerCertificate:

@@ -15,7 +15,7 @@ from agent.reach.observations import (
     Way,
 )
 from certs.errors import PeerRefused
-from certs.peer import PeerCertificate, read_peer
+from certs.material import PeerCertificate
 from mesh.host_port import HostPort
 
 _NOT_YET_VALID, _EXPIRED, _OTHER_NAME = 9, 10, 62
@@ -166,6 +166,8 @@ async def _presented(at: HostPort, seconds: float) -> PeerCertificate | None:
                 shown = session.tls.getpeercert(binary_form=True)
             finally:
                 session.close()
+        from certs.peer import read_peer  # as gRPC: it takes memory, and is needed in trouble only
+
         return read_peer(ssl.DER_cert_to_PEM_cert(shown).encode()) if shown else None
     except (OSError, ValueError, TimeoutError, PeerRefused):
         return None

@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from agent.credentials import CredentialsError, certificate, trust_domain
+from agent.credentials import CredentialsError
 from agent.reach.handshake import greeted
 from agent.reach.observations import NoAnswer, NoRoute, NotResolved, Observed, PortClosed, Shown, Way
+from certs.material import PeerCertificate
 from mesh.host_port import HostPort
+from mesh.names import TrustDomain
 from sidecars.envoy.bootstrap import server_name
 from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE, KEY_FILE
 
@@ -23,19 +25,20 @@ PATIENCE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Dialling:
-    """Where to, and the directory with `proxy.pem`, `proxy.key` and `ca.pem`."""
+    """Where to, the directory with `proxy.pem`, `proxy.key` and `ca.pem`, and what its certificates say."""
 
     control_plane: HostPort
     credentials: Path
+    shown: PeerCertificate
+    trust_domain: TrustDomain
     seconds: float = PATIENCE_SECONDS
 
 
 async def observe(dialling: Dialling) -> Observed:
-    """Go as far as it leads; raise CredentialsError where there is nothing to go with."""
-    shown = certificate(dialling.credentials / CHAIN_FILE)
-    name = server_name(trust_domain(dialling.credentials / AUTHORITY_FILE))
+    """Go as far as it leads; raise CredentialsError where the files cannot be used."""
+    shown = dialling.shown
     try:
-        way = await _led(dialling, name)
+        way = await _led(dialling, server_name(dialling.trust_domain))
     except ssl.SSLError as error:  # of our own files: `load_cert_chain` reads them
         raise CredentialsError(f"the files in {dialling.credentials} cannot be used: {error}") from error
     own = Shown(shown.common_name, shown.serial, shown.not_before, shown.not_after)

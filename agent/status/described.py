@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from agent.reach.times import stamp
 from agent.reach.watching import Standing
-from certs.peer import PeerCertificate
+from certs.material import PeerCertificate
 from mesh.host_port import HostPort
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent import credentials
+from agent.certificates import certificate, read, trust_domain
 from agent.credentials import Credentials, CredentialsError
 from agent.reach.observations import Observed, Shown
 from agent.reach.probing import Dialling, listener, observe
@@ -19,7 +19,7 @@ from checks.check import Check, Unseen
 from cli.checking import kernel
 from cli.checking.sending import send_as
 from mesh.host_port import HostPort
-from sidecars.layout import CHAIN_FILE
+from sidecars.layout import AUTHORITY_FILE, CHAIN_FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ def files_of(where: Asked) -> Credentials | str:
     """Return the credentials, or why they cannot be used by whom they belong to."""
     try:
         user = user_of(where.credentials) if where.credentials.exists() else None
-        return credentials.read(where.credentials, shared=where.shared, user=user)
+        return read(where.credentials, shared=where.shared, user=user)
     except (CredentialsError, OSError) as error:
         return " ".join(str(error).split())
 
 
 def _certificate(directory: Path) -> Certificate | None:
     with suppress(CredentialsError):
-        found = credentials.certificate(directory / CHAIN_FILE)
+        found = certificate(directory / CHAIN_FILE)
         return Certificate(found.common_name, found.not_before, found.not_after)
     return None
 
@@ -106,7 +106,9 @@ def way_to(where: Asked, ads: HostPort | None, user: int | None) -> Observed | s
     if user is not None:
         send_as(user)
     try:
-        return asyncio.run(observe(Dialling(ads, where.credentials)))
+        shown = certificate(where.credentials / CHAIN_FILE)
+        domain = trust_domain(where.credentials / AUTHORITY_FILE)
+        return asyncio.run(observe(Dialling(ads, where.credentials, shown, domain)))
     except CredentialsError as error:
         return " ".join(str(error).split())
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from certs.peer import PeerCertificate, read_peer
+from certs.material import PeerCertificate
+from certs.peer import read_peer
 from certs.privacy import exposures, user_of
 from checks import certificates, ports, server
 from checks import clock as clocks

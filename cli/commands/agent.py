@@ -151,7 +151,8 @@ def wait(
     as_json: AsJson = False,
 ) -> None:
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
-    from agent.credentials import CredentialsError, proxy_name
+    from agent.certificates import proxy_name
+    from agent.credentials import CredentialsError
     from agent.status.waiting import proxy_at, until_ready
 
     at = host_port("--status", status, STATUS_PORT)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from agent.credentials import CredentialsError, proxy_name, trust_domain
+from agent.certificates import proxy_name, trust_domain
+from agent.credentials import CredentialsError
 from cli.errors import CommandFailed
 from cli.options import host_port
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap

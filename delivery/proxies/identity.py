@@ -16,7 +16,8 @@ from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry, LedgerState
-from certs.peer import PeerCertificate, authorize, read_peer
+from certs.material import PeerCertificate
+from certs.peer import authorize, read_peer
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.protocol.wire import Node

@@ -16,6 +16,7 @@ import grpc
 import pytest
 from aiohttp import web
 
+from agent.certificates import certificate, trust_domain
 from agent.reach.asking import DISCOVERY, REASON
 from agent.reach.observations import Observed
 from agent.reach.probing import Dialling, observe
@@ -47,7 +48,8 @@ def _credentials(server: Any, shown: Pair, out: Path) -> Path:
 
 
 async def _why(at: str, credentials: Path, seconds: float = PATIENCE) -> tuple[Unreached | None, Observed]:
-    seen = await observe(Dialling(HostPort.parse(at), credentials, seconds))
+    shown, domain = certificate(credentials / "proxy.pem"), trust_domain(credentials / "ca.pem")
+    seen = await observe(Dialling(HostPort.parse(at), credentials, shown, domain, seconds))
     return unreached(seen), seen
 
 

@@ -1,21 +1,23 @@
-"""What an agent makes of files that cannot be used."""
+"""What an agent makes of files that cannot be used, or of which that is not known."""
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
+from agent import reading
 from agent.app import Agent
 from agent.envoy.admin import EnvoyAdmin
 from agent.envoy.command import EnvoyOptions
 from agent.settings import AgentSettings
 from mesh.host_port import HostPort
+from tests.unit.agent.credentials_of import write_credentials
 
 
-async def test_an_override_that_is_no_text_ends_no_watch(tmp_path: Path) -> None:
-    """It is refused as any other that cannot be used, and the files are watched on."""
-    override = tmp_path / "override.json"
-    override.write_bytes(b"\xff\xfe")
-    settings = AgentSettings(
+def _settings(tmp_path: Path, override: Path | None = None) -> AgentSettings:
+    return AgentSettings(
         tmp_path,
         HostPort("127.0.0.1", 1),
         tmp_path / "run",
@@ -23,13 +25,45 @@ async def test_an_override_that_is_no_text_ends_no_watch(tmp_path: Path) -> None
         override=override,
         look_seconds=0.01,
     )
+
+
+@contextlib.asynccontextmanager
+async def _watching(settings: AgentSettings) -> AsyncIterator[Agent]:
     async with EnvoyAdmin("127.0.0.1:1", settings.run) as admin:
         agent = Agent(settings, admin, asyncio.Event())
         watching = asyncio.create_task(agent.watch())
-        async with asyncio.timeout(30):
-            while "refused_total 1" not in agent.own_metrics():
-                assert not watching.done(), watching
-                await asyncio.sleep(0.005)
+        yield agent
+        assert not watching.done(), watching
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await watching
+
+
+async def _counted(agent: Agent, line: str) -> None:
+    async with asyncio.timeout(30):
+        while line not in agent.own_metrics():
+            await asyncio.sleep(0.005)
+
+
+async def test_an_override_that_is_no_text_ends_no_watch(tmp_path: Path) -> None:
+    """It is refused as any other that cannot be used, and the files are watched on."""
+    override = tmp_path / "override.json"
+    override.write_bytes(b"\xff\xfe")
+    async with _watching(_settings(tmp_path, override)) as agent:
+        await _counted(agent, "refused_total 1")
+
+
+async def test_files_that_nobody_judged_are_read_again_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewal must not be lost because a machine had no memory for the program that reads it."""
+    write_credentials(tmp_path, tmp_path / "out")
+    for each in (tmp_path / "out").iterdir():
+        each.rename(tmp_path / each.name)
+    (tmp_path / "run" / "certificates").mkdir(parents=True)
+    program = reading.PROGRAM
+    monkeypatch.setattr(reading, "PROGRAM", "agent.none")
+    async with _watching(_settings(tmp_path)) as agent:
+        await _counted(agent, "refused_total 2")
+        monkeypatch.setattr(reading, "PROGRAM", program)
+        await _counted(agent, "taken_total 1")

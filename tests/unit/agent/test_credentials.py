@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.credentials import CredentialsError, digest, read
+from agent.certificates import read
+from agent.credentials import CredentialsError, digest
 from agent.envoy.runtime import RuntimeDirectory, merged
 from agent.watching import changes
 from tests.unit.agent.credentials_of import write_credentials

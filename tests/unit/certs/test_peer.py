@@ -16,9 +16,9 @@ from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.manager import CertificateManager
-from certs.material import ProxyCertificate, ServerCertificate, ServiceCertificate
+from certs.material import PeerCertificate, ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.pair_files import PairFiles
-from certs.peer import PeerCertificate, authorize, read_peer
+from certs.peer import authorize, read_peer
 from certs.proxy import VALIDITY, issue_proxy
 from certs.server import ads_server_certificate
 from mesh.identity import ProxyName, ServiceIdentity

@@ -18,7 +18,8 @@ from certs.issuers.contract import CertificateRequest, Names, Usage
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
-from certs.peer import PeerCertificate, authorize, read_peer
+from certs.material import PeerCertificate
+from certs.peer import authorize, read_peer
 from certs.proxy import VALIDITY, issue_proxy
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain

@@ -12,8 +12,9 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Names, Usage
 from certs.ledger.entry import LedgerState
 from certs.ledger.sqlite import SqliteLedger
+from certs.material import PeerCertificate
 from certs.pair import issue_pair
-from certs.peer import PeerCertificate, read_peer
+from certs.peer import read_peer
 from certs.proxy import issue_proxy
 from delivery.proxies import identity
 from delivery.proxies.identity import MeshAuthenticator, contradiction, names_itself

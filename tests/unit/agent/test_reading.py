@@ -1,0 +1,115 @@
+"""A proxy's files judged in a process that ends: what it says, how it fails, and the key."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent.certificates import read
+from agent.credentials import CredentialsError
+from agent.reading import ReaderFailed, command
+from agent.reading import read as read_apart
+from tests.unit.agent.credentials_of import write_credentials
+
+
+async def test_it_finds_what_is_found_here(tmp_path: Path) -> None:
+    """The same credentials, byte for byte."""
+    write_credentials(tmp_path, tmp_path / "out")
+    here, apart = read(tmp_path / "out"), await read_apart(tmp_path / "out")
+    assert (apart.shows, apart.digest) == (here.shows, here.digest)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("proxy.key", None),
+        ("proxy.key", "other"),
+        ("proxy.key", ""),
+        ("proxy.pem", ""),
+        ("ca.pem", ""),
+        ("ca.pem", "proxy.pem"),
+        ("ca.pem", "mode"),
+    ],
+)
+async def test_its_sentences_come_back_as_they_are(tmp_path: Path, file: str, content: str | None) -> None:
+    """Whichever of the files is amiss."""
+    out = tmp_path / "out"
+    write_credentials(tmp_path, out)
+    write_credentials(tmp_path, tmp_path / "other")
+    match content:
+        case None:
+            (out / file).unlink()
+        case "mode":
+            (out / file).chmod(0o666)
+        case "other":
+            (out / file).write_bytes((tmp_path / content / file).read_bytes())
+        case _:
+            (out / file).write_bytes((out / content).read_bytes() if content else b"")
+    with pytest.raises(CredentialsError) as here:
+        read(out)
+    with pytest.raises(CredentialsError) as apart:
+        await read_apart(out)
+    assert str(apart.value) == str(here.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import sys; sys.exit('no memory')", "ended with status 1: no memory"),
+        ("import os; os.kill(os.getpid(), 9)", "ended with status -9: "),
+        ("raise ValueError('what')", "ended with status 1: ValueError: what"),
+        ("print('hello')", r"answered what cannot be read \(6 bytes\)"),
+        ("import pickle, sys; pickle.dump(7, sys.stdout.buffer)", "answered a int"),
+        ("import time; time.sleep(3600)", "took more than 0.5 s"),
+    ],
+)
+async def test_one_that_fails_says_nothing_of_the_files(tmp_path: Path, script: str, words: str) -> None:
+    """But how it failed, in a sentence; and none is left."""
+    write_credentials(tmp_path, tmp_path / "out")
+    seconds = 0.5 if "sleep" in script else 60
+    with pytest.raises(ReaderFailed, match=f"^the program that reads certificates {words}") as failed:
+        await read_apart(tmp_path / "out", program=[sys.executable, "-I", "-c", script], seconds=seconds)
+    assert not isinstance(failed.value, CredentialsError)
+    assert _children() == set()
+
+
+async def test_one_that_cannot_be_run(tmp_path: Path) -> None:
+    """As on a machine that is out of processes."""
+    write_credentials(tmp_path, tmp_path / "out")
+    with pytest.raises(ReaderFailed, match=r"cannot run .*: No such file or directory"):
+        await read_apart(tmp_path / "out", program=[str(tmp_path / "none")])
+
+
+async def test_none_is_left_when_nobody_waits_any_more(tmp_path: Path) -> None:
+    """An agent may be told to end meanwhile."""
+    write_credentials(tmp_path, tmp_path / "out")
+    sleeping = [sys.executable, "-I", "-c", "import time; time.sleep(3600)"]
+    asking = asyncio.create_task(read_apart(tmp_path / "out", program=sleeping))
+    async with asyncio.timeout(60):
+        while not _children():
+            await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert asking.cancelled()
+    assert _children() == set()
+
+
+async def test_the_key_shows_nowhere(tmp_path: Path) -> None:
+    """Not among the words or variables of the process, nor where it says that it failed."""
+    write_credentials(tmp_path, tmp_path / "out")
+    key = (tmp_path / "out" / "proxy.key").read_bytes().splitlines()[1]
+    seen = tmp_path / "seen"
+    shows = f"cat /proc/self/cmdline /proc/$$/cmdline /proc/$$/environ > {seen}; cat > {seen}.in; exit 3"
+    with pytest.raises(ReaderFailed) as failed:
+        await read_apart(tmp_path / "out", program=["sh", "-c", shows])
+    assert key in (tmp_path / "seen.in").read_bytes()
+    assert key not in seen.read_bytes()
+    assert key.decode() not in str(failed.value)
+    assert not any(key.decode() in word for word in command())
+
+
+def _children() -> set[str]:
+    threads = Path(f"/proc/{os.getpid()}/task")
+    return {pid for each in threads.iterdir() for pid in (each / "children").read_text("ascii").split()}
