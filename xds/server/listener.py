@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -11,9 +11,6 @@ import grpc.aio
 from xds.errors import XdsError
 from xds.server.limits import Limits
 from xds.server.tls import Plaintext, TlsIdentity
-
-RECORD_BYTES: Final = 4096
-"""The longest TLS record that is sent. Shorter ones cost more of TLS's overhead than they spare in memory."""
 
 
 class ListenError(XdsError, OSError):
@@ -34,8 +31,6 @@ def options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.http2.bdp_probe", 0),
-        # Each connection keeps buffers for the longest TLS record ready, of 16 KiB by default.
-        ("grpc.tsi.max_frame_size", RECORD_BYTES),
         # A storm of new streams waits for its turn: by default, beyond 1000 some are cancelled at random.
         ("grpc.server.max_pending_requests", limits.streams or 2**31 - 1),
         ("grpc.server.max_pending_requests_hard_limit", limits.streams or 2**31 - 1),
