@@ -52,13 +52,14 @@ class StateRoom:
 
     def look(self) -> str:
         """Try to write, also what the ledger remembers; return what is wrong. For a thread."""
-        found = self._moved() or probed(self._state)
-        if not found and self._ledger.unwritten:
+        if found := self._moved() or probed(self._state):
+            return self._moved() or found  # asked again: the try fails as well where it has just gone
+        if self._ledger.unwritten:
             try:
                 self._ledger.write_unwritten()
             except StateError as error:
-                found = str(error)
-        return found
+                return str(error)
+        return ""
 
     def take(self, found: str) -> None:
         """Take over what a look has found, and say it where it is new."""

@@ -23,9 +23,17 @@ _log = structlog.get_logger(__name__)
 
 
 def envoys(bookstore: Bookstore, name: str) -> list[int]:
-    """Return the children of a place's agent."""
+    """Return the Envoys among the children of a place's agent, which has others read its certificates."""
     agent = bookstore.supervisor.pid(f"sidecar of {name}")
-    return [int(each) for each in Path(f"/proc/{agent}/task/{agent}/children").read_text().split()]
+    children = Path(f"/proc/{agent}/task/{agent}/children").read_text().split()
+    return [int(each) for each in children if _is_envoy(each)]
+
+
+def _is_envoy(child: str) -> bool:
+    try:
+        return Path(f"/proc/{child}/exe").readlink().name == "envoy"
+    except FileNotFoundError:  # it has ended
+        return False
 
 
 async def test_a_killed_envoy_is_back_and_nothing_passed_it_by(envoy: str, tmp_path: Path) -> None:
