@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -37,6 +38,7 @@ def running(chromium: str, folder: Path) -> Iterator[str]:
             stdout=log,
             stderr=log,
             env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+            start_new_session=True,
         )
     try:
         limit = time.monotonic() + DEADLINE
@@ -46,7 +48,7 @@ def running(chromium: str, folder: Path) -> Iterator[str]:
             time.sleep(0.02)
         yield f"ws://127.0.0.1:{said[0]}{said[1]}"
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGTERM)  # Debian's is a script, which would end alone
         process.wait(DEADLINE)
 
 
