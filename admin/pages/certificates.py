@@ -1,10 +1,11 @@
 """`/debug/certs`: what certificates say, never their keys."""
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol
 
-from admin.pages.jsonable import Document, jsonable
+from admin.pages.jsonable import Document, Json, jsonable
 from admin.reading import CertificateReading, ViewReading
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
@@ -14,17 +15,21 @@ class CertificatePage(CertificateReading, ViewReading, Protocol):
     """What the page on certificates reads."""
 
 
-def certificates(reading: CertificatePage, now: datetime) -> Document:
+async def certificates(reading: CertificatePage, now: datetime) -> Document:
     """Return service certificates and the ledger of proxy certificates: what they say, never their keys."""
     view = reading.view()
-    return {
-        "service_certificates": [
+    served = () if view is None else tuple(reading.certificates().values())
+
+    def made() -> Document:
+        services: list[Json] = [
             service_certificate(each, each.identity.spiffe_id(view.settings.trust_domain), now)
-            for each in reading.certificates().values()
+            for each in served
             if view is not None
-        ],
-        "proxy_certificates": [ledger_entry(entry, now) for entry in reading.ledger()],
-    }
+        ]
+        return offline_certificates(reading.ledger(), now) | {"service_certificates": services}
+
+    # The ledger is a file, and may be long: not for the event loop.
+    return await asyncio.to_thread(made)
 
 
 def offline_certificates(entries: Iterable[LedgerEntry], now: datetime) -> Document:

@@ -37,7 +37,7 @@ class Glances:
 
     async def certificates(self) -> Verdict:
         """Return whether certificates in use have expired."""
-        return mesh.of_certificates(certificates(self.reading, self.clock()))
+        return mesh.of_certificates(await certificates(self.reading, self.clock()))
 
     async def loop(self) -> Verdict:
         """Return whether the event loop was held."""

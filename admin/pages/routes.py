@@ -56,6 +56,9 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         # Identities times services: not for the event loop.
         return await asyncio.to_thread(debug.access, reading, request.query.get("source"))
 
+    async def certified(_request: web.Request) -> Document:
+        return await certificates(reading, clock())
+
     async def in_force(request: web.Request) -> Document:
         return debug.policies(reading, await reading.problems(), request.query.get("object"))
 
@@ -111,7 +114,7 @@ def pages(reading: MeshReading, clock: Callable[[], datetime]) -> tuple[Page, ..
         Page(
             "/debug/certs",
             "certificates issued",
-            of(lambda: certificates(reading, clock())),
+            certified,
             mesh.CERTIFICATES,
             glance.certificates,
         ),

@@ -6,9 +6,9 @@ from typing import Any
 from admin.pages.certificates import certificates
 
 
-def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -> None:
+async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -> None:
     """Service certificates with their URI, and the ledger."""
-    assert certificates(reading, now + timedelta(days=2)) == {
+    assert await certificates(reading, now + timedelta(days=2)) == {
         "service_certificates": [
             {
                 "identity": "shop/store",

@@ -1,5 +1,6 @@
 """What the pages say, whole values."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:
     return {
         "xds": lambda: streams(reading),
         "proxy": lambda: {"proxies": list(proxies(reading, reading.ledger(), now))},
-        "certs": lambda: certificates(reading, now),
+        "certs": lambda: asyncio.run(certificates(reading, now)),
         "policies": lambda: debug.policies(reading, reading.the_problems),
         "config": lambda: debug.config(reading),
         "loop": lambda: debug.loop(reading),

@@ -1,5 +1,6 @@
 """The pages over HTTP: JSON for programs, HTML for browsers, for hosts that we know."""
 
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from admin.pages import routes, site
+from certs.ledger.entry import LedgerEntry
 from xds.protocol.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
@@ -48,6 +50,27 @@ async def test_browsers_get_a_page_without_scripts(client: TestClient[Any, Any])
         assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
         assert "<script" not in text
         assert 'href="/debug/certs"' in text
+
+
+async def test_no_page_reads_the_ledger_on_the_event_loop(
+    client: TestClient[Any, Any], reading: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file, and as long as there are certificates: whoever is to be served next would wait for it."""
+    read = list[threading.Thread]()
+
+    def ledger() -> tuple[LedgerEntry, ...]:
+        read.append(threading.current_thread())
+        return ()
+
+    monkeypatch.setattr(reading, "ledger", ledger)
+    one = "proxy=uuid-1"
+    asked = "from=shop/buyer&to=shop/store:80"
+    for path in ["/debug", *PATHS, *(f"/debug/{each}?{one}" for each in ("proxy", "proxy/show", "xds"))]:
+        for accepted in ("*/*", "text/html"):
+            assert (await client.get(path, headers={"Accept": accepted})).status == 200
+    assert (await client.get(f"/debug/connectivity?{asked}")).status == 200
+    assert len(read) >= 5
+    assert threading.current_thread() not in read
 
 
 @pytest.mark.parametrize("wanted", ["uuid-1", "uuid-1.store.shop"])
