@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from admin.html.markup import Markup, tag, text
 
@@ -28,6 +29,16 @@ class Form:
     button: str
     path: str = ""
     """Which page is asked; empty is the one that has the form."""
+
+
+CALL: Final = (
+    Field("from", "From: namespace/service account", "shop/buyer"),
+    Field("to", "To: namespace/service:port", "shop/store:80"),
+    Field("method", "Method", "GET"),
+    Field("path", "Path", "/"),
+    Field("header", "Header", "name: value", several=True),
+)
+"""What a call is asked about by; see `admin.pages.explain.read_request`."""
 
 
 def form(asks: Form, path: str, query: Query) -> Markup:

@@ -5,7 +5,7 @@ from typing import Final
 
 from admin.html import links
 from admin.html.fields import items, records, said, words
-from admin.html.forms import Field, Form
+from admin.html.forms import CALL, Form
 from admin.html.frame import Asked
 from admin.html.looks.explain import of_explained
 from admin.html.looks.look import Look
@@ -77,17 +77,6 @@ CONNECTIVITY: Final = Look(
     "Connectivity",
     of_connectivity,
     _connectivity,
-    (
-        Form(
-            (
-                Field("from", "From: namespace/service account", "shop/buyer"),
-                Field("to", "To: namespace/service:port", "shop/store:80"),
-                Field("method", "Method", "GET"),
-                Field("path", "Path", "/"),
-                Field("header", "Header", "name: value", several=True),
-            ),
-            "Look",
-        ),
-    ),
+    (Form(CALL, "Look"),),
     "How it stands with all that a call goes by.",
 )

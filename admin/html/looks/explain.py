@@ -5,7 +5,7 @@ from typing import Final
 
 from admin.html import links
 from admin.html.fields import items, number, records, said, words
-from admin.html.forms import Field, Form
+from admin.html.forms import CALL, Field, Form
 from admin.html.frame import Asked
 from admin.html.looks.look import Look
 from admin.html.markup import NOTHING, Markup, joined, listed, tag, text
@@ -91,11 +91,7 @@ EXPLAIN: Final = Look(
     (
         Form(
             (
-                Field("from", "From: namespace/service account", "shop/buyer"),
-                Field("to", "To: namespace/service:port", "shop/store:80"),
-                Field("method", "Method", "GET"),
-                Field("path", "Path", "/"),
-                Field("header", "Header", "name: value", several=True),
+                *CALL,
                 Field("line", "Or a line of a sidecar's access log", '{"start_time": …'),
             ),
             "Explain",
