@@ -333,7 +333,8 @@ class _Server:
         app = web.Application(middlewares=[commands.explained])
         site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
         add_log_levels(LogLevels(), app)
-        commands.add_commands(app, parts.reading, parts.proxies, self._revoked, parts.retried)
+        asked = commands.Commands(parts.reading, parts.proxies, self._revoked, parts.retried)
+        commands.add_commands(app, asked)
         async with serving(app, self._sockets.unix):
             yield
 

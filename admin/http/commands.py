@@ -100,24 +100,24 @@ def require_holder(view: View | None, request: ProxyRequest) -> None:
         raise NobodysName(request.name, why)
 
 
-def add_commands(
-    app: web.Application,
-    reading: ProxyReading,
-    proxies: ProxyCertificates,
-    revoked: Callable[[LedgerEntry], None],
-    retry: Callable[[ProxyName], Iterable[Reference]],
-) -> None:
-    """Add POST /certs/issue-proxy, POST /certs/revoke, POST /proxies/retry and GET /hosts.
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """What each command does, over one server.
 
     `revoked` is called on the event loop after a revocation; `retry` offers a proxy again what it rejected,
-    and says which resources that is. The answer to issue-proxy holds the new key:
-    it goes through a socket that only the server's own user can open, and is kept nowhere.
+    and says which resources that is.
     """
 
-    async def issue(request: web.Request) -> web.Response:
+    reading: ProxyReading
+    proxies: ProxyCertificates
+    revoked: Callable[[LedgerEntry], None]
+    retry: Callable[[ProxyName], Iterable[Reference]]
+
+    async def issue(self, request: web.Request) -> web.Response:
+        """Issue a proxy certificate; the answer holds its key."""
         wanted = read_proxy_request(await _json(request))
-        require_holder(reading.view(), wanted)
-        issued = await asyncio.to_thread(proxies.issue, wanted)
+        require_holder(self.reading.view(), wanted)
+        issued = await asyncio.to_thread(self.proxies.issue, wanted)
         return web.json_response(
             {
                 "name": str(issued.name),
@@ -125,44 +125,48 @@ def add_commands(
                 "not_after": issued.not_after.isoformat(),
                 "chain_pem": issued.chain_pem.decode("ascii"),
                 "key_pem": issued.key.reveal().decode("ascii"),
-                "trust_bundle_pem": proxies.trust_bundle().decode("ascii"),
+                "trust_bundle_pem": self.proxies.trust_bundle().decode("ascii"),
             },
             headers=_NO_STORE,
         )
 
-    async def revoke(request: web.Request) -> web.Response:
-        body = await _json(request)
-        serial = body.get("serial") if isinstance(body, dict) else None
-        if not isinstance(serial, str):
-            raise CommandError("serial must be a string of hexadecimal digits")
+    async def revoke(self, request: web.Request) -> web.Response:
+        """Revoke a proxy certificate; one that could not be written down is told as revoked all the same."""
+        serial = await _field(request, "serial", "a string of hexadecimal digits")
         try:
-            entry = await asyncio.to_thread(proxies.revoke, serial)
+            entry = await asyncio.to_thread(self.proxies.revoke, serial)
         except UnwrittenError as error:
-            revoked(error.entry)
+            self.revoked(error.entry)
             raise StateError(f"{error}; {_UNTIL_RESTART}") from error
-        revoked(entry)
+        self.revoked(entry)
         return web.json_response({"name": entry.common_name, "serial": entry.serial}, headers=_NO_STORE)
 
-    async def offer_again(request: web.Request) -> web.Response:
-        body = await _json(request)
-        wanted = body.get("proxy") if isinstance(body, dict) else None
-        if not isinstance(wanted, str):
-            raise CommandError("proxy must be a UUID, common name or workload")
+    async def offer_again(self, request: web.Request) -> web.Response:
+        """Offer a proxy again what it rejected."""
+        wanted = await _field(request, "proxy", "a UUID, common name or workload")
         try:
-            name = find(reading, wanted).name
+            name = find(self.reading, wanted).name
         except NotShown as error:
             raise CommandError(str(error)) from error
-        offered = [f"{short_type(kind)} {resource}" for kind, resource in retry(name)]
+        offered = [f"{short_type(kind)} {resource}" for kind, resource in self.retry(name)]
         return web.json_response({"proxy": str(name), "offered": offered})
 
-    async def host_lines(request: web.Request) -> web.Response:
+    async def hosts(self, request: web.Request) -> web.Response:
+        """Return the lines of a hosts file."""
         namespace = request.query.get("namespace", "default")
-        return web.json_response(hosts_lines(reading.view(), namespace))
+        return web.json_response(hosts_lines(self.reading.view(), namespace))
 
-    app.router.add_post("/certs/issue-proxy", issue)
-    app.router.add_post("/certs/revoke", revoke)
-    app.router.add_post("/proxies/retry", offer_again)
-    app.router.add_get("/hosts", host_lines)
+
+def add_commands(app: web.Application, commands: Commands) -> None:
+    """Add POST /certs/issue-proxy, POST /certs/revoke, POST /proxies/retry and GET /hosts.
+
+    The answer to issue-proxy holds the new key:
+    it goes through a socket that only the server's own user can open, and is kept nowhere.
+    """
+    app.router.add_post("/certs/issue-proxy", commands.issue)
+    app.router.add_post("/certs/revoke", commands.revoke)
+    app.router.add_post("/proxies/retry", commands.offer_again)
+    app.router.add_get("/hosts", commands.hosts)
 
 
 @web.middleware
@@ -191,3 +195,12 @@ async def _json(request: web.Request) -> object:
         return json.loads(await request.text())
     except ValueError as error:
         raise CommandError("the body must be JSON") from error
+
+
+async def _field(request: web.Request, name: str, wanted: str) -> str:
+    """Return a text of the body; raise CommandError, which says what it must be."""
+    body = await _json(request)
+    value = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(value, str):
+        raise CommandError(f"{name} must be {wanted}")
+    return value

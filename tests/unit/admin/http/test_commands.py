@@ -70,7 +70,7 @@ async def client(
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """Serve the commands."""
     app = web.Application(middlewares=[commands.explained])
-    commands.add_commands(app, reading, proxies, revoked.append, retried)
+    commands.add_commands(app, commands.Commands(reading, proxies, revoked.append, retried))
     async with TestClient(TestServer(app)) as found:
         yield found
 
