@@ -3,6 +3,7 @@
     CommandFailed
     ├── NotRunning      no server answers
     ├── ServerRefused   the server answered, and said no
+    │   └── NotUnderstood   it answered what another version of it says
     ├── OfflineError    a directory of manifests cannot be read
     ├── IssuingError    a certificate was not issued, revoked or written
     └── AnsweredNo      it was found out, and the answer is no
@@ -48,6 +49,12 @@ class NotRunning(CommandFailed):
 
 class ServerRefused(CommandFailed):
     """The server answered, and said no; the message is its reason."""
+
+
+class NotUnderstood(ServerRefused):
+    """The server's answer lacks what it should have, or has something else there; `do` is the next step."""
+
+    do = "ask with the program that the server runs: `meshwright version` says which one this is"
 
 
 class OfflineError(CommandFailed):

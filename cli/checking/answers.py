@@ -1,113 +1,183 @@
-"""What the server's pages say, as values that are judged."""
+"""What the server's pages say, as values that are judged.
 
-from collections.abc import Iterable, Iterator, Mapping
+A page that lacks what it should have, or has something else there, is a ValueError: it is never well.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
 
 from checks.certificates import Certificate
 from checks.problems import Found
 from checks.server import Moment, Proxy, Source
-from cli.printing.answers import Found as Answer
-from cli.printing.answers import records, texts
+from cli.checking.told import Told
+from mesh.host_port import HostPort
 from mesh.problems import Severity
 
+Page = Mapping[str, object]
+"""What a page of the server says, or what stands for it where none runs."""
 
-def sources(page: Answer) -> tuple[Source, ...]:
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What is wrong with objects and between them, and the groups of proxies that cannot be computed."""
+
+    problems: tuple[Found, ...]
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """How many proxy certificates are known, and those that are not revoked, from when each was issued."""
+
+    known: int
+    valid: tuple[Certificate, ...]
+
+    @property
+    def moments(self) -> tuple[datetime, ...]:
+        """Return when they were issued."""
+        return tuple(each.not_before for each in self.valid)
+
+    def newest(self, names: Iterable[str] | None = None) -> tuple[Certificate, ...]:
+        """Return the newest certificate of each proxy; of these `names` alone, where there are any."""
+        wanted = None if names is None else frozenset(names)
+        found = {each.whose: each for each in self.valid}
+        return tuple(each for each in found.values() if wanted is None or each.whose in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Those of services, and those of proxies."""
+
+    services: tuple[Certificate, ...]
+    proxies: Issued
+
+
+def sources(page: Page) -> tuple[Source, ...]:
     """Read `/debug/sources`."""
-    return tuple(map(_source, records(page, "sources")))
+    return tuple(map(_source, _rows(page, "sources")))
 
 
-def _source(each: Answer) -> Source:
-    objects = each.get("objects")
-    counts: Answer = objects if isinstance(objects, Mapping) else {}
+def _source(each: Page) -> Source:
+    objects = _object(each, "objects")
     return Source(
-        str(each.get("name")),
-        str(each.get("error") or ""),
-        str(each.get("error_since") or ""),
-        tuple(texts(each, "held")),
-        _number(counts, "good"),
-        _number(counts, "stale"),
-        _number(counts, "refused"),
-        str(each.get("age") or ""),
+        str(_field(each, "name")),
+        str(_field(each, "error") or ""),
+        str(_field(each, "error_since") or ""),
+        tuple(map(str, _list(each, "held"))),
+        _number(objects, "good"),
+        _number(objects, "stale"),
+        _number(objects, "refused"),
+        str(_field(each, "age") or ""),
     )
 
 
-def proxies(page: Answer) -> tuple[Proxy, ...]:
+def proxies(page: Page) -> tuple[Proxy, ...]:
     """Read `/debug/proxy`."""
-    return tuple(map(_proxy, records(page, "proxies")))
+    return tuple(map(_proxy, _rows(page, "proxies")))
 
 
-def _proxy(each: Answer) -> Proxy:
-    sync, pending = (each.get(name) for name in ("sync", "pending_seconds"))
-    states = sync if isinstance(sync, Mapping) else {}
-    waits = pending if isinstance(pending, Mapping) else {}
+def _proxy(each: Page) -> Proxy:
+    states, waits = _object(each, "sync"), _object(each, "pending_seconds")
     return Proxy(
-        str(each.get("cn")),
-        str(each.get("state")),
-        bool(each.get("held")),
-        str(each.get("why") or ""),
+        str(_field(each, "cn")),
+        str(_field(each, "state")),
+        bool(_field(each, "held")),
+        str(_field(each, "why") or ""),
         tuple(sorted(name for name, state in states.items() if state == "nacked")),
-        timedelta(seconds=max(map(float, waits.values()), default=0.0)),
+        timedelta(seconds=max((float(str(each)) for each in waits.values()), default=0.0)),
     )
 
 
-def problems(page: Answer) -> tuple[Found, ...]:
-    """Read the problems of `/debug/policies`."""
-    return tuple(
-        Found(str(each.get("code")), Severity(str(each.get("severity"))), str(each.get("line")))
-        for each in records(page, "problems")
+def policies(page: Page) -> Policies:
+    """Read `/debug/policies`."""
+    problems = (
+        Found(str(_field(each, "code")), Severity(str(_field(each, "severity"))), str(_field(each, "line")))
+        for each in _rows(page, "problems")
     )
+    failures = (f"{_field(each, 'group')}: {_field(each, 'error')}" for each in _rows(page, "failures"))
+    return Policies(tuple(problems), tuple(failures))
 
 
-def failures(page: Answer) -> tuple[str, ...]:
-    """Read the groups of `/debug/policies` that cannot be computed."""
-    return tuple(f"{each.get('group')}: {each.get('error')}" for each in records(page, "failures"))
-
-
-def moments(page: Answer) -> tuple[Moment, ...]:
+def moments(page: Page) -> tuple[Moment, ...]:
     """Read `/debug/loop`."""
     return tuple(
         Moment(
-            _moment(each.get("at")),
-            timedelta(seconds=float(str(each.get("seconds")))),
-            str(each.get("doing") or ""),
+            _moment(each, "at"),
+            timedelta(seconds=float(str(_field(each, "seconds")))),
+            str(_field(each, "doing") or ""),
         )
-        for each in records(page, "late")
+        for each in _rows(page, "late")
     )
 
 
-def services(page: Answer) -> tuple[Certificate, ...]:
-    """Read the service certificates of `/debug/certs`."""
-    return tuple(
-        Certificate(
-            str(each.get("identity")), _moment(each.get("not_before")), _moment(each.get("not_after"))
-        )
-        for each in records(page, "service_certificates")
+def every_certificate(page: Page) -> Certificates:
+    """Read `/debug/certs`."""
+    services = (
+        Certificate(str(_field(each, "identity")), _moment(each, "not_before"), _moment(each, "not_after"))
+        for each in _rows(page, "service_certificates")
     )
+    return Certificates(tuple(services), issued(page))
 
 
-def newest(page: Answer, names: Iterable[str] | None = None) -> tuple[Certificate, ...]:
-    """Read the newest certificate of each proxy, of those that are not revoked; of these `names` alone."""
-    wanted = None if names is None else frozenset(names)
-    found = {each.whose: each for each in _issued(page)}
-    return tuple(each for each in found.values() if wanted is None or each.whose in wanted)
+def issued(page: Page) -> Issued:
+    """Read the proxy certificates of `/debug/certs`, or of a ledger."""
+    rows = _rows(page, "proxy_certificates")
+    valid = (
+        Certificate(str(_field(each, "cn")), _moment(each, "issued_at"), _moment(each, "not_after"))
+        for each in rows
+        if _field(each, "state") != "revoked"
+    )
+    return Issued(len(rows), tuple(sorted(valid, key=lambda each: each.not_before)))
 
 
-def issued(page: Answer) -> tuple[datetime, ...]:
-    """Read when proxy certificates were issued."""
-    return tuple(each.not_before for each in _issued(page))
+def page(found: object) -> Page:
+    """Return an answer as the page that it should be."""
+    return _must(found, dict, "the page")
 
 
-def _issued(page: Answer) -> Iterator[Certificate]:
-    rows = [each for each in records(page, "proxy_certificates") if each.get("state") != "revoked"]
-    for each in sorted(rows, key=lambda each: str(each.get("issued_at"))):
-        made, ends = _moment(each.get("issued_at")), _moment(each.get("not_after"))
-        yield Certificate(str(each.get("cn")), made, ends)
+def told(page: Page, state: Path) -> Told:
+    """Read `/debug/config`: what the server of a state directory was told, and where it listens."""
+    settings, words = _object(page, "settings"), {"ads": "ADS", "http": "HTTP"}
+    addresses = tuple(
+        (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))
+        for name, at in _object(page, "listening").items()
+    )
+    mesh, domain = Path(str(_field(settings, "mesh"))), str(_field(settings, "trust_domain"))
+    return Told(state, mesh, domain, bool(_field(settings, "shared_state")), addresses)
 
 
-def _number(page: Answer, name: str) -> int:
-    found = page.get(name)
-    return found if isinstance(found, int) else 0
+def _field(page: Page, name: str) -> object:
+    if name not in page:
+        raise ValueError(f"it has no `{name}`")
+    return page[name]
 
 
-def _moment(value: object) -> datetime:
-    return datetime.fromisoformat(str(value))
+def _rows(page: Page, name: str) -> list[Page]:
+    return [_must(each, dict, name) for each in _list(page, name)]
+
+
+def _list(page: Page, name: str) -> list[object]:
+    return _must(_field(page, name), list, name)
+
+
+def _object(page: Page, name: str) -> Page:
+    return _must(_field(page, name), dict, name)
+
+
+def _number(page: Page, name: str) -> int:
+    return _must(_field(page, name), int, name)
+
+
+def _moment(page: Page, name: str) -> datetime:
+    return datetime.fromisoformat(str(_field(page, name)))
+
+
+def _must(found: object, kind: type[_T], name: str) -> _T:
+    if not isinstance(found, kind):
+        raise ValueError(f"`{name}` is {found!r:.40}")  # noqa: TRY004 - of an answer, not of a call
+    return found

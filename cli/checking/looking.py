@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from checks.check import Check, Unseen
+from cli.errors import CommandFailed, NotUnderstood
 
 SECONDS: Final = 10.0
 """For one look; the way to a control plane has steps of five, of which a dead one takes one."""
@@ -35,5 +36,9 @@ class Look(Generic[_T]):
     def _run(self) -> None:
         try:
             self._found = self._function()
+        except NotUnderstood as error:
+            self._found = Unseen(str(error), error.do)
+        except CommandFailed as error:
+            self._found = Unseen(str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is: it is said in its line, and the others go on
             self._found = Unseen(" ".join(f"{type(error).__name__}: {error}".split()))

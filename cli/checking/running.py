@@ -1,39 +1,53 @@
 """What `meshwright check` looks at of a server that runs."""
 
 import http.client
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from checks import certificates, ports, server
 from checks.check import Check, Unseen
-from checks.server import Answer
+from checks.server import Answer, Proxy
 from cli.checking import answers
+from cli.checking.answers import Page, Policies
 from cli.checking.looking import Look
-from cli.checking.told import Page, Told, all_ports, authority, clock, directory, rows
+from cli.checking.told import Told, all_ports, authority, clock, directory
 from cli.client import ask
-from cli.errors import ServerRefused
+from cli.errors import NotUnderstood
 from controller.process.lock import holder
 from mesh.host_port import HostPort
 
 SECONDS: Final = 8.0
-_PAGES: Final = ("/debug/sources", "/debug/certs", "/debug/proxy", "/debug/policies", "/debug/loop")
+
+_T = TypeVar("_T")
 
 
-def asked(state: Path, path: str) -> Page:
-    """Ask the server for a page; raise CommandFailed."""
+def told(state: Path) -> Told:
+    """Return what a running server says it was told, and where it listens; raise CommandFailed."""
+    return _asked(state, "/debug/config", partial(answers.told, state=state))
+
+
+def _asked(state: Path, path: str, read: Callable[[Page], _T]) -> _T:
+    """Ask the server for a page, and read it; raise CommandFailed."""
     found = ask(state, "GET", path, seconds=SECONDS)
-    if not isinstance(found, dict):
-        raise ServerRefused(f"the server's answer to {path} is not understood")
-    return found
+    try:
+        return read(answers.page(found))
+    except ValueError as error:
+        raise NotUnderstood(f"the server's answer to {path} is not understood: {error}") from error
 
 
-def checks(state: Path, config: Page) -> Iterator[Check]:
-    """Look at it all; `config` is what it said of its settings."""
-    told, now = _told(state, config), datetime.now(UTC)
-    look = {path: Look(path, partial(asked, state, path)) for path in _PAGES}
+def checks(told: Told) -> Iterator[Check]:
+    """Look at it all; `told` is what it said that it was told."""
+    state, now = told.state, datetime.now(UTC)
+    sources, certs, proxies, policies, late = (
+        _look(state, "/debug/sources", answers.sources),
+        _look(state, "/debug/certs", answers.every_certificate),
+        _look(state, "/debug/proxy", answers.proxies),
+        _look(state, "/debug/policies", answers.policies),
+        _look(state, "/debug/loop", answers.moments),
+    )
     at = next((each for purpose, _, each in told.addresses if purpose == "HTTP"), None)
     ready, alive = (Look(path, partial(_health, at, path)) for path in ("/healthz/ready", "/healthz/live"))
     mine = Look("ports", lambda: list(all_ports(told, lambda port: ports.ours(port, pids(state)))))
@@ -44,49 +58,39 @@ def checks(state: Path, config: Page) -> Iterator[Check]:
         "server", f"it answers{'' if pid is None else f' (pid {pid})'}; its mesh directory is {told.mesh}"
     )
     yield ready.judged("readiness", server.readiness)
-    yield look["/debug/certs"].judged("ledger", lambda page: server.ledger(len(rows(page))))
-    yield from _each("sources", look["/debug/sources"].seen())
+    yield certs.judged("ledger", lambda found: server.ledger(found.proxies.known))
+    read = sources.seen()
+    yield from [Check.unseen("sources", read)] if isinstance(read, Unseen) else map(server.source, read)
     yield authority(told, now)
-    yield look["/debug/certs"].judged(
-        "service certificates", lambda page: certificates.services(answers.services(page), now)
+    yield certs.judged("service certificates", lambda found: certificates.services(found.services, now))
+    here = proxies.seen()
+    names = None if isinstance(here, Unseen) else [each.name for each in here]
+    yield certs.judged(
+        "proxy certificates", lambda found: certificates.proxies(found.proxies.newest(names), now)
     )
-    names = look["/debug/proxy"].seen()
-    known = None if isinstance(names, Unseen) else [each.name for each in answers.proxies(names)]
-    yield look["/debug/certs"].judged(
-        "proxy certificates", lambda page: certificates.proxies(answers.newest(page, known), now)
-    )
-    found = mine.seen()
-    yield from [Check.unseen("ports", found)] if isinstance(found, Unseen) else found
-    yield clock(told, look["/debug/certs"].seen())
-    yield look["/debug/proxy"].judged("proxies", lambda page: server.connected(answers.proxies(page)))
-    yield look["/debug/proxy"].judged("in step", lambda page: server.in_step(answers.proxies(page)))
-    yield from _policy(look["/debug/policies"], names)
+    listening = mine.seen()
+    yield from [Check.unseen("ports", listening)] if isinstance(listening, Unseen) else listening
+    known = certs.seen()
+    yield clock(told, () if isinstance(known, Unseen) else known.proxies.moments)
+    yield proxies.judged("proxies", server.connected)
+    yield proxies.judged("in step", server.in_step)
+    yield from _policy(policies.seen(), () if isinstance(here, Unseen) else here)
     health = alive.seen()
-    yield look["/debug/loop"].judged(
-        "event loop",
-        lambda page: server.event_loop(
-            Answer(0, "") if isinstance(health, Unseen) else health, answers.moments(page), now
-        ),
-    )
+    loop = Answer(0, "") if isinstance(health, Unseen) else health
+    yield late.judged("event loop", lambda found: server.event_loop(loop, found, now))
 
 
-def _policy(look: "Look[Page]", proxies: Page | Unseen) -> Iterator[Check]:
-    page = look.seen()
-    if isinstance(page, Unseen):
-        yield from (Check.unseen(name, page) for name in ("problems", "rejections", "withheld"))
+def _look(state: Path, path: str, read: Callable[[Page], _T]) -> Look[_T]:
+    return Look(path, partial(_asked, state, path, read))
+
+
+def _policy(found: Policies | Unseen, proxies: tuple[Proxy, ...]) -> Iterator[Check]:
+    if isinstance(found, Unseen):
+        yield from (Check.unseen(name, found) for name in ("problems", "rejections", "withheld"))
         return
-    found = answers.problems(page)
-    known = () if isinstance(proxies, Unseen) else answers.proxies(proxies)
-    yield server.problems(found)
-    yield server.rejections(known, found)
-    yield server.withheld(found, answers.failures(page))
-
-
-def _each(name: str, page: Page | Unseen) -> Iterator[Check]:
-    if isinstance(page, Unseen):
-        yield Check.unseen(name, page)
-        return
-    yield from map(server.source, answers.sources(page))
+    yield server.problems(found.problems)
+    yield server.rejections(proxies, found.problems)
+    yield server.withheld(found.problems, found.failures)
 
 
 def pids(state: Path) -> tuple[int, ...]:
@@ -108,19 +112,3 @@ def _health(at: HostPort | None, path: str) -> Answer:
         return Answer(0, f"nobody answers at {at}: {error}")
     finally:
         connection.close()
-
-
-def _told(state: Path, config: Page) -> Told:
-    """Return what a running server says it was told, and where it listens."""
-    settings = _object(config.get("settings"))
-    words = {"ads": "ADS", "http": "HTTP"}
-    addresses = tuple(
-        (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))
-        for name, at in _object(config.get("listening")).items()
-    )
-    domain, shared = str(settings.get("trust_domain")), bool(settings.get("shared_state"))
-    return Told(state, Path(str(settings.get("mesh"))), domain, shared, addresses)
-
-
-def _object(found: object) -> Page:
-    return found if isinstance(found, dict) else {}

@@ -16,9 +16,10 @@ from checks import certificates, fitness, ports, server
 from checks import clock as clocks
 from checks.check import Check, Unseen
 from checks.problems import Found
-from cli.checking import answers, kernel
+from cli.checking import kernel
+from cli.checking.answers import Issued, issued
 from cli.checking.looking import Look
-from cli.checking.told import Page, Told, all_ports, authority, clock, directory, rows
+from cli.checking.told import Told, all_ports, authority, clock, directory
 from cli.errors import OfflineError
 from cli.offline.mesh import read
 from controller.errors import StartupError, StateInUse
@@ -37,14 +38,14 @@ def checks(told: Told, why: str) -> Iterator[Check]:
     )
     yield directory(told)
     yield Check.failed("server", why, _START)
-    page = ledger.seen()
-    yield _of_ledger(page, told.state)
+    found = ledger.seen()
+    yield _of_ledger(found, told.state)
     yield lint.judged("mesh directory", lambda check: check)
     yield authority(told, now)
-    if isinstance(page, dict):
-        yield certificates.proxies(answers.newest(page), now)
+    if isinstance(found, Issued):
+        yield certificates.proxies(found.newest(), now)
     yield from all_ports(told, ports.free)
-    yield clock(told, page if isinstance(page, dict) else {})
+    yield clock(told, found.moments if isinstance(found, Issued) else ())
 
 
 def before(told: Told, envoy: str) -> Iterator[Check]:
@@ -72,7 +73,7 @@ def _mesh(where: Path | None) -> Check:
     return fitness.mesh(where, found.objects, problems)
 
 
-def _ledger(told: Told, now: datetime) -> Page | str | Unseen | None:
+def _ledger(told: Told, now: datetime) -> Issued | str | Unseen | None:
     """Open CA and ledger as a server would, and return what they have, or why they cannot be used.
 
     None where neither is there. Another user would leave files behind that the server's cannot use.
@@ -83,14 +84,14 @@ def _ledger(told: Told, now: datetime) -> Page | str | Unseen | None:
         if (user := user_of(told.state)) != os.geteuid():
             return Unseen(f"it is that of {named(user)}", f"ask as {named(user)} (`runuser -u`)")
         with held(told.state), opened(told.state, TrustDomain(told.trust_domain), now) as found:
-            return offline_certificates(found.ledger.entries(), now)
+            return issued(offline_certificates(found.ledger.entries(), now))
     except StateInUse as error:
         return Unseen(str(error), "wait if that one is starting; else look at its log")
     except (StartupError, CertificateError) as error:
         return " ".join(str(error).split())
 
 
-def _of_ledger(found: Page | str | Unseen | None, state: Path) -> Check:
+def _of_ledger(found: Issued | str | Unseen | None, state: Path) -> Check:
     match found:
         case None:
             said = f"there is no CA and no ledger in {state} yet"
@@ -102,4 +103,4 @@ def _of_ledger(found: Page | str | Unseen | None, state: Path) -> Check:
         case str():
             return server.broken_ledger(found)
         case _:
-            return server.ledger(len(rows(found)))
+            return server.ledger(found.known)

@@ -1,7 +1,7 @@
 """What is looked at of a server whether it runs or not: its directory, its CA, its ports, its clock."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,14 +13,11 @@ from checks import certificates, ports, server
 from checks import clock as clocks
 from checks.check import Check, Unseen
 from checks.server import State
-from cli.checking import answers, kernel
+from cli.checking import kernel
 from cli.checking.looking import Look
 from controller.process.room import probed
 from controller.settings import Settings
 from mesh.host_port import HostPort
-
-Page = Mapping[str, object]
-"""What a page of the server says, or what stands for it where none runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +80,14 @@ def _ca(state: Path) -> PeerCertificate | None:
     return read_peer(path.read_bytes()) if path.exists() else None
 
 
-def clock(told: Told, page: Page | Unseen) -> Check:
-    """Look at the clock, beside the CA's making and those of proxy certificates on a page."""
+def clock(told: Told, issued: Iterable[datetime]) -> Check:
+    """Look at the clock, beside the CA's making and when proxy certificates were issued."""
     found = Look("CA", lambda: _ca(told.state)).seen()
     made = [] if found is None or isinstance(found, Unseen) else [found.not_before]
-    return clocks.beside_certificates(
-        kernel.clock(), [*made, *(() if isinstance(page, Unseen) else answers.issued(page))]
-    )
+    return clocks.beside_certificates(kernel.clock(), [*made, *issued])
 
 
 def all_ports(told: Told, judge: Callable[[ports.Port], Check]) -> Iterator[Check]:
     """Look who listens at each address, and judge that."""
     for purpose, setting, at in told.addresses:
         yield judge(kernel.port(purpose, setting, at))
-
-
-def rows(page: Page) -> list[object]:
-    """Return what a page, or a ledger, has of proxy certificates."""
-    found = page.get("proxy_certificates")
-    return found if isinstance(found, list) else []

@@ -29,8 +29,7 @@ def _split(name: str) -> str:
 
 async def _checks(server: Server) -> dict[str, Check]:
     def found() -> dict[str, Check]:
-        config = running.asked(server.state, "/debug/config")
-        return {each.name: each for each in running.checks(server.state, config)}
+        return {each.name: each for each in running.checks(running.told(server.state))}
 
     return await asyncio.to_thread(found)
 
