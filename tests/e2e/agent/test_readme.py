@@ -21,7 +21,11 @@ pytestmark = [
     pytest.mark.skipif(bool(missing_for_namespaces()), reason=missing_for_namespaces() or "it can run"),
 ]
 ROOT = Path(__file__).parents[3]
-PLACE, LOOKING = "/tmp/hello", "meshwright proxies"  # what it says; the place is replaced
+PLACE, LOOKING = "/tmp/hello", "export MESHWRIGHT_STATE="  # what it says; the place is replaced
+README = (ROOT / "README.md").read_text()
+COMMANDS = re.findall(
+    r"`(meshwright [^`]+)`", "".join(re.findall(r"^\| `meshwright .*\n", README, re.MULTILINE))
+)
 AGENTS = ("127.0.0.1:15020", "127.0.0.1:15030")
 
 
@@ -70,8 +74,11 @@ def walker(tmp_path: Path, envoy: str) -> Iterator[Walker]:
 
 
 async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path: Path) -> None:
-    """Both sidecars connected and in step; the call that the policy allows is answered, the other refused."""
-    (walk,) = [each for each in _shell((ROOT / "README.md").read_text()) if PLACE in each]
+    """Both sidecars connected and in step; the call that the policy allows is answered, the other refused.
+
+    Every command of the table, typed there, answers yes.
+    """
+    (walk,) = [each for each in _shell(README) if PLACE in each]
     first, looking, rest = walk.partition(LOOKING)
     assert "\nenvoy " not in walk
     begun = walker.begin(first)
@@ -86,6 +93,8 @@ async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path:
             return "HTTP/1.1 200" in printed and printed.count(" synced ") == 2
 
         await until(answered, 120)
+        state = looking + rest.partition("\n")[0]
+        asked = {each: walker.type(f"{state}\n{each} >&2; echo $?") for each in COMMANDS}
     finally:
         for each in AGENTS:
             walker.type(f"curl -sS -X POST http://{each}/quitquitquit")
@@ -97,6 +106,7 @@ async def test_the_readme_s_walk_comes_to_what_it_says(walker: Walker, tmp_path:
     ]
     assert all("synced" in row for row in rows)
     assert re.findall(r"^HTTP/1.1 (\d+)", printed, re.MULTILINE) == ["200", "403"]
+    assert asked == dict.fromkeys(COMMANDS, "0\n")
 
 
 def _shell(text: str) -> list[str]:
