@@ -37,6 +37,8 @@ PAGES = {
     "access-of-one": "/debug/access?source=shop/buyer",
     "explain-form": "/debug/explain",
     "explained": "/debug/explain?from=shop/buyer&to=shop/shop:80&path=/sell&method=&header=&line=",
+    "connectivity-form": "/debug/connectivity",
+    "connectivity": "/debug/connectivity?from=shop/buyer&to=shop/shop:80&path=/sell&method=&header=",
     "certificates": "/debug/certs",
     "configured": "/debug/config",
     "loop": "/debug/loop",
