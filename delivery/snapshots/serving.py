@@ -216,7 +216,6 @@ class Serving:
             mine = self._pins.value(key)
             self._share(key, group, mine.shared)
             shared = [self._shared.value(each) for each in mine.shared]
-            before = result.before.snapshots.get(group.name)
             found = mine.fits.resources
             snapshot = consistent(found, before, [each.set for each in shared], group.last)
             group.last = Last(found, weakref.ref(snapshot.parts[-1]))
