@@ -1,6 +1,5 @@
 """A strict cursor over a mapping: typed access by name, and an error for every key nobody asked for."""
 
-import difflib
 import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeVar
@@ -229,9 +228,8 @@ class Fields:
             self.notes.refuse(Code.UNKNOWN_FIELD, path, self._unknown(key), value)
 
     def _unknown(self, key: str) -> str:
-        near = difflib.get_close_matches(key[:60], sorted(self._asked), n=1)
-        if near:
-            return f"unknown field; did you mean {near[0]}?"
+        if near := nearest(key, self._asked):
+            return f"unknown field; did you mean {near}?"
         return (
             f"unknown field; known are {', '.join(sorted(self._asked))}" if self._asked else "unknown field"
         )

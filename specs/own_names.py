@@ -3,7 +3,6 @@
 Other prefixes are other people's, and nobody's business here, but for ours with a slip in it.
 """
 
-import difflib
 import functools
 from collections.abc import Mapping
 from typing import Final
@@ -71,8 +70,8 @@ def _meant(kind: Kind, section: str, name: str) -> str:
         return f"it is an annotation of {' and '.join(map(str, kinds))}"
     here = sorted((ANNOTATIONS if section == "annotations" else LABELS).get(kind, frozenset()) - INJECTED)
     bare = [each.removeprefix(PREFIX) for each in here]
-    if near := difflib.get_close_matches(name.removeprefix(PREFIX)[:60], bare, n=1):
-        return f"did you mean {PREFIX}{near[0]}?"
+    if near := nearest(name.removeprefix(PREFIX), bare):
+        return f"did you mean {PREFIX}{near}?"
     return (
         f"known on a {kind} are {', '.join(here)}" if here else f"no {section} of ours are read on a {kind}"
     )

@@ -1,6 +1,5 @@
 """Which proxy is meant: by its common name, UUID, workload, or the beginning of its UUID."""
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -8,6 +7,7 @@ from admin.reading import ProxyReading
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from delivery.proxies.status import ProxyStatus
+from mesh.spelling import alike
 from mesh.workload import Workload
 
 CANDIDATES: Final = 8
@@ -62,8 +62,7 @@ def _suggested(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str
         workload = workload_of(each, view)
         called = (str(workload.key), workload.key.name) if workload is not None else ()
         names.update(dict.fromkeys((str(each.name), each.name.uuid, *called), each))
-    close = difflib.get_close_matches(wanted, names, CANDIDATES, 0.6)
-    found = dict.fromkeys(names[each] for each in close) or statuses
+    found = dict.fromkeys(names[each] for each in alike(wanted, names, CANDIDATES)) or statuses
     return "; there is " + _listed(_described(each, view) for each in found)
 
 

@@ -1,7 +1,6 @@
 """Names that lead nowhere: which service, port or caller was asked about, and which may be meant."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from catalog.explain.steps import Step, origin_of, origin_of_object
@@ -12,6 +11,7 @@ from catalog.store.view import View
 from mesh.identity import ServiceIdentity
 from mesh.kinds import SERVICE
 from mesh.service import Service
+from mesh.spelling import alike
 from mesh.workload import WorkloadKey
 
 _SHOWN: Final = 3
@@ -22,8 +22,8 @@ def unknown_service(view: View, request: Request) -> Step:
     wanted = request.service
     elsewhere = [str(key) for key in view.services if key.name == wanted.name]
     there = {str(key.name): str(key) for key in view.services if key.namespace == wanted.namespace}
-    alike = [there[name] for name in get_close_matches(wanted.name, there, n=_SHOWN)]
-    return Step(f"there is no Service {wanted}{_but([*sorted(elsewhere)[:_SHOWN], *alike])}")
+    near = [there[name] for name in alike(wanted.name, there, _SHOWN)]
+    return Step(f"there is no Service {wanted}{_but([*sorted(elsewhere)[:_SHOWN], *near])}")
 
 
 def unknown_port(view: View, request: Request, service: Service) -> Step:
@@ -51,8 +51,8 @@ def client(view: View, identity: ServiceIdentity) -> Iterator[Step]:
     known = list(by_identity(view))
     elsewhere = [str(each) for each in known if each.service_account == identity.service_account]
     there = {str(each.service_account): str(each) for each in known if each.namespace == identity.namespace}
-    alike = [there[name] for name in get_close_matches(identity.service_account, there, n=_SHOWN)]
-    yield Step(f"{text}{_but([*elsewhere[:_SHOWN], *alike])}{day}")
+    near = [there[name] for name in alike(identity.service_account, there, _SHOWN)]
+    yield Step(f"{text}{_but([*elsewhere[:_SHOWN], *near])}{day}")
 
 
 def _but(names: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.codes import Code
 from catalog.lint.lint import IN_LINT, Lint
 from catalog.lint.templates import by_identity_to_come
-from catalog.lint.told import COMPARED, SUGGESTED, meant, say
+from catalog.lint.told import SUGGESTED, meant, say
 from catalog.policy.access import rule_matches
 from catalog.store.inventory import by_identity, templates
 from catalog.store.smi import targets, tcp_routes
@@ -23,6 +23,9 @@ from mesh.workload import PodTemplate, Workload, WorkloadKey
 _CONTROLLERS: Final = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _FEW = 2
 """Where so few others are in the mesh, to admit all of them is nothing to speak of."""
+
+_FEW_ACCOUNTS: Final = 500
+"""Among so many of a namespace one that is like another is looked for: each of its targets follows them."""
 
 MANY: Final = -1
 """The number of identities where they are more than any TrafficTarget could name."""
@@ -141,7 +144,7 @@ def accounts(lint: Lint, namespace: Namespace) -> tuple[ServiceAccountName, ...]
     """Return the ServiceAccounts that workloads of a namespace have, sorted; none where they are too many."""
     found = {each.identity.service_account for each in _in_namespace(lint).found(namespace)}
     found.update(each.identity.service_account for each in _templates_in_namespace(lint).found(namespace))
-    return tuple(sorted(found)) if len(found) <= COMPARED else ()
+    return tuple(sorted(found)) if len(found) <= _FEW_ACCOUNTS else ()
 
 
 def _of_workload(view: View, identity: ServiceIdentity) -> str:

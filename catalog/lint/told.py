@@ -1,7 +1,6 @@
 """How a problem is put into words, and where it is said to be."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from catalog.store.objects import origin_of
@@ -9,14 +8,12 @@ from catalog.store.view import View
 from mesh.codes import ProblemCode
 from mesh.objects import ObjectKey
 from mesh.problems import Problem, Severity
+from mesh.spelling import nearest
 
 _LONGEST: Final = 200
 
 SUGGESTED: Final = 5
 """Of so many names that are not there it is looked which may be meant."""
-
-COMPARED: Final = 500
-"""Among so many names one that is like another is looked for."""
 
 
 def say(
@@ -38,9 +35,7 @@ def say(
 def meant(unknown: Sequence[str], there: Sequence[str]) -> str:
     """Say which of those that are there may be meant by names that are not; empty if none is like them.
 
-    Of a few names, and where not too many are there: this is one step on the event loop.
+    Of a few names: this is one step on the event loop.
     """
-    if len(there) > COMPARED:
-        return ""
-    near = [found[0] for each in unknown[:SUGGESTED] if (found := get_close_matches(each[:60], there, n=1))]
+    near = [found for each in unknown[:SUGGESTED] if (found := nearest(each, there))]
     return f" (did you mean {', '.join(dict.fromkeys(near))}?)" if near else ""

@@ -6,12 +6,12 @@ drops without a word; so the rest is in force, and one line names what has no ef
 anything: what is not said is closed.
 """
 
-import difflib
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 from mesh.config import Exclusions, MeshConfig, SidecarDriverSettings, SidecarSettings, TlsVersion
+from mesh.spelling import nearest
 from specs.codes import Code
 from specs.durations import parse_duration
 from specs.fields import Fields, one_of
@@ -140,8 +140,8 @@ def _pruned(section: Fields, sections: Sequence[Fields]) -> Iterator[str]:
     for name in section.unasked():
         path = section.at(name if len(name) <= 60 else name[:57] + "...")
         home = next((each.path for each in sections if each.path and name in each.asked()), "")
-        near = difflib.get_close_matches(name[:60], sorted(section.asked()), n=1)
-        meant = f" (it is one of {home})" if home else f" (did you mean {near[0]}?)" if near else ""
+        near = nearest(name, section.asked())
+        meant = f" (it is one of {home})" if home else f" (did you mean {near}?)" if near else ""
         yield f"{path}{meant}"
 
 

@@ -4,8 +4,9 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from catalog.explain.proxies import COMPARED, nobody_has
+from catalog.explain.proxies import nobody_has
 from mesh.identity import ProxyName
+from mesh.spelling import COMPARED
 from tests.meshes import values as a
 
 

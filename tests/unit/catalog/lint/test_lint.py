@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 import pytest
 
@@ -15,6 +14,7 @@ from mesh.names import Namespace, Port
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficTarget
 from mesh.service import Protocol
+from mesh.spelling import nearest
 from mesh.workload import WorkloadPort
 from tests.meshes import values as a
 
@@ -323,11 +323,11 @@ def test_of_many_names_that_nobody_has_a_few_are_told_what_may_be_meant(
     """A target with all callers of a mesh, none of which has a workload yet, and as many matches."""
     compared = list[str]()
 
-    def counting(word: str, there: Sequence[str], n: int) -> list[str]:
+    def counting(word: str, there: Sequence[str]) -> str | None:
         compared.append(word)
-        return get_close_matches(word, there, n)
+        return nearest(word, there)
 
-    monkeypatch.setattr("catalog.lint.told.get_close_matches", counting)
+    monkeypatch.setattr("catalog.lint.told.nearest", counting)
     names = [f"shop-{each}" for each in range(300)]
     target = replace(admits("t", *names), rules=(a.http("books", *(f"book-{each}" for each in range(300))),))
     found = {each.code: each.expected for each in problems(a.view(*SHOP, target))}
