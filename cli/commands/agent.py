@@ -153,7 +153,7 @@ def wait(
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
     from agent.certificates import proxy_name
     from agent.credentials import CredentialsError
-    from agent.status.waiting import proxy_at, until_ready
+    from agent.status.waiting import LEAST_SECONDS, LONGEST_SECONDS, proxy_at, until_ready
 
     at = host_port("--status", status, STATUS_PORT)
     try:
@@ -161,7 +161,7 @@ def wait(
     except CredentialsError as error:
         raise CommandFailed(error) from error
     words = until_ready(at, seconds, name)
-    answers = proxy_at(at)
+    answers = proxy_at(at, LEAST_SECONDS if words else LONGEST_SECONDS)
     if as_json:
         print_json({"ready": not words, "reasons": words, "proxy": answers or None})
     if words:

@@ -1,5 +1,6 @@
 """Where the agent's server listens, and who waits for what it says."""
 
+import http.client
 import socket
 import threading
 from collections.abc import Iterator
@@ -94,6 +95,30 @@ def test_who_waited_in_vain_is_told_why(server: _Server) -> None:
     words, waited = _waited(server, 1)
     assert words == "Envoy is INITIALIZING; no listeners have been received"
     assert waited == pytest.approx(1)
+
+
+def test_no_answer_is_waited_for_longer_than_is_left(
+    server: _Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor longer than an answer may take; at last for long enough that it can be one."""
+    allowed = list[float]()
+
+    class Connection(http.client.HTTPConnection):
+        def __init__(self, host: str, port: int, *, timeout: float) -> None:
+            allowed.append(timeout)
+            super().__init__(host, port, timeout=30)
+
+    monkeypatch.setattr(http.client, "HTTPConnection", Connection)
+    server.answers = [(200, "ok\n"), (200, '{"proxy": "b.buyer.shop"}')] * 100
+    _waited(server, 10.4, "a.store.shop")
+    ready, whose = allowed[::2], allowed[1::2]
+    assert ready == whose
+    assert ready[:4] == pytest.approx([10, 10, 10, 9.8])
+    assert ready[-6:] == pytest.approx([1] * 6)
+    allowed.clear()
+    server.answers = [NOT_YET]
+    assert _waited(server, 0)[0] == "Envoy is INITIALIZING; no listeners have been received"
+    assert allowed == [1]
 
 
 def test_another_proxys_agent_is_not_the_one_waited_for(server: _Server) -> None:
