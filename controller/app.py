@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -253,9 +253,10 @@ class _Server:
             finally:
                 self._waiting.append("stopping")
 
-    def _hold(self, settings: Settings) -> None:
-        """Have settings hold that were read again."""
-        LogLevels().set_level("", settings.log_level.value)
+    def _hold(self, settings: Settings, changed: Sequence[str]) -> None:
+        """Have settings hold that were read again; an unchanged level is left as `log-level` has set it."""
+        if "log_level" in changed:
+            LogLevels().set_level("", settings.log_level.value)
         self._parts.delivery.gathering.pace(paces(settings))
 
     def _are_unwell(self, names: tuple[str, ...]) -> None:

@@ -1,7 +1,7 @@
 """Settings that are read again while the server runs: which then hold, and which need a restart."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,8 @@ import structlog
 from controller.errors import SettingsError
 from controller.settings import Settings
 
-Apply = Callable[[Settings], None]
+Apply = Callable[[Settings, Sequence[str]], None]
+"""Has settings hold, of which these names are others than before."""
 
 IN_PLACE: Final = frozenset(
     {
@@ -56,7 +57,7 @@ class Reloading:
         """Have new settings hold as far as they can, and say what holds and what needs a restart."""
         holds, waits = other(self.settings, read)
         self.settings = self.settings.model_copy(update={name: getattr(read, name) for name in holds})
-        apply(self.settings)
+        apply(self.settings, holds)
         said = {"changed": {name: _shown(self.settings)[name] for name in holds}}
         if waits:
             _log.warning("settings read again; some need a restart", **said, needs_restart=list(waits))

@@ -105,6 +105,10 @@ def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program
     assert line["changed"] == {"log_level": "debug", "proxy_certificate_days": 20}
     assert line["needs_restart"] == ["streams_per_certificate"]
     assert program.run("log-level", "--state", str(program.state))[1].startswith("everything else: debug\n")
+    assert program.run("log-level", "warning", "--state", str(program.state))[0] == 0
+    hung_up("log_level: debug\nproxy_certificate_days: 20\nstreams_per_certificate: 9\n")
+    server.until(lambda: len(server.said("settings read again; some need a restart")) == 2)
+    assert program.run("log-level", "--state", str(program.state))[1].startswith("everything else: warning\n")
     hung_up("log_level: of\n")
     server.until(lambda: server.said("settings not read again; what was in force goes on"))
     (line,) = server.said("settings not read again; what was in force goes on")

@@ -1,6 +1,7 @@
 """Settings that are read again: what holds, what waits for a restart, and what is wrong."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,15 @@ def test_every_setting_either_holds_or_is_said_to_need_a_restart(name: str) -> N
 
 def test_what_can_hold_does_and_the_rest_stays_what_it_was() -> None:
     """Twice the same is no change."""
-    reloading, applied = Reloading(_load()), list[Settings]()
+    reloading, applied = Reloading(_load()), list[tuple[Settings, Sequence[str]]]()
     with capture_logs() as logs:
         for _ in range(2):
-            reloading.take(_load(quiet_seconds="0.5", max_streams="7"), applied.append)
+            reloading.take(_load(quiet_seconds="0.5", max_streams="7"), lambda *given: applied.append(given))
     assert [each["changed"] for each in logs] == [{"quiet_seconds": 0.5}, {}]
     assert [each["needs_restart"] for each in logs] == [["max_streams"]] * 2
-    assert (applied[0].quiet_seconds, applied[0].max_streams) == (0.5, 20_000)
+    settings, _ = applied[0]
+    assert (settings.quiet_seconds, settings.max_streams) == (0.5, 20_000)
+    assert [changed for _, changed in applied] == [("quiet_seconds",), ()]
 
 
 async def test_what_cannot_be_read_changes_nothing_and_is_asked_for_again() -> None:
@@ -48,7 +51,7 @@ async def test_what_cannot_be_read_changes_nothing_and_is_asked_for_again() -> N
     reload, applied = Reload(asyncio.Event(), read), asyncio.Event()
     reloading = Reloading(_load())
     with capture_logs() as logs:
-        running = asyncio.create_task(reloading.run(reload, lambda _: applied.set()))
+        running = asyncio.create_task(reloading.run(reload, lambda *_: applied.set()))
         reload.asked.set()
         while not logs:
             await asyncio.sleep(0)
