@@ -123,6 +123,7 @@ class ControlPlaneWatch:
         self._times = 0
         self._due = 0.0
         self._told: Reason | None = None
+        self._baffled = ""
         self.standing = Standing(has_it=False, since=datetime.now(UTC))
 
     async def run(self) -> None:
@@ -156,16 +157,26 @@ class ControlPlaneWatch:
         self._found(self.standing.why)  # whatever comes of asking: there is none
         try:
             seen = await self._observe()
-        except (CredentialsError, OSError) as error:
-            _log.error("cannot find out why there is no control plane", reason=" ".join(str(error).split()))
+        except Exception as error:  # noqa: BLE001 - whatever it is: the proxy serves on, and is not ended for a reason's sake
+            self._not_found_out(error)
             return
-        except Exception:  # noqa: BLE001 - whatever it is: the proxy serves on, and is not ended for a reason's sake
-            _log.exception("cannot find out why there is no control plane")
-            return
+        self._baffled = ""
         why = unreached(seen)
         if why is None:
             self._earlier = 0  # its stream is served, although nothing was seen to come on it
         self._found(why)
+
+    def _not_found_out(self, error: Exception) -> None:
+        """Say what keeps us from knowing why, once until it is something else."""
+        reason, before = " ".join(str(error).split()), self._baffled
+        self._baffled = f"{type(error).__name__}: {reason}"
+        if self._baffled == before:
+            return
+        match error:
+            case CredentialsError() | OSError():
+                _log.error("cannot find out why there is no control plane", reason=reason)
+            case _:
+                _log.exception("cannot find out why there is no control plane")
 
     def _found(self, why: Unreached | None) -> None:
         """Say why it is, once for each reason; the words that go with it may change."""
@@ -177,7 +188,7 @@ class ControlPlaneWatch:
         self.standing = Standing(has_it=False, since=since, why=why)
 
     def _reached(self) -> None:
-        self._without = None
+        self._without, self._baffled = None, ""
         if self.standing.has_it:
             return
         if self._told is not None:

@@ -163,6 +163,37 @@ async def test_what_goes_wrong_on_the_way_ends_nothing(monkeypatch: pytest.Monke
     assert second["reason"] == "port-closed"
 
 
+async def test_what_keeps_it_from_being_found_out_is_said_once() -> None:
+    """And anew where it is something else, or was over in between: by an answer, or by a control plane."""
+    story, said_then = _Story(), list[int]()
+    story.failing = CredentialsError("no key")
+    with capture_logs() as said:
+        await story.look()
+        for failing in (story.failing, story.failing, LookupError("no key"), LookupError("no key"), None):
+            story.failing = failing
+            await story.look(after=100)
+            said_then.append(len(said))
+        story.failing = CredentialsError("no key")
+        await story.look(after=100)
+        await story.look(after=100)
+        said_then.append(len(said))
+        story.stats = STATS
+        await story.look()
+        await story.look()
+        story.stats = STATS.replace("connected_state: 1", "connected_state: 0")
+        await story.look()
+        await story.look(after=GRACE_SECONDS)
+    assert said_then == [1, 1, 2, 2, 3, 4]
+    assert [each["event"].split()[0] for each in said] == [
+        "cannot",
+        "cannot",
+        "no",
+        "cannot",
+        "the",
+        "cannot",
+    ]
+
+
 async def test_a_short_absence_is_nobodys_trouble() -> None:
     """A server that is started anew, or an Envoy: nothing is asked, nothing said."""
     story = _Story()
