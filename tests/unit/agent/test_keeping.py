@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent import reading
-from agent.app import Agent
 from agent.envoy.admin import EnvoyAdmin
 from agent.envoy.command import EnvoyOptions
+from agent.keeping import Agent
 from agent.settings import AgentSettings
 from mesh.host_port import HostPort
 from tests.unit.agent.credentials_of import write_credentials
