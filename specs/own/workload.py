@@ -95,8 +95,11 @@ def _port(fields: Fields) -> WorkloadPort:
         ("number", "port") if fields.has("number") and not fields.has("port") else ("port", "number")
     )
     number = fields.required_port(name)
-    if not fields.has(other):
-        fields.accept(other)
+    if fields.has(other):
+        fields.wrong(
+            other, f"takes the place of {name}, which stands there: leave one of them out", Code.UNKNOWN_FIELD
+        )
+    fields.accept(other)
     protocol = "" if fields.raw("protocol") is None else fields.choice("protocol", tuple(Protocol), "")
     found = WorkloadPort(number, fields.text("name") or "", Protocol(protocol) if protocol else None)
     fields.close()

@@ -112,7 +112,7 @@ def _properties(schema: Schema) -> Mapping[str, object]:
 def _mapping(mapped: Mapped) -> Schema:
     """Return what a mapping may be; a choice of two fields is that exactly one of them is there."""
     choices = [
-        {"oneOf": [{"required": [each.name]}, {"required": [each.meaning.instead]}]}
+        {"oneOf": [_given(each.name), _given(each.meaning.instead)]}
         for each in mapped.fields
         if each.meaning.instead
     ]
@@ -130,6 +130,11 @@ def _mapping(mapped: Mapped) -> Schema:
     }
 
 
+def _given(name: str) -> Schema:
+    """Return that a field is there; null is as good as none."""
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}}}
+
+
 def _required(mapped: Mapped) -> list[str]:
     return [each.name for each in mapped.fields if each.required and not each.meaning.instead]
 
@@ -141,7 +146,8 @@ def _field(field: Field, *, may_be_null: bool) -> Schema:
     if isinstance(field.example, str | int):
         said["examples"] = [field.example]
     alternatives = _alternatives(field)
-    if may_be_null and not field.required and all(alternatives):
+    needed = field.required and not field.meaning.instead
+    if may_be_null and not needed and all(alternatives):
         alternatives = _or_null(alternatives)
     return {**said, **(alternatives[0] if len(alternatives) == 1 else {"anyOf": alternatives})}
 

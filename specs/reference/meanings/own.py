@@ -74,7 +74,9 @@ WORKLOAD: Final[Meanings] = {
     "spec.uuid": Meaning("Its sidecar, as in the proxy's common name.", "it has no sidecar", LABEL),
     "spec.ports": Meaning("The ports on which the application can be reached; no two have one number."),
     "spec.ports[].port": Meaning("The number.", instead="number"),
-    "spec.ports[].number": Meaning("The same as `port`, one of which must be there.", "what `port` says"),
+    "spec.ports[].number": Meaning(
+        "The same as `port`, of which it takes the place.", "`port` must be there"
+    ),
     "spec.ports[].name": Meaning("Its name, which a Service's `targetPort` may say."),
     "spec.ports[].protocol": Meaning("What is spoken there.", "what the Services say that select it"),
     "spec.applicationAddress": Meaning(
@@ -95,6 +97,6 @@ WORKLOAD: Final[Meanings] = {
     ),
     "spec.interception.capture": Meaning("How inbound connections are led to the sidecar."),
     "spec.interception.ipv6": Meaning("Whether IPv6 is led there too."),
-    "spec.locality": Meaning("Where it runs, as `region/zone`."),
+    "spec.locality": Meaning("Where it runs, as `region/zone/sub-zone` or the beginning of it."),
     "spec.weight": Meaning("Its share of calls, relative to its peers."),
 }

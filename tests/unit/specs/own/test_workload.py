@@ -202,3 +202,5 @@ def test_a_port_has_one_number() -> None:
     """Two that say it, even the same, are one too many."""
     found = complaints(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}"))
     assert [each[2] for each in found] == ["spec.ports[0].number"]
+    (problem,) = reading(_workload("{address: 10.0.0.7, ports: [{port: 80, number: 80}]}")).problems
+    assert problem.expected == "takes the place of port, which stands there: leave one of them out"

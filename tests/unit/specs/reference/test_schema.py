@@ -41,7 +41,6 @@ GONE, MORE = object(), object()
 
 ONLY_THE_READER = {
     ("Workload", "spec.upstreams[]"),  # two listeners on one address and port
-    ("Workload", "spec.ports[].port"),  # `number: null` is as good as none, and `port` is missing
     ("TrafficTarget", "spec.destination.namespace"),  # must be the object's own
     ("TrafficTarget", "destination.namespace"),
     ("HTTPRouteGroup", "spec.matches[].headers.user-agent"),  # regular expressions of RE2
@@ -139,6 +138,28 @@ def test_schema_and_reader_refuse_the_same(described: Described) -> None:
             wrongly.append((place, probe))
     assert wrongly == []
     assert missed == {each for each in ONLY_THE_READER if each[0] == described.kind.name}
+
+
+def test_a_null_is_as_good_as_none_in_the_schema_too() -> None:
+    """Every field that an example does not have, written as null beside those that it has."""
+    wrongly, looked = set[str](), 0
+    for described in reference.described():
+        validator = _validator(of_kind(described))
+        by_parent: dict[str, set[str]] = {}
+        for field in (each for shape in described.shapes for each in walked(shape.body)):
+            parent = field.place.removesuffix(field.name).removesuffix(".")
+            by_parent.setdefault(parent, set()).add(field.name)
+        for document, place, holder, key in itertools.chain(*map(instances, described.examples)):
+            there = holder[key]
+            absent = by_parent.get(place, set()) - there.keys() if isinstance(there, dict) else set()
+            for name in absent:
+                there[name] = None
+                looked += 1
+                if not _refused(document) and not validator.is_valid(document):
+                    wrongly.add(f"{described.kind.name} {place}.{name}")
+                del there[name]
+    assert wrongly == set()
+    assert looked > 50
 
 
 @pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
