@@ -279,7 +279,7 @@ class AdsServer:
             now = loop.time()
             for call in tuple(self._calls.values()):
                 call.check_writing(self._limits, now)
-            self._accounts.forget(loop.time())
-            if loop.time() >= aged + AGE_SECONDS:
+            self._accounts.forget(now)
+            if now >= aged + AGE_SECONDS:
                 self._encoder.age()
-                aged = loop.time()
+                aged = now
