@@ -8,7 +8,7 @@
     ├── EnvoyRejected       Envoy does not accept a bootstrap, or cannot be run (agent.envoy.supervisor)
     ├── AdminUnreachable    Envoy does not answer, now (agent.envoy.admin)
     │   └── AnotherEnvoy    another sidecar's Envoy has the port
-    └── AgentSilent         no agent answers where one was asked (agent.status.waiting)
+    └── AgentSilent         no agent answers where one was asked, or not as one does (agent.status.asking)
 
 Every message is one sentence for people, and holds nothing secret.
 """

@@ -1,24 +1,17 @@
 """Waiting for a proxy to be ready: for whatever must not begin before it serves."""
 
-import http.client
 import json
 import time
 from collections.abc import Callable
 from typing import Final
 
-from agent.errors import AgentError
+from agent.status.asking import LONGEST_SECONDS, AgentSilent, asked
 from mesh.host_port import HostPort
 from sidecars.layout import READY_PATH, STATUS_PATH
 
 _PAUSE_SECONDS: Final = 0.2
-LONGEST_SECONDS: Final = 10.0
-"""For one answer."""
 LEAST_SECONDS: Final = 1.0
 """For one answer, also when the time is over: who has waited in vain is to be told why."""
-
-
-class AgentSilent(AgentError):
-    """No agent answers where one was asked."""
 
 
 def until_ready(
@@ -43,19 +36,6 @@ def until_ready(
             return words
         pause(_PAUSE_SECONDS)
     return ""
-
-
-def asked(status: HostPort, path: str, seconds: float = LONGEST_SECONDS) -> tuple[int, str]:
-    """Ask an agent's server; return status and text. Raises AgentSilent where it does not answer."""
-    connection = http.client.HTTPConnection(status.host, status.port, timeout=seconds)
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(errors="replace")
-    except (OSError, http.client.HTTPException) as error:
-        raise AgentSilent(f"the agent at {status} does not answer: {error}") from error
-    finally:
-        connection.close()
 
 
 def proxy_at(status: HostPort, seconds: float = LONGEST_SECONDS) -> str:

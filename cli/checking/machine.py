@@ -1,7 +1,6 @@
 """What `meshwright agent check` looks at."""
 
 import asyncio
-import json
 import os
 import pwd
 import shutil
@@ -15,7 +14,7 @@ from agent.credentials import Credentials
 from agent.envoy.runtime import RuntimeDirectory
 from agent.hosts.file import BEGIN, END, called, lines
 from agent.interception.iptables import Led, ProgramFailed, led
-from agent.status.waiting import AgentSilent, asked
+from agent.status.asking import AgentSilent, status_of
 from checks import fitness, machine, ports
 from checks.check import Check, Unseen
 from checks.machine import Agent, Hosts
@@ -24,7 +23,7 @@ from cli.checking.dialling import Asked, dials_in, files_of, way_to
 from cli.checking.looking import Look
 from mesh.host_port import HostPort
 from mesh.names import Namespace
-from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, STATUS_PATH, TPROXY_PORT
+from sidecars.layout import INBOUND_PORT, OUTBOUND_PORT, TPROXY_PORT
 
 _ENVOY: Final = "envoy"
 _WAY_SECONDS: Final = 30.0
@@ -119,12 +118,9 @@ def _run_by(status: tuple[Agent, HostPort] | str | Unseen) -> tuple[str, int | N
 def _status(at: HostPort) -> tuple[Agent, HostPort] | str:
     """Ask the agent; return what it says, and where it dials in, or why it says nothing."""
     try:
-        code, text = asked(at, STATUS_PATH)
+        found = status_of(at)
     except AgentSilent as error:
         return str(error)
-    if code != 200:
-        return f"the agent at {at} answers with status {code}: {text.strip()[:200]}"
-    found = json.loads(text)
     plane = found["control_plane"]
     said = Agent(
         found["proxy"],

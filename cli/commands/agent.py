@@ -10,7 +10,7 @@ import typer
 from cli.errors import AnsweredNo, CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import print_json
-from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PATH, STATUS_PORT
+from sidecars.layout import ADMIN_PORT, CHAIN_FILE, STATUS_PORT
 
 # Reading says better than access(2) what may be read: that leaves out what a capability allows.
 _NOT_ASKED: Final = False
@@ -153,7 +153,8 @@ def wait(
     """Wait until the proxy is ready, for what must not begin before; status 1 if it does not become so."""
     from agent.certificates import proxy_name
     from agent.credentials import CredentialsError
-    from agent.status.waiting import LEAST_SECONDS, LONGEST_SECONDS, proxy_at, until_ready
+    from agent.status.asking import LONGEST_SECONDS
+    from agent.status.waiting import LEAST_SECONDS, proxy_at, until_ready
 
     at = host_port("--status", status, STATUS_PORT)
     try:
@@ -178,16 +179,13 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Say how the proxy is, and how it stands with its control plane; status 1 if either is not well."""
+    from agent.status.asking import AgentSilent, status_of
     from agent.status.described import lines
-    from agent.status.waiting import AgentSilent, asked
 
     try:
-        code, text = asked(host_port("--status", at, STATUS_PORT), STATUS_PATH)
-        found = json.loads(text) if code == 200 else None
-    except (AgentSilent, ValueError) as error:
+        found = status_of(host_port("--status", at, STATUS_PORT))
+    except AgentSilent as error:
         raise CommandFailed(error) from error
-    if not isinstance(found, dict):
-        raise CommandFailed(f"the agent at {at} answers with status {code}: {text.strip()[:200]}")
     if as_json:
         print_json(found)
     else:

@@ -11,7 +11,7 @@ from cli.client import ask
 from cli.errors import CommandFailed, Status
 from cli.options import AsJson, host_port
 from cli.printing.answers import Found, print_json
-from sidecars.layout import STATUS_PATH, STATUS_PORT
+from sidecars.layout import STATUS_PORT
 
 if TYPE_CHECKING:
     from agent.calling.seen import Seen
@@ -112,17 +112,13 @@ def _say(found: Found, agent_at: str | None, seconds: float, *, as_json: bool) -
 def _tried(facts: "Facts", at: str, seconds: float) -> "tuple[Agent | None, Seen]":
     """Find the caller's agent, and make the request beside it; say why where that cannot be."""
     from agent.calling.request import Call, made
-    from agent.status.waiting import AgentSilent, asked
+    from agent.status.asking import AgentSilent, status_of
     from cli.connectivity.facts import read_agent
     from cli.connectivity.request import not_tried, planned
 
     try:
-        code, answer = asked(host_port("--agent", at, STATUS_PORT), STATUS_PATH)
-        said = json.loads(answer) if code == 200 else None
-    except (AgentSilent, ValueError) as error:
+        agent = read_agent(at, status_of(host_port("--agent", at, STATUS_PORT)))
+    except AgentSilent as error:
         return None, not_tried(str(error))
-    if not isinstance(said, dict):
-        return None, not_tried(f"the agent at {at} answers with status {code}: {answer.strip()[:200]}")
-    agent = read_agent(at, said)
     plan = planned(facts, agent, seconds)
     return agent, made(plan) if isinstance(plan, Call) else plan

@@ -1,13 +1,20 @@
 """Where the agent's server listens, and who waits for what it says."""
 
 import http.client
+import json
 import socket
 import threading
 from collections.abc import Iterator
+from copy import deepcopy
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 
+from agent.reach.watching import Standing
+from agent.status.asking import AgentSilent, status_of
+from agent.status.described import described
 from agent.status.server import listening
 from agent.status.waiting import until_ready
 from demo.ports import free_port
@@ -65,6 +72,30 @@ def server() -> Iterator[_Server]:
         threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield made
         made.shutdown()
+
+
+AT = HostPort("127.0.0.1", 1)
+STATUS: dict[str, Any] = {**described(AT, (), (), None, Standing(has_it=True, since=datetime.now(UTC)))}
+FIELDS = [
+    (part, field)
+    for part, fields in (("", STATUS), *((name, each) for name, each in STATUS.items()))
+    if isinstance(fields, dict)
+    for field in fields
+]
+
+
+@pytest.mark.parametrize(("part", "field"), FIELDS)
+def test_an_agent_whose_status_lacks_a_field_is_not_understood(
+    server: _Server, part: str, field: str
+) -> None:
+    """As one of another version, or another program's: nothing is made of the rest."""
+    at, page = HostPort("127.0.0.1", server.server_port), deepcopy(STATUS)
+    server.answers = [(200, json.dumps(page))]
+    assert status_of(at) == page
+    del (page[part] if part else page)[field]
+    server.answers = [(200, json.dumps(page))]
+    with pytest.raises(AgentSilent, match=f"is not understood: .* has no `{field}`"):
+        status_of(at)
 
 
 NOT_YET = (503, "Envoy is INITIALIZING\nno listeners have been received\n")
