@@ -57,7 +57,7 @@ class SourceReading(Protocol):
         """Return how fresh each source is, by its name."""
 
     def counts(self) -> Mapping[str, Counts]:
-        """Return what each source holds, by its name; looks at all of it."""
+        """Return what each source holds, by its name."""
 
 
 class ViewReading(Protocol):

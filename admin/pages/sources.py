@@ -9,7 +9,7 @@ from providers.contract import Counts, Freshness
 
 
 def sources(reading: SourceReading, now: datetime) -> Document:
-    """Return every source; looks at all that they hold."""
+    """Return every source."""
     counts = reading.counts()
     return {
         "sources": [
