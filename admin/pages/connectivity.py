@@ -17,7 +17,7 @@ from admin.pages.naming import NotShown
 from admin.pages.proxies import known
 from admin.pages.proxy import ProxyPage, policy_of
 from admin.pages.pushes import push
-from admin.pages.sidecars import Stand, known_sidecars, stands
+from admin.pages.sidecars import Stood, stands
 from admin.pages.streams import stream
 from catalog.explain import Explanation, standing
 from catalog.explain.in_force import Sidecar
@@ -60,15 +60,15 @@ async def connectivity(
             name for each in there if each.identity and takes_traffic(view, each) for name in each.proxies
         )
     )
-    sidecars = known_sidecars(reading, dict.fromkeys((*concerned, *callers, *called)))
+    stood = stands(reading, dict.fromkeys((*concerned, *callers, *called)))
+    sidecars = {name: each.sidecar for name, each in stood.items()}
     lacks = await asyncio.to_thread(_lacks, view, found, sidecars)
-    stood = stands(reading, sidecars)
     shown = {
-        name: _sidecar(reading, name, stood[name], issued, now)
+        name: _sidecar(reading, name, each, issued, now)
         | {"lacks": list(lacks[name]), "brought": _brought(reading, name, found)}
-        for name in sidecars
+        for name, each in stood.items()
     }
-    statuses = [each for each in reading.proxies() if each.name in callers]
+    statuses = [each.status for name, each in stood.items() if name in callers and each.status is not None]
     policies = [made for each in statuses if (made := policy_of(reading, each)) is not None]
     turned_down = found.decision.turned_down
     return {
@@ -140,18 +140,17 @@ def _lacks(
 def _sidecar(
     reading: ProxyPage,
     name: ProxyName,
-    stood: tuple[Stand, str],
+    stood: Stood,
     issued: Mapping[str, LedgerEntry],
     now: datetime,
 ) -> Document:
     """Return where a sidecar stands: `said` is why in words, `types` what it was sent and acknowledged."""
-    streams = [each for each in reading.streams() if each.node_key == str(name)]
-    status = next((each for each in reading.proxies() if each.name == name), None)
-    more = "" if status is None else why(status, known(reading, name, streams, issued, iter((1,))), now)
+    of_it = known(reading, name, stood.streams, issued, iter((1,)))
+    more = "" if stood.status is None else why(stood.status, of_it, now)
     view = reading.view()
     holder = holder_of(view, name.uuid) if view is not None else None
     types: dict[str, Json] = {}
-    for each in streams:
+    for each in stood.streams:
         types |= _types(stream(each)["types"])
     refused = [
         f"{short_type(kind)} {resource}: {said or 'in words that are not known'}"
@@ -161,8 +160,8 @@ def _sidecar(
     return {
         "proxy": str(name),
         "workload": None if holder is None else str(holder.key),
-        "stands": stood[0].value,
-        "said": "; ".join(filter(None, (stood[1], more))),
+        "stands": stood.stand.value,
+        "said": "; ".join(filter(None, (stood.clause, more))),
         "rejected": list[Json](refused),
         "types": types,
     }

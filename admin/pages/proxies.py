@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from admin.pages.behind import Known, duration, newest, pending, why
 from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
-from admin.pages.streams import NACKED, plain_address, sync
+from admin.pages.streams import NACKED, by_proxy, plain_address, sync
 from admin.reading import ProxyReading, RejectionReading, StreamReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.inventory import by_uuid
@@ -29,9 +29,7 @@ class ProxiesPage(ProxyReading, RejectionReading, StreamReading, Protocol):
 
 def proxies(reading: ProxiesPage, entries: Iterable[LedgerEntry], now: datetime) -> Iterator[Document]:
     """Yield every proxy that is or should be here; `entries` is the ledger."""
-    streams: dict[str, list[StreamStatus]] = {}
-    for status in reading.streams():
-        streams.setdefault(status.node_key, []).append(status)
+    streams = by_proxy(reading.streams())
     issued, view, left = newest(entries), reading.view(), iter(range(NAMED))
     for each in reading.proxies():
         found = known(reading, each.name, streams.get(str(each.name), ()), issued, left)

@@ -2,12 +2,14 @@
 
 import enum
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from admin.pages.behind import type_state
+from admin.pages.streams import by_proxy
 from admin.reading import OriginReading, ProxyReading, RejectionReading, StreamReading
 from catalog.explain.in_force import Sidecar, Without
-from delivery.proxies.status import ProxyState
+from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
 from sidecars.type_words import short_type
 from xds.server.status import StreamStatus, SyncState
@@ -30,45 +32,67 @@ class Stand(enum.StrEnum):
 
 def known_sidecars(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Sidecar]:
     """Return what is known of each of these sidecars, at one moment: it is asked on the event loop."""
-    left_out = reading.left_out()
-    return {
-        name: Sidecar(
-            clause,
-            tuple(Without(each.object, each.match, each.said) for each in left_out if name in each.proxies),
+    return {name: stood.sidecar for name, stood in stands(reading, names).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """Where a sidecar stands, with the predicate that says so, empty of one in step; and what it is without.
+
+    `status` is None where nobody knows of it.
+    """
+
+    stand: Stand
+    clause: str
+    without: tuple[Without, ...]
+    status: ProxyStatus | None
+    streams: tuple[StreamStatus, ...]
+
+    @property
+    def sidecar(self) -> Sidecar:
+        """The same for who explains a call."""
+        return Sidecar(self.clause, self.without)
+
+
+def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, Stood]:
+    """Return where each of these sidecars stands; what there is of all proxies is looked at once."""
+    statuses = {each.name: each for each in reading.proxies()}
+    streams, left_out = by_proxy(reading.streams()), reading.left_out()
+
+    def stood(name: ProxyName) -> Stood:
+        status, theirs = statuses.get(name), tuple(streams.get(str(name), ()))
+        missed = tuple(
+            Without(each.object, each.match, each.said) for each in left_out if name in each.proxies
         )
-        for name, (_, clause) in stands(reading, names).items()
-    }
+        return Stood(*_stand(reading, name, status, theirs, missed), missed, status, theirs)
 
-
-def stands(reading: SidecarReading, names: Iterable[ProxyName]) -> Mapping[ProxyName, tuple[Stand, str]]:
-    """Return where each of these sidecars stands, and the predicate that says so, empty of one in step."""
-    states = {each.name: each.state for each in reading.proxies()}
-    streams: dict[str, list[StreamStatus]] = {}
-    for status in reading.streams():
-        streams.setdefault(status.node_key, []).append(status)
-    return {name: _stand(reading, name, states.get(name), streams.get(str(name), ())) for name in names}
+    return {name: stood(name) for name in names}
 
 
 def _stand(
-    reading: SidecarReading, name: ProxyName, state: ProxyState | None, streams: Iterable[StreamStatus]
+    reading: SidecarReading,
+    name: ProxyName,
+    status: ProxyStatus | None,
+    streams: Iterable[StreamStatus],
+    without: Iterable[Without],
 ) -> tuple[Stand, str]:
     served = [each for each in streams if each.served]
-    if state is not ProxyState.CONNECTED:
+    if status is None or status.state is not ProxyState.CONNECTED:
         return Stand.NOT_CONNECTED, "is not connected"
     if not served:
         return Stand.HELD, "is served nothing yet"
     if failure := reading.failure(name):
         return Stand.FAILED, f"could not be configured anew: {failure}"
     waiting = {
-        short_type(status.type_url)
+        short_type(each.type_url)
         for stream in served
-        for status in stream.types
-        if type_state(stream, status) in (SyncState.PENDING, SyncState.ASKED)
+        for each in stream.types
+        if type_state(stream, each) in (SyncState.PENDING, SyncState.ASKED)
     }
     if waiting:
         sent = ", ".join(sorted(waiting))
         return Stand.BEHIND, f"has not acknowledged yet what it was sent ({sent})"
-    parts = {each.object for each in reading.left_out() if name in each.proxies}
+    parts = {each.object for each in without}
     for type_url, resource in reading.rejected(name):
         behind = {each.key for each in reading.objects_behind(name, type_url, resource)}
         if not parts & behind:

@@ -1,6 +1,6 @@
 """`/debug/xds`: streams, and where each type stands on them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
@@ -25,6 +25,14 @@ _SYNC = {
 def streams(reading: StreamReading) -> Document:
     """Return every stream with its types."""
     return {"streams": [stream(status) for status in reading.streams()]}
+
+
+def by_proxy(statuses: Iterable[StreamStatus]) -> Mapping[str, Sequence[StreamStatus]]:
+    """Return streams by the common name of their proxy, each one's in the order that they have."""
+    found: dict[str, list[StreamStatus]] = {}
+    for status in statuses:
+        found.setdefault(status.node_key, []).append(status)
+    return found
 
 
 def stream(status: StreamStatus) -> Document:

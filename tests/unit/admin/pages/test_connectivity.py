@@ -1,5 +1,7 @@
 """`/debug/connectivity`: the facts about a call, of a mesh whose every answer a test can choose."""
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -52,6 +54,29 @@ async def test_who_calls_who_is_called_and_where(reading: Any, now: datetime) ->
         "withheld": "",
         "application": "127.0.0.1:8080",
     }
+
+
+async def test_what_there_is_of_all_proxies_is_looked_at_once(
+    reading: Any, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many sidecars a call goes by: it is asked on the event loop, which has all of them to serve."""
+    looked = Counter[str]()
+
+    def counted(name: str) -> Callable[[], object]:
+        look = getattr(reading, name)
+
+        def looking() -> object:
+            looked[name] += 1
+            return look()
+
+        return looking
+
+    of_all = ("proxies", "streams", "left_out")
+    for name in of_all:
+        monkeypatch.setattr(reading, name, counted(name))
+    found: Any = await connectivity(reading, ASK, (), now)
+    assert len({each["proxy"] for each in (*found["callers"], *found["called"])}) == 2
+    assert looked == dict.fromkeys(of_all, 1)
 
 
 async def test_an_endpoint_that_is_not_admitted_is_withheld(reading: Any, source: Any, now: datetime) -> None:
