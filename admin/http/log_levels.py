@@ -34,7 +34,7 @@ def add_log_levels(
 
     async def change(request: web.Request) -> web.Response:
         try:
-            levels.set_level(*_read(await request.text()))
+            levels.set_level(*_read(await request.read()))
         except ValueError as error:
             return web.json_response({"error": str(error)}, status=400)
         return await show(request)
@@ -43,9 +43,13 @@ def add_log_levels(
     app.router.add_post(PATH, guarded(change))
 
 
-def _read(text: str) -> tuple[str, str | None]:
+def _read(body: bytes) -> tuple[str, str | None]:
     """Read the request's logger and level; raise ValueError, which says what would be right."""
-    match json.loads(text):
+    try:
+        said = json.loads(body)
+    except ValueError:
+        said = None
+    match said:
         case {"logger": str() as logger, "level": (str() | None) as level}:
             return logger, level
         case _:
