@@ -52,7 +52,7 @@ class Answers:
 
     async def policies(self, request: web.Request) -> Document:
         """Return the objects in force and what is wrong, or one object."""
-        return debug.policies(self.reading, await self.reading.problems(), request.query.get("object"))
+        return await debug.policies(self.reading, request.query.get("object"))
 
     async def access(self, request: web.Request) -> Document:
         """Return who may call what."""

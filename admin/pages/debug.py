@@ -1,9 +1,10 @@
-"""What the debug pages say: pure functions from what is read to JSON. No key is ever among it."""
+"""What the debug pages say: functions from what is read to JSON. No key is ever among it."""
 
+import asyncio
 from typing import Protocol
 
 from admin.pages.access import access_pairs
-from admin.pages.jsonable import Document, jsonable
+from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import NotShown
 from admin.reading import LoopReading, ObjectReading, SettingsReading, ViewReading
 from catalog.relations.hosts import hosts
@@ -17,15 +18,18 @@ class ConfigReading(SettingsReading, ViewReading, Protocol):
     """The configuration of the mesh and of the server."""
 
 
-def policies(reading: ObjectReading, problems: Problems, wanted: str | None = None) -> Document:
+async def policies(reading: ObjectReading, wanted: str | None = None) -> Document:
     """Return the objects in force, each with its origin, and everything that is wrong.
 
     With one `wanted`, by its kind and name as `TrafficTarget shop/buyers`, that and what is wrong with it;
     raises NotShown where nothing is known of it.
     """
+    problems = await reading.problems()
     if wanted is not None:
         return _one(reading, problems, wanted)
-    return wrong(reading, problems) | {"objects": [sourced(each) for each in reading.objects().values()]}
+    found, objects = wrong(reading, problems), tuple(reading.objects().values())
+    # There may be thousands: not for the event loop.
+    return found | {"objects": await asyncio.to_thread(lambda: list[Json](map(sourced, objects)))}
 
 
 def wrong(reading: ObjectReading, problems: Problems) -> Document:

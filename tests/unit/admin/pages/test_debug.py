@@ -18,7 +18,7 @@ def _all_pages(reading: Any, now: Any) -> dict[str, Callable[[], Document]]:
         "xds": lambda: streams(reading),
         "proxy": lambda: {"proxies": list(proxies(reading, reading.ledger(), now))},
         "certs": lambda: asyncio.run(certificates(reading, now)),
-        "policies": lambda: debug.policies(reading, reading.the_problems),
+        "policies": lambda: asyncio.run(debug.policies(reading)),
         "config": lambda: debug.config(reading),
         "loop": lambda: debug.loop(reading),
         "access": lambda: debug.access(reading),
@@ -52,9 +52,9 @@ def test_late_moments_are_shown(reading: Any) -> None:
     assert debug.loop(reading) == {"late": [moment]}
 
 
-def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None:
+async def test_policies_are_shown_with_origin_and_problems(reading: Any) -> None:
     """Objects in force by kind; the problem in parts and as one line."""
-    shown: Any = debug.policies(reading, reading.the_problems)
+    shown: Any = await debug.policies(reading)
     assert [(each["kind"], each["name"], each["stale"]) for each in shown["objects"]] == [
         ("HTTPRouteGroup", "routes", False),
         ("Service", "store", False),

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from admin.pages import routes, site
+from admin.pages import debug, routes, site
+from admin.pages.jsonable import Document
 from certs.ledger.entry import LedgerEntry
+from mesh.objects import Sourced
 from xds.protocol.snapshot import Snapshot
 
 PATHS = ["/debug/proxy", "/debug/proxy/show", "/debug/xds", "/debug/xds/diff", "/debug/published"]
@@ -71,6 +73,22 @@ async def test_no_page_reads_the_ledger_on_the_event_loop(
     assert (await client.get(f"/debug/connectivity?{asked}")).status == 200
     assert len(read) >= 5
     assert threading.current_thread() not in read
+
+
+async def test_a_large_mesh_is_not_written_out_on_the_event_loop(
+    client: TestClient[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All objects in force, each with all that it says."""
+    wrote = list[threading.Thread]()
+
+    def sourced(found: Sourced) -> Document:
+        wrote.append(threading.current_thread())
+        return {"name": found.key.name}
+
+    monkeypatch.setattr(debug, "sourced", sourced)
+    shown = await (await client.get("/debug/policies")).json()
+    assert len(wrote) == len(shown["objects"]) > 0
+    assert threading.current_thread() not in wrote
 
 
 @pytest.mark.parametrize("wanted", ["uuid-1", "uuid-1.store.shop"])
