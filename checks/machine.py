@@ -1,6 +1,7 @@
 """Judgements of a machine with a sidecar: what it dials in with, what runs, and what leads there."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -212,10 +213,19 @@ def hosts_file(found: Hosts) -> Check:
     return Check.ok(name, f"{found.path} has the names of all services that can be called")
 
 
-def application(at: HostPort, listeners: Iterable[Listener]) -> Check:
-    """Judge whether the application listens where its proxy calls it."""
+def application(
+    at: HostPort, listeners: Iterable[Listener], own: AbstractSet[tuple[str | None, int | None]] = frozenset()
+) -> Check:
+    """Judge whether the application listens where its proxy calls it.
+
+    `own` are the proxy's sockets: called by address, it has the application's port at the workload's.
+    """
     name = f"application port {at.port}"
-    there = [each for each in listeners if each.owner.port == at.port]
+    there = [
+        each
+        for each in listeners
+        if each.owner.port == at.port and (each.owner.address, each.owner.port) not in own
+    ]
     if not there:
         said = f"nobody listens at {at}, where the proxy calls the application"
         return Check.failed(name, said, "start the application, or mend the targetPort of its Service")

@@ -30,6 +30,11 @@ class Running:
     applications: tuple[HostPort, ...]
 
     @property
+    def sockets(self) -> frozenset[tuple[str | None, int | None]]:
+        """Return where it listens."""
+        return frozenset((each.address, each.port) for each in self.listeners)
+
+    @property
     def waits_at(self) -> tuple[int, ...]:
         """Return where it waits for what rules lead there; nothing where it is called by address."""
         ports = (each.port for each in self.listeners if "|" not in each.name)

@@ -60,8 +60,9 @@ def checks(where: Asked) -> Iterator[Check]:
     yield Look("hosts file", lambda: _hosts(where, known, files.seen())).judged(
         "hosts file", machine.hosts_file
     )
+    own = known.sockets if known else frozenset()
     for at in sorted({*where.applications, *(known.applications if known else ())}):
-        yield listening.judged(f"application port {at.port}", partial(machine.application, at))
+        yield listening.judged(f"application port {at.port}", partial(machine.application, at, own=own))
 
 
 def before(where: Asked) -> Iterator[Check]:

@@ -105,6 +105,13 @@ FAILED = [
         "or at all addresses",
     ),
     (
+        machine.application(
+            HostPort("127.0.0.1", 8080), (_at(8080, 0, "10.0.0.2"),), own={("10.0.0.2", 8080)}
+        ),
+        "nobody listens at 127.0.0.1:8080, where the proxy calls the application",
+        "start the app",
+    ),
+    (
         fitness.directory("run directory", Directory(Path("/r"), there=False, error="no"), "--run"),
         "no",
         "--run",
