@@ -341,6 +341,14 @@ def test_a_wrong_target_port_is_what_is_named(run: Run, mesh: Path, also: str) -
         "must be the name of a port of the workloads behind it: one of admin, web (did you mean web?); "
         "calls to port 80 get no answer"
     )
+    # A slice that somebody else keeps may have a port of that name.
+    (mesh / "slice.yaml").write_text(
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\n"
+        "metadata: {name: s, namespace: shop, labels: {kubernetes.io/service-name: store}}\n"
+        "ports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.0.0.9]}]\n"
+    )
+    told = json.loads(run("lint", "--json", str(mesh)).stdout)
+    assert "spec.ports.targetPort" not in {each["field"] for each in told}
 
 
 def test_lint_fails_for_warnings_if_told_to(run: Run, mesh: Path) -> None:
