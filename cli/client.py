@@ -58,9 +58,9 @@ def ask(
         raise ServerRefused(f"the server did not answer as expected: {error}") from error
     finally:
         connection.close()
-    if response.status == HTTPStatus.CONFLICT:
-        raise AnsweredNo(str(answer["error"]))
+    reason = answer.get("error") if isinstance(answer, dict) else None
+    if response.status == HTTPStatus.CONFLICT and reason:
+        raise AnsweredNo(str(reason))
     if not 200 <= response.status < 300:
-        reason = answer.get("error") if isinstance(answer, dict) else None
         raise ServerRefused(str(reason or f"status {response.status}"))
     return answer

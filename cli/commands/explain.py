@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.client import ask
-from cli.errors import CommandFailed, Status
+from cli.errors import CommandFailed, NotUnderstood, Status
 from cli.options import AsJson
 from cli.printing.answers import Found, print_json, records, texts
 
@@ -62,11 +62,15 @@ def explain(
         raise CommandFailed(
             "give --mesh DIR to explain a directory, or --state DIR to ask the running server"
         )
+    try:
+        answer, said = found["answer"], "" if as_json else text(found)
+    except KeyError as error:
+        raise NotUnderstood(f"the answer is not understood: it has no {error}") from error
     if as_json:
         print_json(found)
     else:
-        sys.stdout.write(text(found))
-    if found.get("answer") != "allowed":
+        sys.stdout.write(said)
+    if answer != "allowed":
         raise typer.Exit(Status.NO)
 
 

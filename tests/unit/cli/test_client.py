@@ -4,13 +4,22 @@ import http.server
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.client import SOCKET_NAME, ask
-from cli.errors import NotRunning, ServerRefused
+from cli.errors import AnsweredNo, NotRunning, ServerRefused
+from cli.main import app
+
+ANSWERS: Mapping[str, tuple[int, object]] = {
+    "/no": (400, {"error": "because"}),
+    "/found-out": (409, {"error": "nobody has it"}),
+    "/odd": (409, ["no reason"]),
+    "/debug/explain": (200, {"headline": "allowed"}),
+}
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -22,7 +31,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.path == "/garbage":
             self.wfile.write(b"not http\n")
             return
-        status, body = (400, {"error": "because"}) if self.path == "/no" else (200, [self.path, asked])
+        status, body = ANSWERS.get(self.path.partition("?")[0], (200, [self.path, asked]))
         self.send_response(status)
         self.end_headers()
         self.wfile.write(json.dumps(body).encode())
@@ -52,6 +61,23 @@ def test_an_answer_is_returned_as_json(state: Path) -> None:
     """Path, query and body arrive."""
     assert ask(state, "GET", "/a", {"b": "c d"}) == ["/a?b=c+d", ""]
     assert ask(state, "POST", "/a", body={"x": 1}) == ["/a", '{"x": 1}']
+
+
+def test_a_no_is_raised_as_one_only_where_its_reason_is_said(state: Path) -> None:
+    """Whatever else comes with that status, nothing was found out."""
+    with pytest.raises(AnsweredNo, match=r"^nobody has it$"):
+        ask(state, "GET", "/found-out")
+    with pytest.raises(ServerRefused, match=r"^status 409$"):
+        ask(state, "GET", "/odd")
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_explanation_that_lacks_its_answer_is_no_no(state: Path, more: tuple[str, ...]) -> None:
+    """Of a server of another version: status 2, and one sentence."""
+    asked = ("explain", "--from", "a/b", "--to", "c/d:80", "--state", str(state), *more)
+    done = CliRunner().invoke(app, asked)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "meshwright: the answer is not understood: it has no 'answer'\n"
 
 
 def test_a_refusal_is_raised_in_the_server_s_words(state: Path) -> None:
