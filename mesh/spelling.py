@@ -5,14 +5,13 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final
 
+from mesh.names import LONGEST_NAME
+
 LIKE: Final = 0.6
 """How alike two words are at the least, of 1, where one may be meant by the other."""
 
 COMPARED: Final = 200
 """With so many words at the most a word is compared: somebody else waits for the event loop."""
-
-_LONGEST: Final = 200
-"""How much of a word is looked at: no name is longer, and what is costs time."""
 
 
 def nearest(word: str, known: Iterable[str], least: float = LIKE) -> str | None:
@@ -26,7 +25,7 @@ def alike(word: str, known: Iterable[str], most: int, least: float = LIKE) -> tu
     Of several that are as like the last in the order of words comes first. Among more than COMPARED those
     are looked at that begin most like it.
     """
-    asked = word[:_LONGEST].lower()
+    asked = word[:LONGEST_NAME].lower()  # what is longer is no slip, and costs time
     by_folded = {each.lower(): each for each in sorted(known, reverse=True)}
     near = _beginning_like(asked, sorted(by_folded))
     return tuple(by_folded[each] for each in get_close_matches(asked, near, most, least))
