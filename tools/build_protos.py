@@ -76,7 +76,7 @@ print('\\n'.join(seen))
 def generate(protos: Path) -> int:
     """Write the modules and stubs of ROOTS, and of all they import, below `protos`; return how many files.
 
-    `protos` is the package's folder; generated subfolders in it are replaced. Raises CalledProcessError
+    `protos` is the package's folder; what is there already, and the same, stays. Raises CalledProcessError
     when protoc refuses.
     """
     with tempfile.TemporaryDirectory() as scratch:
@@ -105,7 +105,7 @@ def generate(protos: Path) -> int:
             check=True,
         )
         _rewrite_imports(out)
-        _install(out, protos)
+        install(out, protos)
     return len(names)
 
 
@@ -117,13 +117,25 @@ def _rewrite_imports(out: Path) -> None:
             path.write_text(moved)
 
 
-def _install(out: Path, protos: Path) -> None:
-    for generated in sorted(out.iterdir()):
-        target = protos / generated.name
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(generated, target)
-        for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
-            (folder / "__init__.py").touch()
+def install(out: Path, protos: Path) -> None:
+    """Have below `protos` what was generated in `out`: files that differ, each at once, and no stale ones.
+
+    Programs may run from there meanwhile: none of them finds a module that is half there, or not at all.
+    """
+    for folder in [path for path in out.rglob("*") if path.is_dir()]:
+        (folder / "__init__.py").touch()
+    made = {path.relative_to(out) for path in out.rglob("*") if path.is_file()}
+    for each in sorted(made):
+        target = protos / each
+        if not target.exists() or target.read_bytes() != (out / each).read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = target.with_name(f".{target.name}.new")
+            shutil.copyfile(out / each, draft)
+            draft.replace(target)
+    for generated in out.iterdir():
+        for path in [*(protos / generated.name).rglob("*.py"), *(protos / generated.name).rglob("*.pyi")]:
+            if path.relative_to(protos) not in made:
+                path.unlink()
 
 
 class ProtosHook(BuildHookInterface[Any]):

@@ -1,0 +1,38 @@
+"""Generated modules are put where programs run from: none may find one missing."""
+
+from pathlib import Path
+
+from tools.build_protos import install
+
+
+def _tree(folder: Path, **texts: str) -> Path:
+    for name, text in texts.items():
+        path = folder / "envoy" / "v3" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def test_what_is_the_same_is_not_touched(tmp_path: Path) -> None:
+    """It is the very file that it was; what differs is another one, and whoever has the old one open reads on."""
+    protos = tmp_path / "protos"
+    install(_tree(tmp_path / "first", same="a", other="b"), protos)
+    before = {path: path.stat().st_ino for path in protos.rglob("*.py")}
+    assert len(before) == 4
+    with (protos / "envoy/v3/other.py").open() as reading:
+        install(_tree(tmp_path / "second", same="a", other="c"), protos)
+        assert reading.read() == "b"
+    after = {path: path.stat().st_ino for path in protos.rglob("*.py")}
+    assert {path.name for path in before if before[path] != after[path]} == {"other.py"}
+    assert (protos / "envoy/v3/other.py").read_text() == "c"
+
+
+def test_what_is_generated_no_more_goes(tmp_path: Path) -> None:
+    """But not what others have put there, such as the stamp of the last time."""
+    protos = tmp_path / "protos"
+    install(_tree(tmp_path / "first", kept="a", gone="b"), protos)
+    (protos / "envoy" / ".built").touch()
+    (protos / "meshwright.proto").touch()
+    install(_tree(tmp_path / "second", kept="a"), protos)
+    names = sorted(path.name for path in protos.rglob("*") if path.is_file())
+    assert names == [".built", "__init__.py", "__init__.py", "kept.py", "meshwright.proto"]
