@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl, identities
+from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
 from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Response
@@ -24,8 +24,10 @@ FEW: Final = 16
 OFTEN: Final = 32
 """Of more it is looked after so many that were noted by name: at rest few stand beside the table."""
 
-SAME: Final = 1024
-"""So many versions that were noted last are known again when the next has acknowledged the same."""
+SAME: Final = 4096
+"""So many versions that were noted last are known again when the next has acknowledged the same: what a mesh
+of a thousand services has of a type, for proxies and for groups.
+"""
 
 _NONE: Final[Mapping[ResourceName, _Newest]] = MappingProxyType({})
 
@@ -34,15 +36,23 @@ class Same:
     """The versions that were noted last: who acknowledges what others have has their very tuple."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[bytes, _Newest] = OrderedDict()
+        self._known: OrderedDict[tuple[int, int], _Newest] = OrderedDict()
 
-    def __call__(self, newest: _Newest) -> _Newest:
-        """Return equal versions that were noted before, or these."""
-        # The entry holds the resources: their identities cannot become others'.
-        found = self._known.setdefault(identities(newest), newest)
-        if len(self._known) > SAME:
-            self._known.popitem(last=False)
+    def __call__(self, resource: Resource, before: Resource | None = None) -> _Newest:
+        """Return a version, and the one before if that is kept: as they were noted before, or as they are."""
+        if resource.secret:  # of one group alone, and not to be held longer than by it
+            return _versions(resource, before)
+        key = (id(resource), id(before))
+        if (found := self._known.get(key)) is None:
+            # The entry holds both: their identities cannot become others'.
+            found = self._known[key] = _versions(resource, before)
+            if len(self._known) > SAME:
+                self._known.popitem(last=False)
         return found
+
+
+def _versions(resource: Resource, before: Resource | None) -> _Newest:
+    return (resource,) if before is None else (resource, before)
 
 
 class Noted:
@@ -70,14 +80,13 @@ class Noted:
 
     def put(self, name: ResourceName, newest: _Newest) -> None:
         """Note the versions of a resource; none where nothing is to be known of it."""
-        newest = self._same(newest)
         if isinstance(self._named, dict):
             self._named[name] = newest
         else:
             self._named = {name: newest}
 
     def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
-        """Take acknowledged resources; of each up to `count` versions are kept."""
+        """Take acknowledged resources; of each up to `count` versions are kept, one or two."""
         if len(resources) == len(served) and resources == served.ordered:
             self._take_all(served, count)
         else:
@@ -96,7 +105,7 @@ class Noted:
         if known and known[0] is resource:
             return  # as most of its group has it by now
         if not known or known[0].version != resource.version:
-            self.put(resource.name, _newest(resource, known, count))
+            self.put(resource.name, self._newest(resource, known, count))
 
     def _is_all(self, served: Resources) -> bool:
         """Say whether of each resource that is served that version is the newest that was acknowledged."""
@@ -115,15 +124,14 @@ class Noted:
         self._whole, self._named = served, _NONE
         for name, known in before.items():
             now = served.get(name)
-            found = known if now is None else _newest(now, known, count)
+            found = known if now is None else self._newest(now, known, count)
             if found and found != self.get(name):
                 self.put(name, found)
 
-
-def _newest(resource: Resource, known: _Newest, count: int) -> _Newest:
-    if count == 1 or not known:
-        return (resource,)
-    return (resource, *(each for each in known if each.version != resource.version))[:count]
+    def _newest(self, resource: Resource, known: _Newest, count: int) -> _Newest:
+        if count == 1:
+            return self._same(resource)
+        return self._same(resource, next((each for each in known if each.version != resource.version), None))
 
 
 Acknowledged = dict[TypeUrl, Noted]
@@ -166,7 +174,7 @@ class Accepted:
             noted = self._of_type(known, type_url)
             for name in names & old.keys():
                 if not noted.get(name):
-                    noted.put(name, (old[name],))
+                    noted.put(name, self._same(old[name]))
 
     def rejected(self, node: NodeKey, resource: Resource) -> None:
         """Take back that a proxy has accepted a version: it does not any more."""

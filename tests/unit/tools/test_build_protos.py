@@ -14,7 +14,7 @@ def _tree(folder: Path, **texts: str) -> Path:
 
 
 def test_what_is_the_same_is_not_touched(tmp_path: Path) -> None:
-    """It is the very file that it was; what differs is another one, and whoever has the old one open reads on."""
+    """It is the very file that it was; what differs is another, and who has the old one open reads on."""
     protos = tmp_path / "protos"
     install(_tree(tmp_path / "first", same="a", other="b"), protos)
     before = {path: path.stat().st_ino for path in protos.rglob("*.py")}

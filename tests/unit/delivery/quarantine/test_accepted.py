@@ -5,9 +5,9 @@ import random
 import pytest
 
 from delivery.quarantine import accepted
-from delivery.quarantine.accepted import Accepted, Acknowledged, Noted
+from delivery.quarantine.accepted import Accepted, Acknowledged, Noted, Same
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, Resource, ResourceName, Version
+from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, Version
 from xds.protocol.resources import Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
@@ -138,3 +138,15 @@ def _history(dice: random.Random) -> list[object]:
             plane.accepted.rejected(node, served.resources(CLUSTER)[there[0]])
         seen.append([plane.good(each, name) for each in NODES for name in names])
     return seen
+
+
+def test_who_acknowledges_what_others_have_has_their_tuple() -> None:
+    """Of the same version after the same one; but no key is held longer than by the group that it is of."""
+    same, old, new = Same(), _cluster("a", "1"), _cluster("a", "2")
+    assert same(new) == (new,)
+    assert same(new, old) == (new, old)
+    assert same(new) is same(new)
+    assert same(new, old) is same(new, old)
+    key = Resource(SECRET, ResourceName("service-cert"), Version("1"), b"key", secret=True)
+    assert same(key) == (key,)
+    assert same(key) is not same(key)
