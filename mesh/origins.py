@@ -25,10 +25,14 @@ class InFile:
 
 @dataclass(frozen=True, slots=True)
 class InCluster:
-    """An object as a cluster's API server has it: the cluster's name, and the object's resourceVersion."""
+    """An object as a cluster's API server has it: the cluster's name, and the object's resourceVersion.
+
+    `generation` counts what its owner has written, where the kind has that; 0 where it has not.
+    """
 
     cluster: str
     resource_version: str
+    generation: int = 0
 
     @property
     def order(self) -> Order:

@@ -88,7 +88,8 @@ class Workload:
     `uuid` names its sidecar; None means it has none. `service` is its primary service, the middle part of
     the proxy's common name. `labels` is a sorted tuple of pairs. `weight` is relative to its peers.
     `driver` is the sidecar driver that it names itself, empty where it names none.
-    `scope` narrows the services in its configuration; None leaves that to its namespace.
+    `scope` narrows the services in its configuration; None leaves that to its namespace. `node` is the
+    machine that it runs on, for people to see; empty where nothing says.
     """
 
     key: WorkloadKey
@@ -103,6 +104,7 @@ class Workload:
     weight: int = 1
     driver: str = ""
     scope: Scope = None
+    node: str = ""
 
     @property
     def proxy_name(self) -> ProxyName | None:

@@ -11,10 +11,13 @@ from admin.pages.streams import NACKED, by_proxy, plain_address, sync
 from admin.reading import ProxyReading, RejectionReading, StreamReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
 from catalog.store.inventory import by_uuid
+from catalog.store.objects import workload_object
 from catalog.store.view import View
 from certs.ledger.entry import LedgerEntry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from mesh.identity import ProxyName
+from mesh.kinds import POD
+from mesh.workload import Workload
 from sidecars.type_words import short_type
 from xds.protocol.resource import ResourceName, TypeUrl
 from xds.server.status import StreamStatus
@@ -71,6 +74,14 @@ def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry
     )
 
 
+def _placed(workload: Workload | None, view: View | None) -> Mapping[str, Json]:
+    """Return the Pod that a proxy is in, and the node that this runs on; None where it is in none."""
+    if workload is None or view is None:
+        return {"pod": None, "node": None}
+    is_pod = workload_object(view, workload.key).kind == POD
+    return {"pod": str(workload.key) if is_pod else None, "node": workload.node or None}
+
+
 def proxy(status: ProxyStatus, found: Known, view: View | None, now: datetime) -> Document:
     """Return one proxy.
 
@@ -95,6 +106,7 @@ def proxy(status: ProxyStatus, found: Known, view: View | None, now: datetime) -
         "age": duration(now - status.since),
         "age_seconds": round((now - status.since).total_seconds(), 1),
         "workload": str(workload.key) if workload is not None else None,
+        **_placed(workload, view),
         "identity": str(workload.identity) if workload is not None else None,
         "streams": len(streams),
         "protocol": streams[0].variant.value if streams else None,

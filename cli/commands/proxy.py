@@ -87,7 +87,12 @@ def text(found: Found) -> str:
 
 def _head(found: Found) -> Iterator[str]:
     workload = found.get("workload")
-    what = f"workload {workload}, identity {found.get('identity')}" if workload else "no workload is known"
+    place = f" on node {found['node']}" if found.get("node") else ""
+    what = (
+        f"workload {workload}{place}, identity {found.get('identity')}"
+        if workload
+        else "no workload is known"
+    )
     yield f"{found.get('cn')}: {what}"
     address = f" from {found['address']}" if found.get("address") else ""
     protocol = f" by {found['protocol']}" if found.get("protocol") else ""

@@ -30,13 +30,19 @@ def show(found: object, tables: Callable[[Found], tuple[Table, ...]], *, as_json
 
 
 def proxies_tables(found: Found) -> tuple[Table]:
-    """Return the table of what `/debug/proxy` lists: where each proxy stands, for how long, and why."""
-    table = columns("PROXY", "SERVICE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
-    for proxy in records(found, "proxies"):
+    """Return the table of what `/debug/proxy` lists: where each proxy stands, for how long, and why.
+
+    Pods and nodes are columns where there are any.
+    """
+    listed = records(found, "proxies")
+    places = [name for name in ("pod", "node") if any(proxy.get(name) for proxy in listed)]
+    table = columns("PROXY", "SERVICE", *map(str.upper, places), "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND")
+    for proxy in listed:
         state = str(proxy.get("state", ""))
         table.add_row(
             str(proxy.get("uuid", "")),
             f"{proxy.get('namespace', '')}/{proxy.get('service', '')}",
+            *(str(proxy.get(name) or "-") for name in places),
             Text(state, style=_STATES.get(state, "")),
             str(proxy.get("age", "")),
             _sync({} if proxy.get("held") else proxy.get("sync")),

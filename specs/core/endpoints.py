@@ -3,6 +3,8 @@
 Fields that are not used here may hold anything.
 """
 
+import sys
+
 from mesh.identity import ServiceIdentity
 from mesh.kinds import Kind
 from mesh.names import (
@@ -67,6 +69,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         interception=interception(annotations),
         driver=sidecar_driver(manifest),
         scope=egress_services(annotations),
+        node=sys.intern(spec.text("nodeName") or ""),  # one of few, for many Pods
     )
     spec.skim("serviceAccount", "initContainers")
     status.skim("podIPs")

@@ -61,7 +61,8 @@ def state(proxy: Document) -> Markup:
 
 def _named(proxy: Document) -> Markup:
     workload = said(proxy, "workload")
-    under = tag("div", text("Workload "), links.mesh_object(f"Workload {workload}", workload))
+    on = text(f" on {said(proxy, 'node')}") if said(proxy, "node") else NOTHING
+    under = tag("div", text("Workload "), links.mesh_object(f"Workload {workload}", workload), on)
     return joined((links.proxy(said(proxy, "cn")), under if workload else NOTHING))
 
 
@@ -79,7 +80,7 @@ def _identity(proxy: Document) -> Markup:
 
 
 _COLUMNS: Final = (
-    Column("Proxy", _named, ("cn", "workload", "uuid", "service", "namespace")),
+    Column("Proxy", _named, ("cn", "workload", "uuid", "service", "namespace", "node")),
     Column("State", state, ("state", "age", "held")),
     Column("Sync", _sync, ("sync",)),
     Column("Behind", _why, ("why",)),
@@ -105,6 +106,7 @@ def facts(proxy: Document) -> Markup:
     drawn |= {"identity": _identity(proxy), "certificates": certificates}
     known = ("uuid", "service", "namespace", "address", "since", "admitted", "streams", "protocol")
     drawn |= {each: shown(proxy.get(each)) for each in known if each in proxy}
+    drawn |= {each: shown(proxy[each]) for each in ("pod", "node") if said(proxy, each)}
     return pairs(drawn)
 
 

@@ -83,6 +83,7 @@ POD: Final[Meanings] = {
     **OF_POD,
     **_POD_SPEC,
     **_OLDER_ACCOUNT,
+    "spec.nodeName": Meaning("The node that it runs on, for people to see."),
     "status": Meaning("What became of it."),
     "status.phase": Meaning("One that has `Succeeded` or `Failed` is not used."),
     "status.podIP": Meaning("Where it is reached.", "it is not called yet", ADDRESS),

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from providers.dns.source import DnsSource
 from providers.sources import Sources
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
-from tests.meshes.sources import MemorySource
+from tests.meshes.sources import MemorySource, instead
 from xds.cache import GroupKey, SnapshotCache
 from xds.protocol.resource import ENDPOINT, ResourceName
 from xds.protocol.snapshot import Snapshot
@@ -177,3 +178,18 @@ async def test_a_service_that_goes_takes_its_endpoints_with_it(running: Running)
         await running.until(1 + 2 * turn)
     assert running.published == [None, {ADDRESS}, None, {ADDRESS}, None]
     assert len(running.nameserver.asked) == 4
+
+
+async def test_a_node_that_a_workload_runs_on_makes_nothing_be_pushed(tmp_path: Path, now: datetime) -> None:
+    """People see it; no proxy is configured by it."""
+    running = Running(tmp_path, now)
+    await running.loop.wave()
+    before = dict(running.loop.state.published.snapshots)
+    moved = replace(a.workload("one", ADDRESS), node="worker-2")
+    running.cluster.change(instead([moved]))
+    await running.loop.wave()
+    after = dict(running.loop.state.published.snapshots)
+    assert list(map(id, after.values())) == list(map(id, before.values()))
+    assert before
+    assert running.loop.state.view is not None
+    assert a.object_key(moved) in running.loop.state.view.sourced

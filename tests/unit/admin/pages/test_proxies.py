@@ -1,6 +1,7 @@
 """Proxies, whole values."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from admin.pages.behind import Known
@@ -8,6 +9,7 @@ from admin.pages.proxies import NAMED, proxies, proxy
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from delivery.proxies.status import ProxyState, ProxyStatus
+from providers.directory.source import DirectorySource
 from tests.unit.admin.conftest import NAME
 from xds.protocol.resource import LISTENER, ResourceName
 from xds.server.status import StreamStatus
@@ -30,12 +32,35 @@ def test_a_connected_proxy_is_shown(reading: Any, now: Any) -> None:
             "age": "0 s",
             "age_seconds": 0.0,
             "workload": "shop/store-1",
+            "pod": None,
+            "node": None,
             "identity": "shop/store",
             "streams": 1,
             "protocol": "delta",
             "sync": {"cluster": "synced"},
             "pending_seconds": {},
         }
+    ]
+
+
+def test_the_proxy_of_a_pod_is_shown_with_its_node(reading: Any, tmp_path: Path, now: Any) -> None:
+    """Whoever looks for it with kubectl needs both."""
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "pods" / "pod.yaml").write_text("""
+apiVersion: v1
+kind: Pod
+metadata: {name: store-7d9, namespace: shop, labels: {meshwright.dev/proxy-uuid: uuid-1}}
+spec: {serviceAccountName: store, nodeName: worker-2, containers: [{name: a}]}
+status: {phase: Running, podIP: 10.244.0.7}
+""")
+    source = DirectorySource(tmp_path / "pods", lambda: now)
+    source.load()
+    view = View.build(source.objects(), MeshSettings())
+    shown = proxy(reading.the_proxies[0], Known(()), view, now)
+    assert [shown[name] for name in ("workload", "pod", "node")] == [
+        "shop/store-7d9",
+        "shop/store-7d9",
+        "worker-2",
     ]
 
 

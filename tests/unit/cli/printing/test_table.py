@@ -32,6 +32,19 @@ def test_a_proxy_in_sync_is_one_word() -> None:
     ]
 
 
+def test_pods_and_nodes_are_columns_where_there_are_any() -> None:
+    """Beside a proxy on a plain machine, which is in no Pod."""
+    proxies = [
+        PROXY | {"state": "connected", "pod": "n/web-1", "node": "worker-2", "sync": {"route": "synced"}},
+        PROXY | {"state": "connected", "pod": None, "node": None, "sync": {"route": "synced"}},
+    ]
+    assert _printed(*proxies_tables({"proxies": proxies})) == [
+        ["PROXY", "SERVICE", "POD", "NODE", "STATE", "FOR", "SYNC", "ADDRESS", "BEHIND"],
+        ["u", "n/s", "n/web-1", "worker-2", "connected", "5", "min", "synced", "1.2.3.4:5"],
+        ["u", "n/s", "-", "-", "connected", "5", "min", "synced", "1.2.3.4:5"],
+    ]
+
+
 def test_certificates_are_two_tables() -> None:
     """Service certificates and proxy certificates."""
     found = {

@@ -1,5 +1,7 @@
 """Core kinds: Namespace, ServiceAccount, Service, Pod, EndpointSlice and Endpoints."""
 
+from dataclasses import replace
+
 import pytest
 
 from mesh.identity import ServiceIdentity
@@ -159,6 +161,17 @@ def test_pods_become_workloads() -> None:
     labels = (("meshwright.dev/proxy-uuid", "u2"), ("osm-proxy-uuid", "u1"))
     assert value(_pod(both, rest, "{meshwright.dev/service: till}")) == _pod_value("u2", "till", labels)
     assert value(_pod("{}", rest)) == _pod_value(None, "cart", ())
+
+
+def test_a_pod_says_on_which_node_it_runs() -> None:
+    """People are shown it; nothing is decided by it."""
+    rest = _SPEC.replace("containers:", "nodeName: worker-2\n  containers:") + "status: {podIP: 10.1.0.7}\n"
+    assert value(_pod("{}", rest)) == replace(_pod_value(None, "cart", ()), node="worker-2")
+    assert complaints(
+        _pod(
+            "{}", _SPEC.replace("containers:", "nodeName: [1]\n  containers:") + "status: {podIP: 10.1.0.7}\n"
+        )
+    ) == [("error", "MW1010", "spec.nodeName", "a list of 1 item")]
 
 
 def test_pods_without_address_wait() -> None:
