@@ -1,0 +1,129 @@
+"""Which kinds an API server serves, and in which versions."""
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kube.api import Api
+from kube.errors import ApiError, Nonsense, shortened
+from kube.resource import Raw, Resource
+
+_AGGREGATED: Final = ",".join(
+    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    for version in ("v2", "v2beta1")
+)
+_ACCEPT: Final = f"{_AGGREGATED},application/json"
+
+_NEEDED: Final = frozenset({"list", "watch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is served and can be listed and watched, of each group the version that the server prefers first.
+
+    Of the groups in `unknown` the server, or one behind it, did not say: what they had is not gone.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    unknown: frozenset[str] = frozenset()
+
+    def of(self, group: str, kind: str) -> tuple[Resource, ...]:
+        """Return a kind in all versions in which it is served, the newest first."""
+        found = [each for each in self.resources if (each.group, each.kind) == (group, kind)]
+        return tuple(sorted(found, key=lambda each: newness(each.version), reverse=True))
+
+
+def newness(version: str) -> tuple[int, int, int, str]:
+    """Return what versions are sorted by: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then whatever else."""
+    head, _, rest = version.partition("v")
+    for stage, rank in (("alpha", 1), ("beta", 2)):
+        major, found, minor = rest.partition(stage)
+        if found and not head and _number(major) and _number(minor):
+            return rank, int(major), int(minor), ""
+    return (3, int(rest), 0, "") if not head and _number(rest) else (0, 0, 0, version)
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+async def served(api: Api, groups: Collection[str] | None = None) -> Served:
+    """Ask what is served, of these groups or of all; raise KubeError.
+
+    Servers older than 1.26 are asked group by group.
+    """
+    answers = await asyncio.gather(api.read("/api", _ACCEPT), api.read("/apis", _ACCEPT))
+    resources: list[Resource] = []
+    unknown: set[str] = set()
+    for answer in answers:
+        if answer.get("kind") == "APIGroupDiscoveryList":
+            _aggregated(answer, resources, unknown)
+        else:
+            await _each(api, answer, groups, resources, unknown)
+    wanted = [each for each in resources if groups is None or each.group in groups]
+    return Served(tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups)))
+
+
+def _aggregated(answer: Raw, resources: list[Resource], unknown: set[str]) -> None:
+    for group in _mappings(answer.get("items")):
+        name = _text(_mapping(group.get("metadata")), "name")
+        for version in _mappings(group.get("versions")):
+            if version.get("freshness") == "Stale":
+                unknown.add(name)
+            for each in _mappings(version.get("resources")):
+                if set(each.get("verbs") or ()) >= _NEEDED:
+                    kind = _text(_mapping(each.get("responseKind")), "kind")
+                    namespaced = each.get("scope") == "Namespaced"
+                    resources.append(
+                        Resource(name, _text(version, "version"), _text(each, "resource"), kind, namespaced)
+                    )
+
+
+async def _each(
+    api: Api, answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
+) -> None:
+    versions = list(_group_versions(answer))
+    asked = [(group, version) for group, version in versions if groups is None or group in groups]
+    paths = [f"/apis/{group}/{version}" if group else f"/api/{version}" for group, version in asked]
+    for (group, version), said in zip(
+        asked, await asyncio.gather(*map(api.read, paths), return_exceptions=True), strict=True
+    ):
+        if isinstance(said, ApiError):
+            unknown.add(group)  # a server behind this one is away
+        elif isinstance(said, BaseException):
+            raise said
+        else:
+            for each in _mappings(said.get("resources")):
+                if set(each.get("verbs") or ()) >= _NEEDED and "/" not in _text(each, "name"):
+                    namespaced = each.get("namespaced") is True
+                    resources.append(
+                        Resource(group, version, _text(each, "name"), _text(each, "kind"), namespaced)
+                    )
+
+
+def _group_versions(answer: Raw) -> Iterator[tuple[str, str]]:
+    match answer.get("kind"):
+        case "APIVersions":
+            for version in answer.get("versions") or ():
+                yield "", str(version)
+        case "APIGroupList":
+            for group in _mappings(answer.get("groups")):
+                for version in _mappings(group.get("versions")):
+                    yield _text(group, "name"), _text(version, "version")
+        case other:
+            raise Nonsense(f"the answer to what is served is of kind {shortened(str(other))!r}")
+
+
+def _mappings(said: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(said, list):
+        yield from (each for each in said if isinstance(each, dict))
+
+
+def _mapping(said: object) -> Mapping[str, Any]:
+    return said if isinstance(said, dict) else {}
+
+
+def _text(said: Mapping[str, Any], name: str) -> str:
+    found = said.get(name)
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,41 @@
+"""What is known of a reflector's work, for gauges, pages and checks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
+
+from kube.errors import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How current what a reflector has is, and what happened on the way.
+
+    `heard` is when the server last said anything of these objects, if only that nothing has changed;
+    `relists` counts lists after the first, `events` those of objects, `errors` failures by their reason.
+    `error` is why what it has may be old, empty while it is current. `unread` tells of the last object that
+    was left out.
+    """
+
+    heard: datetime | None = None
+    last_event: datetime | None = None
+    last_list: datetime | None = None
+    relists: int = 0
+    events: int = 0
+    errors: Mapping[Reason, int] = field(default_factory=dict)
+    error: str = ""
+    error_since: datetime | None = None
+    unread: str = ""
+
+    def failed(self, reason: Reason, times: int = 1) -> Self:
+        """Count failures that do not make what is known old."""
+        return replace(self, errors={**self.errors, reason: self.errors.get(reason, 0) + times})
+
+    def erring(self, said: str, now: datetime) -> Self:
+        """Say why what is known may be old, since the first such moment."""
+        return replace(self, error=said, error_since=self.error_since or now)
+
+    def well(self) -> Self:
+        """Say that what is known is current."""
+        return replace(self, error="", error_since=None) if self.error else self
