@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from typing import Any, Final
@@ -91,4 +92,6 @@ def said(error: Exception) -> str:
 
 
 def _of_system(error: OSError) -> str:
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()  # asyncio puts addresses into what the error itself says
     return (error.strerror or shortened(str(error)) or type(error).__name__).lower()

@@ -145,7 +145,8 @@ def found(kubeconfig: Path | None, context: str, account: Path = ACCOUNT) -> Con
 
 def _of_user(context: str, environment: Mapping[str, str]) -> Access:
     named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
-    files = [each for each in dict.fromkeys(named or [Path.home() / ".kube" / "config"]) if each.exists()]
+    own = [Path(home) / ".kube" / "config"] if (home := environment.get("HOME")) else []
+    files = [each for each in dict.fromkeys(named or own) if each.exists()]
     if not files:
         looked = ", ".join(map(str, named)) or "~/.kube/config"
         raise ConfigError(

@@ -28,6 +28,11 @@ class Figures:
     error_since: datetime | None = None
     unread: str = ""
 
+    def took(self, events: int, now: datetime) -> Self:
+        """Count events of objects; none say that the server is there."""
+        last = now if events else self.last_event
+        return replace(self, heard=now, last_event=last, events=self.events + events)
+
     def failed(self, reason: Reason, times: int = 1) -> Self:
         """Count failures that do not make what is known old."""
         return replace(self, errors={**self.errors, reason: self.errors.get(reason, 0) + times})

@@ -9,7 +9,7 @@ class Pacing:
     """The times of a reflector, in seconds.
 
     After failures it pauses from `first` on, doubling up to `longest`. A watch that lived for `steady` has
-    worked, and one that ended within `short` without a word has not. The server is asked to end a watch after
+    worked, and one that ended within `short` has not. The server is asked to end a watch after
     `watch`; one that is silent for `silence` is given up, while a server sends a bookmark about every minute.
     A streaming list that is silent for `initial` is no such list, and none takes longer than `streaming`.
     After `relist` everything is listed anew, whatever the watch said: no server's word is taken for good.

@@ -152,7 +152,7 @@ class Reflector(Generic[T]):
     async def _watch(self, params: Mapping[str, str], listing: Listing[T] | None) -> None:
         """Watch until the server ends it; with a `listing`, all there is comes first."""
         loop = asyncio.get_running_loop()
-        began, events = loop.time(), self.figures.events
+        began = loop.time()
         seconds = str(self._pacing.watch_for(_chance()))
         asked = {**self._selecting, **params, "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         watching = self._api.watch(self.resource, self._namespace, asked, self._pacing.silence)
@@ -166,7 +166,7 @@ class Reflector(Generic[T]):
                     await self._batch(iter(batch))
             finally:
                 well.cancel()
-        if loop.time() - began < self._pacing.short and self.figures.events == events:
+        if loop.time() - began < self._pacing.short:
             raise Unreachable(f"the API server ends watches of {self.resource} at once", Reason.SHORT)
 
     async def _initial(self, batches: Batches, listing: Listing[T]) -> Iterator[bytes]:
@@ -213,9 +213,7 @@ class Reflector(Generic[T]):
                     raise self._refusal(kind, raw)
                 await turn.over()
         finally:  # what was taken over is told, whatever came after it
-            now, before = self._clock(), self.figures
-            last, sum_ = now if events else before.last_event, before.events + events
-            self.figures = replace(before, heard=now, last_event=last, events=sum_)
+            self.figures = self.figures.took(events, self._clock())
             if changes:
                 self._changed(changes)
         self._well()

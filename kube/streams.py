@@ -1,7 +1,7 @@
 """Bytes of the API server into JSON's values: a watch's lines as they come, a list's objects one by one."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Final
 
 from kube.errors import Nonsense, Reason, shortened
@@ -108,7 +108,7 @@ class Page:
         if self._skip(at + 1) != len(self._text):
             raise ValueError("something follows the list")
 
-    def _elements(self, at: int) -> Iterator[Any]:
+    def _elements(self, at: int) -> Generator[Any, None, int]:
         at = self._past(at, "[")
         while self._text[at] != "]":
             each, at = self._decoder.raw_decode(self._text, at)
@@ -118,7 +118,11 @@ class Page:
 
     def _separated(self, at: int, end: str) -> int:
         """Return where the next one begins, or `end` stands; raise ValueError for anything else."""
-        return at if self._text[at] == end else self._past(at, ",")
+        if self._text[at] == end:
+            return at
+        if self._text[after := self._past(at, ",")] == end:
+            raise ValueError("nothing follows a comma")
+        return after
 
     def _past(self, at: int, mark: str) -> int:
         if self._text[at] != mark:

@@ -1,0 +1,217 @@
+"""The verbs: what goes over the wire, and what is said of every way in which that fails."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kube.access import Access, Server, User
+from kube.api import Api
+from kube.connection import Connection
+from kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable
+from kube.resource import Raw, Resource
+from tests.unit.kube.played import (
+    SERVICES,
+    Asked,
+    Line,
+    Part,
+    Played,
+    answering,
+    api_at,
+    api_of,
+    listed,
+    refusing,
+    service,
+)
+
+SPLITS = Resource("split.smi-spec.io", "v1alpha4", "trafficsplits", "TrafficSplit")
+BODY = {"metadata": {"name": "cart"}, "spec": {"a": 1}}
+
+Act = Callable[[Api], Awaitable[Raw]]
+
+CALLS: list[tuple[Act, str, str, dict[str, str], str, Any]] = [
+    (lambda api: api.get(SPLITS, "shop", "cart"), "GET", "/cart", {}, "", None),
+    (lambda api: api.get(SPLITS, "shop", "cart", subresource="status"), "GET", "/cart/status", {}, "", None),
+    (lambda api: api.create(SPLITS, "shop", BODY), "POST", "", {}, "application/json", BODY),
+    (
+        lambda api: api.create(SPLITS, "shop", BODY, dry_run=True),
+        "POST",
+        "",
+        {"dryRun": "All"},
+        "application/json",
+        BODY,
+    ),
+    (
+        lambda api: api.apply(SPLITS, "shop", "cart", BODY, manager="m", subresource="status"),
+        "PATCH",
+        "/cart/status",
+        {"fieldManager": "m", "force": "true"},
+        "application/apply-patch+yaml",
+        {"apiVersion": "split.smi-spec.io/v1alpha4", "kind": "TrafficSplit", **BODY},
+    ),
+    (lambda api: api.replace(SPLITS, "shop", "cart", BODY), "PUT", "/cart", {}, "application/json", BODY),
+    (
+        lambda api: api.patch(SPLITS, "shop", "cart", {"spec": None}),
+        "PATCH",
+        "/cart",
+        {},
+        "application/merge-patch+json",
+        {"spec": None},
+    ),
+    (
+        lambda api: api.patch(SPLITS, "shop", "cart", [{"op": "remove", "path": "/spec"}]),
+        "PATCH",
+        "/cart",
+        {},
+        "application/json-patch+json",
+        [{"op": "remove", "path": "/spec"}],
+    ),
+    (lambda api: api.delete(SPLITS, "shop", "cart"), "DELETE", "/cart", {}, "", None),
+]
+
+
+@pytest.mark.parametrize(("act", "method", "path", "query", "content", "body"), CALLS)
+async def test_requests(
+    act: Act, method: str, path: str, query: dict[str, str], content: str, body: object
+) -> None:
+    """Each verb is the request that Kubernetes has for it."""
+    async with Played(answering({"kind": "TrafficSplit", "ok": 1})) as played, api_of(played) as api:
+        assert (await act(api))["ok"] == 1
+    (asked,) = played.asked
+    headers = dict(asked.headers)
+    base = "/apis/split.smi-spec.io/v1alpha4/namespaces/shop/trafficsplits"
+    assert (asked.method, asked.path, dict(asked.query)) == (method, base + path, query)
+    assert headers.get("content-type", "") == content
+    assert (json.loads(asked.body) if asked.body else None) == body
+    assert (headers["user-agent"], headers["accept"]) == ("meshwright", "application/json")
+
+
+async def test_lists() -> None:
+    """All pages are one list."""
+    first = answering(listed(7, service("cart", 5), more="a b"))
+    async with Played(first, answering(listed(7, service("cats", 6)))) as played, api_of(played) as api:
+        found = await api.list(SERVICES, "shop", labels="a=b")
+    assert [each["metadata"]["name"] for each in found["items"]] == ["cart", "cats"]
+    assert found["metadata"] == {"resourceVersion": "7"}
+    assert [dict(each.query) for each in played.asked] == [
+        {"labelSelector": "a=b", "limit": "500"},
+        {"labelSelector": "a=b", "limit": "500", "continue": "a b"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resource", "path"),
+    [
+        (SERVICES, "/api/v1/namespaces/a%2Fb/services/x%3Ay/status"),
+        (Resource("", "v1", "nodes", "Node", namespaced=False), "/api/v1/nodes/x%3Ay/status"),
+    ],
+)
+def test_paths(resource: Resource, path: str) -> None:
+    """Names are parts of a path, whatever is in them; kinds without namespaces have none."""
+    assert resource.path("a/b", "x:y", "status") == path
+
+
+async def test_a_server_below_a_path() -> None:
+    """What manages many clusters has each below a path of its own."""
+    async with Played(answering(service("cart", 5))) as played:
+        access = Access(Server("x", f"{played.url}/k8s/clusters/c-1"), User())
+        async with Api(Connection(lambda: access), agent="meshwright/1") as api:
+            await api.get(SERVICES, "shop", "cart")
+    assert played.asked[0].path == "/k8s/clusters/c-1/api/v1/namespaces/shop/services/cart"
+    assert dict(played.asked[0].headers)["user-agent"] == "meshwright/1"
+
+
+async def _close(_: Asked, line: Line) -> None:
+    line.cut()
+
+
+async def _short(_: Asked, line: Line) -> None:
+    await line.raw(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    line.cut()
+
+
+async def _no_http(_: Asked, line: Line) -> None:
+    await line.raw(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+
+async def _html(_: Asked, line: Line) -> None:
+    await line.head(502, content="text/html")
+    await line.chunk(b"<html>Bad Gateway</html>")
+    await line.end()
+
+
+FAILURES: list[tuple[Part, type[KubeError], Reason, str]] = [
+    (_close, Unreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
+    (_short, Unreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
+    (_no_http, Unreachable, Reason.UNREACHABLE, "cannot get services shop/cart at URL: "),
+    (_html, ApiError, Reason.SERVER, "cannot get services shop/cart: X (502)"),
+    (answering([]), Nonsense, Reason.NONSENSE, "the answer is no JSON object: '[]'"),
+    (answering({}, 302, "Location: http://elsewhere/"), Nonsense, Reason.NONSENSE,
+     "cannot get services shop/cart: the server leads elsewhere (302)"),
+    (refusing(404, "NotFound", 'services "cart" not found'), ApiError, Reason.NOT_FOUND,
+     'cannot get services shop/cart: services "cart" not found (404)'),
+    (refusing(409, "Conflict", "x"), ApiError, Reason.CONFLICT, "cannot get services shop/cart: x (409)"),
+    (answering({"kind": "Status", "code": "x", "message": 5}, 500), ApiError, Reason.SERVER,
+     "cannot get services shop/cart: 5 (500)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "kind", "reason", "said"), FAILURES)
+async def test_failures(part: Part, kind: type[KubeError], reason: Reason, said: str) -> None:
+    """Whatever comes is an error of ours, that names what was asked for."""
+    async with Played(part) as played, api_of(played) as api:
+        with pytest.raises(KubeError) as caught:
+            await api.get(SERVICES, "shop", "cart")
+    assert (type(caught.value), caught.value.reason) == (kind, reason)
+    assert str(caught.value).startswith(said.replace("URL", played.url))
+
+
+async def test_a_server_that_does_not_answer() -> None:
+    """It is given up after a while."""
+
+    async def silent(_: Asked, line: Line) -> None:
+        await line.hang()
+
+    async def slow(_: Asked, line: Line) -> None:
+        await line.head()
+        while True:
+            await line.chunk(b" ")
+            await asyncio.sleep(0.02)
+
+    for part in (silent, slow):
+        async with Played(part) as played, api_at(Server("x", played.url), User(), answer=0.3) as api:
+            with pytest.raises(Unreachable, match="no answer in time") as caught:
+                await api.get(SERVICES, "shop", "cart")
+            assert caught.value.reason is Reason.TIMEOUT
+
+
+async def test_retry_after() -> None:
+    """What the server asks for is with the error."""
+    busy = refusing(429, "TooManyRequests", "x", "Retry-After: 7")
+    async with Played(busy) as played, api_of(played) as api:
+        with pytest.raises(ApiError) as caught:
+            await api.get(SERVICES, "shop", "cart")
+    assert caught.value.retry_after == 7
+
+
+async def test_subresources_are_named_as_rbac_has_them() -> None:
+    """So that who reads it can write the rule."""
+    name = "trafficsplits.split.smi-spec.io"
+    who = f'{name} "cart" is forbidden: User "u" cannot patch resource "trafficsplits/status"'
+    async with Played(refusing(403, "Forbidden", who)) as played, api_of(played) as api:
+        with pytest.raises(ApiError) as caught:
+            await api.apply(SPLITS, "shop", "cart", {}, manager="m", subresource="status")
+    grants = "RBAC grants no `patch` on `trafficsplits/status.split.smi-spec.io` to u"
+    assert str(caught.value) == f"may not patch {name} shop/cart/status: {grants}"
+    assert caught.value.is_forbidden
+
+
+async def test_through_a_proxy() -> None:
+    """A server is reached through the proxy that its kubeconfig names."""
+    async with Played(answering(service("cart", 5))) as proxy:
+        access = Access(Server("x", "http://10.1.2.3:8080", proxy=proxy.url), User())
+        async with Api(Connection(lambda: access)) as api:
+            await api.get(SERVICES, "shop", "cart")
+    assert dict(proxy.asked[0].headers)["host"] == "10.1.2.3:8080"

@@ -1,0 +1,59 @@
+"""What refusals say to people, and how they are counted."""
+
+import pytest
+
+from kube.errors import ApiError, Reason
+
+DENIED = 'endpointslices.discovery.k8s.io is forbidden: User "system:serviceaccount:mesh:plane" cannot list resource "endpointslices" in API group "discovery.k8s.io" at the cluster scope'  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message", "named", "expected", "sentence"),
+    [
+        (403, "Forbidden", DENIED, False, Reason.FORBIDDEN,
+         "may not list X: RBAC grants no `list` on `Y` to system:serviceaccount:mesh:plane"),
+        (403, "Forbidden", 'admission webhook "w" denied the request: no', True, Reason.FORBIDDEN,
+         'may not list X: admission webhook "w" denied the request: no'),
+        (401, "Unauthorized", "Unauthorized", False, Reason.UNAUTHORIZED,
+         "cannot list X: the API server does not accept our credentials (401: Unauthorized)"),
+        (404, "NotFound", 'services "cart" not found', True, Reason.NOT_FOUND,
+         'cannot list X: services "cart" not found (404)'),
+        (404, "NotFound", "the server could not find the requested resource", True, Reason.NOT_SERVED,
+         "cannot list X: the API server does not serve Y (404)"),
+        (404, "", "404 page not found", True, Reason.NOT_SERVED,
+         "cannot list X: the API server does not serve Y (404)"),
+        (409, "Conflict", "Apply failed with 1 conflict", True, Reason.CONFLICT,
+         "cannot list X: Apply failed with 1 conflict (409)"),
+        (410, "Gone", "", True, Reason.GONE, "cannot list X: Gone (410)"),
+        (500, "Expired", "too old", True, Reason.GONE, "cannot list X: too old (500)"),
+        (422, "Invalid", "x is invalid", True, Reason.INVALID, "cannot list X: x is invalid (422)"),
+        (429, "", "", True, Reason.THROTTLED, "cannot list X: no reason given (429)"),
+        (504, "Timeout", "etcd", True, Reason.TIMEOUT, "cannot list X: etcd (504)"),
+        (503, "", "upstream\x1b[31m\n connect error", True, Reason.SERVER,
+         "cannot list X: upstream [31m connect error (503)"),
+        (418, "", "teapot", True, Reason.REFUSED, "cannot list X: teapot (418)"),
+        (413, "", "large", True, Reason.TOO_LARGE, "cannot list X: large (413)"),
+    ],
+)  # fmt: skip
+def test_refusals(
+    status: int, reason: str, message: str, named: bool, expected: Reason, sentence: str
+) -> None:
+    """They name verb and resource, and which grant lacks."""
+    error = ApiError(status, reason, message, verb="list", resource="Y", what="X", named=named)
+    assert (error.reason, str(error)) == (expected, sentence)
+
+
+def test_somebody_elses_words_are_kept_short() -> None:
+    """However long a server's message is, it is one line of some hundred characters."""
+    error = ApiError(500, "", "x\n" * 100_000, verb="list", resource="Y", what="X")
+    assert len(str(error)) < 400
+    assert "\n" not in str(error)
+
+
+def test_status_objects() -> None:
+    """A Status within a watch is read like one of an answer, and nonsense in it is no trouble."""
+    said = {"code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}
+    error = ApiError.of(said, verb="watch", resource="Y", what="X")
+    assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
+    error = ApiError.of({"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X")
+    assert (error.status, error.retry_after) == (500, None)
