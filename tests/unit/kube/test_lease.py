@@ -1,0 +1,68 @@
+"""A Lease by its rules: what counts is how long nobody has renewed it, by our own clock."""
+
+from datetime import UTC, datetime
+
+from kube.lease import LONGEST, TERMS, Held, Seen, Step, seen, spec, step
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+
+
+def held(holder: str, renewed: str = "t1", lasts: float = 15.0, changes: int = 3) -> Held:
+    """Make what a Lease says."""
+    return Held(holder, renewed, lasts, changes, "t0", "77")
+
+
+def test_a_lease_that_is_not_there_is_made() -> None:
+    """By whoever comes first."""
+    assert step(None, "a", 100.0) is Step.CREATE
+
+
+def test_it_is_waited_for_as_long_as_it_lasts_since_we_saw_it_renewed() -> None:
+    """Whatever its holder's clock says: the renewal may be of next year."""
+    known = seen(None, held("b", "2027-01-01T00:00:00Z"), 100.0)
+    assert step(known, "a", 114.9) is Step.WAIT
+    assert step(known, "a", 115.0) is Step.TAKE
+    same = seen(known, held("b", "2027-01-01T00:00:00Z"), 114.0)
+    assert same.since == 100.0
+    renewed = seen(same, held("b", "2026-06-01T00:00:00Z"), 114.0)
+    assert step(renewed, "a", 128.9) is Step.WAIT
+
+
+def test_it_counts_how_long_the_lease_itself_says_it_lasts() -> None:
+    """Its holder may be of another version; but it is not waited for ever."""
+    assert step(Seen(held("b", lasts=40.0), 0.0), "a", 39.0) is Step.WAIT
+    assert Held.of({"spec": {"leaseDurationSeconds": 10**9}}, TERMS).lasts == LONGEST
+
+
+def test_one_that_was_given_back_is_taken_at_once() -> None:
+    """Nobody waits for a holder that said goodbye."""
+    assert step(Seen(held(""), 100.0), "a", 100.0) is Step.TAKE
+
+
+def test_our_own_is_renewed() -> None:
+    """However long ago that was: nobody has taken it."""
+    assert step(Seen(held("a"), 0.0), "a", 1000.0) is Step.RENEW
+
+
+def test_what_is_written() -> None:
+    """When it was acquired, and how often it changed hands, is kept right."""
+    known = Seen(held("b"), 0.0)
+    moment = "2026-01-02T03:04:05.000678Z"
+    written = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": moment}
+    assert spec(Step.CREATE, None, "a", NOW, TERMS) == written | {
+        "acquireTime": moment,
+        "leaseTransitions": 0,
+    }
+    assert spec(Step.TAKE, known, "a", NOW, TERMS) == written | {
+        "acquireTime": moment,
+        "leaseTransitions": 4,
+    }
+    mine = Seen(held("a"), 0.0)
+    assert spec(Step.RENEW, mine, "a", NOW, TERMS) == written | {"acquireTime": "t0", "leaseTransitions": 3}
+
+
+def test_nonsense_in_a_lease_is_a_lease_that_nobody_holds() -> None:
+    """It can be taken, and is right then."""
+    for raw in ({}, {"spec": 7}, {"spec": {"holderIdentity": None, "leaseDurationSeconds": "x"}}):
+        found = Held.of(raw, TERMS)
+        assert (found.holder, found.lasts) == ("", 15.0)
