@@ -1,8 +1,9 @@
 """The way from views to streams and back, put together; nothing runs yet."""
 
-from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from certs.ledger.contract import Ledger
 from delivery.answers import Answers
@@ -20,17 +21,33 @@ from delivery.publishing import Publishing
 from delivery.quarantine.accepted import Acknowledged
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.verdicts import Verdict
+from delivery.snapshots.published import Step
 from delivery.verifying import Verification
+from delivery.wave import Wave
 from providers.sources import Sources
-from xds.cache import NodeKey, SnapshotCache
+from xds.cache import GroupKey, NodeKey, SnapshotCache
+from xds.protocol.snapshot import Snapshot
 
 NewQuarantine = Callable[[Callable[[NodeKey], Acknowledged]], Quarantine]
 """Makes a quarantine that keeps what proxies have acknowledged where it is told to."""
 
 
+class Follower(Protocol):
+    """Whoever tells others of what is delivered. Both must be quick and must not raise."""
+
+    def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        """Take note of what a wave, or a part of it, published, and of the snapshots that it replaced."""
+
+    def changed(self) -> None:
+        """Take note that a wave is over, or that other problems were found."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The parts that take changes to proxies and answers back; whoever serves proxies needs the cache."""
+    """The parts that take changes to proxies and answers back; whoever serves proxies needs the cache.
+
+    `followers` hear of what is delivered.
+    """
 
     certificates: ServiceCertificates
     cache: SnapshotCache
@@ -42,6 +59,7 @@ class Delivery:
     answers: Answers
     loop: Loop
     observer: MeshObserver
+    followers: list[Follower] = field(default_factory=list)
 
     def works(
         self, ledger: Ledger, keep: Callable[[tuple[Verdict, ...]], None], clock: Callable[[], datetime]
@@ -78,12 +96,21 @@ def delivery(
     history = PushHistory(cache, registry.find)
     quarantine = new_quarantine(registry.acknowledged)
     gathering = Gathering(sources, paces, meter, readiness.admitted)
-    publishing = Publishing(cache, quarantine, meter, history.published)
+    followers: list[Follower] = []
+
+    def published(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        history.published(wave, step, replaced)
+        for each in followers:
+            each.published(wave, step, replaced)
+
+    publishing = Publishing(cache, quarantine, meter, published)
     answers = Answers(publishing, gathering.changed, clock)
 
     def on_state(state: MeshState) -> None:
         quarantine.forget(registry.follow(state.proxies))
         answers.judged()
+        for each in followers:
+            each.changed()
 
     loop = Loop(
         gathering,
@@ -107,4 +134,5 @@ def delivery(
         answers=answers,
         loop=loop,
         observer=MeshObserver(registry, meter, history, readiness, answers),
+        followers=followers,
     )

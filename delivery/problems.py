@@ -1,7 +1,7 @@
 """What is wrong, from whoever says it: a table of which a change touches what is other; how it is logged."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Final
 
 import structlog
@@ -17,6 +17,24 @@ _LOGGED: Final = "sources"
 """Who logs what they say themselves."""
 
 
+class Moves:
+    """Which problems have come and gone since somebody looked last; at first all there are have come."""
+
+    def __init__(self, standing: Container[Problem], come: Iterable[Problem] = ()) -> None:
+        """`standing` is asked whether a problem stands now."""
+        self._standing = standing
+        self._stood = dict.fromkeys(come, False)
+
+    def note(self, problem: Problem, *, stood: bool) -> None:
+        """Note that a problem comes or goes, which `stood` until now or did not."""
+        self._stood.setdefault(problem, stood)
+
+    def take(self) -> Mapping[Problem, bool]:
+        """Return those that are otherwise than at the last look: whether they stand now."""
+        noted, self._stood = self._stood, {}
+        return {each: not stood for each, stood in noted.items() if stood is not (each in self._standing)}
+
+
 class AllProblems:
     """The problems of all that find some, by who says them and of what; each is one, whoever else says it.
 
@@ -27,7 +45,8 @@ class AllProblems:
         self._said: dict[tuple[str, Hashable], Problems] = {}
         self._times: dict[Problem, int] = {}
         self._logged: dict[Problem, int] = {}
-        self._stood: dict[Problem, bool] = {}  # what was touched since it was logged: whether it stood then
+        self._unlogged = Moves(self._times)
+        self._followed: list[Moves] = [self._unlogged]
         self._told: frozenset[Problem] = frozenset()
         self._counts: Counter[Severity] = Counter()
         self._sorted: Problems | None = ()
@@ -70,6 +89,12 @@ class AllProblems:
         for group, failure in groups.items():
             self.say("groups", group, () if failure is None else (failure_problem(failure),))
 
+    def follow(self) -> Moves:
+        """Return what tells somebody from now on which problems come and go."""
+        moves = Moves(self._times, self._times)
+        self._followed.append(moves)
+        return moves
+
     def forget(self) -> None:
         """Forget what everybody has said: it is said anew."""
         for who, of in tuple(self._said):
@@ -80,11 +105,10 @@ class AllProblems:
 
         Say whether anything is other.
         """
-        stood, self._stood = self._stood, {}
-        other = [each for each, before in stood.items() if before is not (each in self._times)]
-        new = [each for each in other if each in self._times and each not in self._logged]
+        other = self._unlogged.take()
+        new = [each for each, stands in other.items() if stands and each not in self._logged]
         log_new(_log, "problem", ordered(new), ())
-        gone = [each for each in other if each in self._told and each not in self._times]
+        gone = [each for each, stands in other.items() if each in self._told and not stands]
         log_gone(_log, ordered(gone), ())
         self._told = self._told.difference(gone).union(new)
         return bool(other)
@@ -96,7 +120,8 @@ class AllProblems:
             before = each in self._times
             _add(self._times, each, by)
             if before is not (each in self._times):
-                self._stood.setdefault(each, before)
+                for moves in self._followed:
+                    moves.note(each, stood=before)
                 self._counts[each.severity] += by
                 self._sorted = None
 

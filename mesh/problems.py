@@ -33,10 +33,15 @@ class Problem:
     value: str = ""
     expected: str
 
+    @property
+    def said(self) -> str:
+        """What is wrong, for whoever knows with which object."""
+        found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
+        return f"{found + ': ' if found else ''}{self.expected}"
+
     def __str__(self) -> str:
         named = str(self.key) if self.key else "document"
-        found = " ".join(part for part in (self.field, f"is {self.value}" if self.value else "") if part)
-        return f"{self.code} {self.origin}: {named}: {found + ': ' if found else ''}{self.expected}"
+        return f"{self.code} {self.origin}: {named}: {self.said}"
 
 
 Problems = tuple[Problem, ...]

@@ -113,3 +113,20 @@ def test_by_differences_it_is_what_it_is_from_nothing(seed: int) -> None:
         assert problems.all() == ordered(now)
         assert list(problems.counts().values()) == [sum(p.severity is each for p in now) for each in Severity]
         before = now
+
+
+def test_who_follows_is_told_what_comes_and_goes() -> None:
+    """At first all there are; then what is otherwise than at the last look, not what came and went."""
+    problems = AllProblems()
+    problems.say("wave", None, (ONE,))
+    moves = problems.follow()
+    assert moves.take() == {ONE: True}
+    assert moves.take() == {}
+    problems.say("wave", None, (TWO,))
+    problems.say("proxies", None, (THREE,))
+    problems.say("proxies", None, ())
+    problems.say("lint", "a", (TWO,))
+    assert moves.take() == {ONE: False, TWO: True}
+    problems.forget()
+    problems.say("wave", None, (TWO,))
+    assert moves.take() == {}
