@@ -5,13 +5,14 @@ from typing import Final
 from prometheus_client import CollectorRegistry, generate_latest
 
 from admin.metrics.gauges import MomentMetrics
+from admin.metrics.reports import ReportMetrics
 from admin.metrics.streams import StreamMetrics
 from admin.metrics.waves import WaveMetrics
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Metrics(StreamMetrics, WaveMetrics, MomentMetrics):
+class Metrics(StreamMetrics, WaveMetrics, MomentMetrics, ReportMetrics):
     """The server's metrics in a registry of their own; safe to read from another thread.
 
     No label takes a value that grows with proxies, services or objects.
@@ -22,6 +23,7 @@ class Metrics(StreamMetrics, WaveMetrics, MomentMetrics):
         StreamMetrics.__init__(self, self.registry)
         WaveMetrics.__init__(self, self.registry)
         MomentMetrics.__init__(self, self.registry)
+        ReportMetrics.__init__(self, self.registry)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -137,6 +137,9 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.wave(number, published=True)
         metrics.wave_work(computed=number, reused=number, stopped=number, encoded=number, touched=number)
         metrics.issued("proxy")
+        metrics.reported("event")
+        metrics.reported("status", "forbidden")
+        metrics.reporting(leads=True)
     one = {"word": proxies}
     metrics.measured(
         Gauges(

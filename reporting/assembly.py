@@ -1,0 +1,57 @@
+"""Reporting, put together; nothing runs yet."""
+
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from delivery.assembly import Delivery
+from kube.api import Api
+from kube.discovery import served
+from kube.lease import Lease
+from reporting.kinds import Kinds
+from reporting.meters import Meter
+from reporting.reporter import Reporter
+from reporting.rollouts import Rollouts
+from reporting.standing import Standing
+from reporting.statements import WITH_STATUS
+from reporting.writer import Writer
+
+LEASE: Final = "meshwright-reporting"
+NAMESPACE: Final = "meshwright-system"
+"""Where the Lease is of a server that is in no Pod, or does not know in which namespace."""
+
+
+def reporter(
+    api: Api,
+    delivery: Delivery,
+    meter: Meter,
+    clock: Callable[[], datetime],
+    environment: Mapping[str, str],
+    namespaces: tuple[str, ...] = (),
+) -> Reporter:
+    """Make what tells the owners of a cluster's objects what became of them, in all namespaces or in these.
+
+    `environment` may say `POD_NAMESPACE`, where the Lease is, and `POD_NAME`, as which the server is known.
+    """
+    instance = environment.get("POD_NAME") or socket.gethostname()
+    home = environment.get("POD_NAMESPACE") or NAMESPACE
+    # No two processes may be one holder, whatever their machines are called.
+    lease = Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
+    standing, kinds = Standing(api.name, WITH_STATUS), Kinds(lambda: served(api))
+
+    def writer(rollouts: Rollouts) -> Writer:
+        return Writer(
+            api,
+            kinds.resource,
+            standing,
+            rollouts.progress,
+            meter,
+            clock,
+            status_kinds=sorted(WITH_STATUS),
+            namespaces=namespaces,
+            instance=instance,
+        )
+
+    return Reporter(delivery, standing, lease, writer)

@@ -1,0 +1,178 @@
+"""Follows delivery: what is wrong with objects of a cluster, and who has applied their changes."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Final
+
+import structlog
+
+from catalog.store.inventory import holder_of
+from catalog.store.objects import workload_object
+from delivery.assembly import Delivery
+from delivery.problems import Moves
+from delivery.quarantine.accepted import Acknowledged
+from delivery.snapshots.published import Step
+from delivery.wave import Wave
+from kube.lease import Lease
+from mesh.identity import ProxyName
+from mesh.kinds import ADMISSION, REJECTION
+from mesh.objects import ObjectKey, Sourced
+from providers.merge import Merged
+from reporting.rollouts import Rollouts, concerned
+from reporting.standing import Standing
+from reporting.writer import Writer
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.snapshot import Snapshot
+
+SOON: Final = 1.0
+"""Seconds between a change and a look at what it comes to: a burst is looked at once, and answers are in."""
+
+
+AGAIN: Final = 30.0
+"""Seconds after which what failed for a reason of our own begins anew."""
+
+_log = structlog.get_logger("reporting.reporter")
+
+
+class Here:
+    """Asks delivery of proxies, as roll-outs do."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._cache, self._registry = delivery.cache, delivery.registry
+
+    def acknowledged(self, node: NodeKey) -> Acknowledged | None:
+        """Return what a proxy has acknowledged; None where it is not connected."""
+        proxy = self._registry.find(node)
+        return None if proxy is None or not proxy.streams else proxy.acknowledged
+
+    def served(self, node: NodeKey) -> Snapshot | None:
+        """Return what a proxy is served."""
+        return self._cache.snapshot(node)
+
+    def of(self, group: GroupKey) -> Iterator[NodeKey]:
+        """Yield the proxies of a group that are connected."""
+        return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
+
+
+class Reporter:
+    """Keeps `standing` as delivery has it, and has `writer` write it while `lease` is held.
+
+    What delivery tells is noted and looked at later: it never waits.
+    """
+
+    def __init__(
+        self, delivery: Delivery, standing: Standing, lease: Lease, writer: Callable[[Rollouts], Writer]
+    ) -> None:
+        self._delivery, self._standing, self._lease = delivery, standing, lease
+        self._here = Here(delivery)
+        self._rollouts = Rollouts(self._here)
+        self._writer = writer(self._rollouts)
+        self._moves: Moves = delivery.loop.state.said.follow()
+        self._merged = Merged()
+        self._unpublished: dict[ObjectKey, None] = {}
+        self._wave: tuple[int, tuple[ObjectKey, ...]] = (-1, ())
+        self._changed = asyncio.Event()
+        delivery.followers.append(self)
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        yield "reports", _guarded("reports", self._follow_on)
+        yield "report writing", _guarded("report writing", lambda: self._lease.run(self._writer.lead))
+
+    def published(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        """Take note of whom a wave, or a part of it, concerns that changes objects with a status."""
+        if all(cause.kind == REJECTION for cause in wave.causes):
+            return
+        try:
+            self._publish(wave, step, replaced)
+        except Exception:  # noqa: BLE001 - whatever it is, what is published is published
+            _log.exception("a roll-out is not followed", wave=wave.number)
+
+    def _publish(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
+        self._follow()
+        number, keys = self._wave
+        if number != wave.number:
+            number, keys = wave.number, tuple(self._unpublished)
+            self._unpublished.clear()
+            self._wave = (number, keys)
+            self._rollouts.begin(keys, {})
+        admitted = dict(self._admitted(wave))
+        if not keys and not admitted:
+            return
+        nodes = concerned(replaced, step.snapshots, self._here.of)
+        for node, group in step.members.items():
+            if group is not None and self._here.acknowledged(node) is not None:
+                nodes.setdefault(node, None)
+        self._rollouts.extend(keys, nodes)
+        for key, node in admitted.items():
+            self._rollouts.extend([key], {**nodes, **({} if node in nodes else {node: None})})
+        self._changed.set()
+
+    def changed(self) -> None:
+        """Take note that something may be otherwise, after each wave and each look for problems."""
+        self._changed.set()
+
+    async def _follow_on(self) -> None:
+        """Look at what is otherwise until cancelled."""
+        while True:
+            if not self._rollouts.is_pending:
+                await self._changed.wait()
+            await asyncio.sleep(SOON)
+            self._changed.clear()
+            await self._look()
+
+    async def _look(self) -> None:
+        loop = self._delivery.loop
+        await loop.linting.finish()
+        if loop.model is None:  # nothing is known, or a wave failed and everything is said anew with the next
+            return
+        self._follow()
+        if loop.doing:
+            self._changed.set()  # what has changed may be about to be published
+        else:
+            self._rollouts.begin(self._unpublished, {})
+            self._unpublished.clear()
+        self._standing.heard(self._moves.take())
+        self._standing.touch(self._rollouts.look())
+        if self._standing.is_touched:
+            self._writer.changed.set()
+
+    def _follow(self) -> None:
+        """Take what is in force otherwise than before; of what has a status, what says something else."""
+        merged, before = self._delivery.gathering.sources.merged, self._merged
+        if merged is before:
+            return
+        self._merged, edits = merged, merged.since(before)
+        self._standing.held(edits)
+        if not before.of:
+            return  # all there is, as it was before the start
+        for key in (key for key, sourced in edits.items() if sourced is None):
+            self._rollouts.forget(key)
+        self._unpublished.update(dict.fromkeys(self._other(edits, before)))
+
+    def _other(self, edits: Mapping[ObjectKey, Sourced | None], before: Merged) -> Iterator[ObjectKey]:
+        for key, sourced in edits.items():
+            if sourced is not None and self._standing.has_status(key):
+                was = before.in_force(key.claim)
+                if was is None or was.value != sourced.value:
+                    yield key
+
+    def _admitted(self, wave: Wave) -> Iterator[tuple[ObjectKey, NodeKey]]:
+        """Yield the objects whose proxies have come into traffic with a wave, and those proxies."""
+        if (model := self._delivery.loop.model) is None:
+            return
+        for name in (cause.name for cause in wave.causes if cause.kind == ADMISSION):
+            workload = holder_of(model.view, ProxyName.parse(name).uuid)
+            key = None if workload is None else workload_object(model.view, workload.key)
+            if key is not None and self._standing.has_status(key):
+                yield key, NodeKey(name)
+
+
+async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Have something run for good: what is told of a mesh is never what ends it."""
+    while True:
+        try:
+            await work()
+        except Exception:  # noqa: BLE001 - whatever it is, it is logged, and tried again
+            _log.exception("reporting failed, and begins anew", task=name)
+        await asyncio.sleep(AGAIN)

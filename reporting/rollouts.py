@@ -1,0 +1,131 @@
+"""Roll-outs: which of the proxies that the last change of an object concerned have applied it.
+
+A proxy is concerned that is connected when the change is published, and whose configuration that changes. It
+has applied the change when it has acknowledged what changed of what it asks for, or what has replaced that
+since. One that goes meanwhile is counted no more: what it is served when it comes back is nobody's roll-out.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from delivery.quarantine.accepted import Acknowledged
+from mesh.objects import ObjectKey
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resource import ResourceName, TypeUrl
+from xds.protocol.snapshot import Snapshot
+
+Names = Mapping[TypeUrl, frozenset[ResourceName]] | None
+"""What has changed for a proxy, by type; None where it may be everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many proxies have applied a change, of how many."""
+
+    applied: int
+    of: int
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all have."""
+        return self.applied == self.of
+
+
+class Here(Protocol):
+    """What can be asked of a proxy."""
+
+    def acknowledged(self, node: NodeKey) -> Acknowledged | None:
+        """Return what it has acknowledged; None where it is not connected."""
+
+    def served(self, node: NodeKey) -> Snapshot | None:
+        """Return what it is served."""
+
+
+class Rollouts:
+    """The last roll-out of each object that was changed. `look` costs who has not applied them yet."""
+
+    def __init__(self, here: Here) -> None:
+        self._here = here
+        self._applied: dict[ObjectKey, int] = {}
+        self._waiting: dict[ObjectKey, dict[NodeKey, Names]] = {}
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether anybody is waited for."""
+        return any(self._waiting.values())
+
+    def begin(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
+        """Take it that these objects have changed for these proxies, whatever was before."""
+        for key in keys:
+            self._applied[key] = 0
+            self._waiting[key] = dict(concerned)
+
+    def extend(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
+        """Add to roll-outs that are published in parts, or concern more than they did."""
+        for key in keys:
+            self._applied.setdefault(key, 0)
+            self._waiting.setdefault(key, {}).update(concerned)
+
+    def forget(self, key: ObjectKey) -> None:
+        """Forget an object that is gone."""
+        self._applied.pop(key, None)
+        self._waiting.pop(key, None)
+
+    def progress(self, key: ObjectKey) -> Progress | None:
+        """Return how far the last change of an object has come; None where none was seen."""
+        applied = self._applied.get(key)
+        return None if applied is None else Progress(applied, applied + len(self._waiting[key]))
+
+    def look(self) -> frozenset[ObjectKey]:
+        """Look who has applied what since the last look; return the objects of which that is otherwise."""
+        moved: set[ObjectKey] = set()
+        known: dict[tuple[NodeKey, int], bool | None] = {}
+        for key, waiting in self._waiting.items():
+            for node, names in tuple(waiting.items()):
+                of = (node, id(names))
+                if of not in known:
+                    known[of] = applied(self._here, node, names)
+                if (found := known[of]) is not False:
+                    del waiting[node]
+                    self._applied[key] += found is True
+                    moved.add(key)
+        return frozenset(moved)
+
+
+def applied(here: Here, node: NodeKey, names: Names) -> bool | None:
+    """Say whether a proxy has acknowledged what it is served now under these names; None if it is not here.
+
+    One that has acknowledged others has asked for nothing of a type of which it has acknowledged nothing.
+    """
+    acknowledged, snapshot = here.acknowledged(node), here.served(node)
+    if acknowledged is None or snapshot is None:
+        return None
+    if not acknowledged:
+        return False
+    for type_url in snapshot.types() if names is None else names:
+        served, noted = snapshot.resources(type_url), acknowledged.get(type_url)
+        if noted is None:
+            continue
+        for name in served if names is None else names[type_url]:
+            resource = served.get(name)
+            if resource is not None and not any(e.version == resource.version for e in noted.get(name)):
+                return False
+    return True
+
+
+def concerned(
+    before: Mapping[GroupKey, Snapshot],
+    after: Mapping[GroupKey, Snapshot | None],
+    here: Callable[[GroupKey], Iterable[NodeKey]],
+) -> dict[NodeKey, Names]:
+    """Return whom other snapshots concern, of those who are here in a group, and what changed for them."""
+    found: dict[NodeKey, Names] = {}
+    for group, old in before.items():
+        new = after.get(group)
+        if new is None or new is old or not (nodes := tuple(here(group))):
+            continue
+        names = new.changed_since(old)
+        if any(names.values()):
+            found.update(dict.fromkeys(nodes, names))
+    return found

@@ -1,0 +1,120 @@
+"""Writes that fail: what is refused bars its own kind, what is away bars everything for a while."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from kube.errors import ApiError, KubeError, Unreachable
+from reporting.attempts import BARRED, Attempts, NotWritten
+from reporting.budget import Budget
+from reporting.meters import What
+
+
+class Counted:
+    """A meter that remembers."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def reported(self, what: What, failed: str = "") -> None:
+        """Remember it."""
+        self.said.append((what.value, failed))
+
+    def reporting(self, *, leads: bool) -> None:
+        """Take no notice."""
+
+
+class Clock:
+    """A clock that is set."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        """Return what it is set to."""
+        return self.now
+
+
+def refusal(status: int, reason: str = "", retry_after: float | None = None) -> ApiError:
+    """Make what an API server refuses with."""
+    return ApiError(
+        status, reason, "no", verb="create", resource="events", what="events x", retry_after=retry_after
+    )
+
+
+def failing(error: KubeError) -> Callable[[], Awaitable[None]]:
+    """Return a request that fails."""
+
+    async def request() -> None:
+        raise error
+
+    return request
+
+
+async def fine() -> str:
+    """Answer."""
+    return "done"
+
+
+async def test_what_is_refused_is_said_once_and_everything_else_goes_on() -> None:
+    """RBAC that lacks a verb: it is tried again after a while."""
+    meter, clock = Counted(), Clock()
+    attempts = Attempts(meter, lambda: 0.5, clock)
+    with capture_logs() as logs:
+        for _ in range(3):
+            with pytest.raises(NotWritten) as raised:
+                await attempts.make(What.EVENT, "create events", failing(refusal(403)))
+            assert (raised.value.until, raised.value.is_refused) == (clock.now + BARRED, True)
+        assert await attempts.make(What.STATUS, "apply workloads", fine, writes=True) == "done"
+        clock.now += BARRED
+        with pytest.raises(NotWritten):
+            await attempts.make(What.EVENT, "create events", failing(refusal(403)))
+    assert [each["reason"] for each in logs] == ["forbidden"]
+    assert meter.said == [("event", "forbidden"), ("status", ""), ("event", "forbidden")]
+
+
+async def test_a_server_that_is_away_is_left_alone_for_longer_and_longer() -> None:
+    """Whatever was to be asked of it."""
+    meter, clock = Counted(), Clock()
+    attempts = Attempts(meter, lambda: 1.0, clock)
+    pauses = []
+    for _ in range(3):
+        with pytest.raises(NotWritten) as raised:
+            await attempts.make(What.EVENT, "create events", failing(Unreachable("nobody")))
+        with pytest.raises(NotWritten) as other:
+            await attempts.make(What.STATUS, "apply workloads", fine)
+        assert other.value.until == raised.value.until
+        assert not raised.value.is_refused
+        pauses.append(raised.value.until - clock.now)
+        clock.now = raised.value.until
+    assert pauses == sorted(pauses)
+    assert await attempts.make(What.STATUS, "apply workloads", fine) == "done"
+    with pytest.raises(NotWritten) as raised:
+        await attempts.make(What.STATUS, "apply workloads", failing(refusal(429, retry_after=20.0)))
+    assert raised.value.until == clock.now + 20.0
+
+
+async def test_an_object_that_is_not_there_is_no_failure() -> None:
+    """Nor is one that is there already: whoever asked knows what that means."""
+    meter = Counted()
+    attempts = Attempts(meter, lambda: 0.5, Clock())
+    for status in (404, 409):
+        with pytest.raises(ApiError):
+            await attempts.make(What.EVENT, "create events", failing(refusal(status)))
+    assert meter.said == []
+
+
+def test_a_budget_is_so_many_a_minute_and_no_more_at_once() -> None:
+    """Once it is used up it is waited until some can be written together."""
+    budget, written, now = Budget(60.0, 60.0), 0, 0.0
+    waits: list[float] = []
+    while now < 600.0:
+        try:
+            budget.take(now)
+        except NotWritten as error:
+            waits.append(error.until - now)
+            now = error.until
+        else:
+            written += 1
+    assert 60 + 580 <= written <= 60 + 600
+    assert min(waits) > 1.0

@@ -1,0 +1,135 @@
+"""Roll-outs: who has applied the last change of an object."""
+
+from collections.abc import Mapping
+
+from delivery.quarantine.accepted import Noted, Same
+from mesh.kinds import WORKLOAD
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from reporting.rollouts import Progress, Rollouts, concerned
+from xds.cache import GroupKey, NodeKey
+from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
+
+KEY = ObjectKey(WORKLOAD, Namespace("shop"), "till-1")
+A, B, C = (NodeKey(f"{each}.till.shop") for each in "abc")
+ONE = ResourceName("one")
+NAMES = {ENDPOINT: frozenset({ONE})}
+
+
+def resource(version: str, kind: TypeUrl = ENDPOINT, name: ResourceName = ONE) -> Resource:
+    """Make a resource."""
+    return Resource(kind, name, Version(version), b"")
+
+
+class Proxies:
+    """Proxies that are served one snapshot, and what each has acknowledged."""
+
+    def __init__(self, *served: Resource) -> None:
+        self.snapshot = Snapshot.of(served)
+        self.has: dict[NodeKey, dict[TypeUrl, Noted]] = {}
+
+    def connect(self, node: NodeKey, *acknowledged: Resource) -> None:
+        """Have a proxy connected that has acknowledged these, and nothing else."""
+        held = self.has[node] = {}
+        for each in acknowledged:
+            held.setdefault(each.type_url, Noted(Same())).put(each.name, (each,))
+
+    def acknowledged(self, node: NodeKey) -> dict[TypeUrl, Noted] | None:
+        """Answer for those who are connected."""
+        return self.has.get(node)
+
+    def served(self, node: NodeKey) -> Snapshot | None:
+        """Answer the same for all."""
+        return self.snapshot
+
+
+def test_a_rollout_goes_on_until_everybody_has_acknowledged_it() -> None:
+    """Whoever was seen to have applied it is not asked again."""
+    proxies = Proxies(resource("2"))
+    for node in (A, B):
+        proxies.connect(node, resource("1"))
+    rollouts = Rollouts(proxies)
+    assert rollouts.progress(KEY) is None
+    rollouts.begin([KEY], {A: NAMES, B: NAMES})
+    assert rollouts.look() == frozenset()
+    assert rollouts.progress(KEY) == Progress(0, 2)
+    proxies.connect(A, resource("2"))
+    assert rollouts.look() == {KEY}
+    assert (rollouts.progress(KEY), rollouts.is_pending) == (Progress(1, 2), True)
+    proxies.connect(A, resource("1"))
+    proxies.connect(B, resource("2"))
+    assert rollouts.look() == {KEY}
+    assert (rollouts.progress(KEY), rollouts.is_pending) == (Progress(2, 2), False)
+
+
+def test_who_goes_is_counted_no_more() -> None:
+    """Nobody waits for it."""
+    proxies = Proxies(resource("2"))
+    proxies.connect(A, resource("2"))
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: NAMES, B: NAMES})
+    assert rollouts.look() == {KEY}
+    assert rollouts.progress(KEY) == Progress(1, 1)
+
+
+def test_what_a_proxy_does_not_ask_for_it_need_not_acknowledge() -> None:
+    """Of a type of which it has never acknowledged anything; who has acknowledged nothing has not begun."""
+    proxies = Proxies(resource("2"), resource("1", CLUSTER))
+    proxies.connect(A, resource("1", CLUSTER))
+    proxies.connect(B)
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: NAMES, B: NAMES})
+    rollouts.look()
+    assert rollouts.progress(KEY) == Progress(1, 2)
+
+
+def test_a_resource_that_is_gone_or_newer_by_now_is_what_counts() -> None:
+    """The change has been replaced: whoever has the newest has got past it."""
+    proxies = Proxies(resource("3"))
+    proxies.connect(A, resource("3"))
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: NAMES | {LISTENER: frozenset({ResourceName("gone")})}})
+    rollouts.look()
+    assert rollouts.progress(KEY) == Progress(1, 1)
+
+
+def test_a_proxy_that_came_to_another_group_has_to_acknowledge_all_of_it() -> None:
+    """What changed for it may be anything."""
+    proxies = Proxies(resource("2"), resource("1", CLUSTER))
+    proxies.connect(A, resource("2"), resource("0", CLUSTER))
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: None})
+    assert rollouts.look() == frozenset()
+    proxies.connect(A, resource("2"), resource("1", CLUSTER))
+    assert rollouts.look() == {KEY}
+
+
+def test_a_new_change_begins_anew_and_a_part_of_one_adds() -> None:
+    """A wave may be published in parts."""
+    proxies = Proxies(resource("2"))
+    for node in (A, B, C):
+        proxies.connect(node, resource("2"))
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: NAMES})
+    rollouts.look()
+    rollouts.extend([KEY], {B: NAMES, C: NAMES})
+    assert rollouts.progress(KEY) == Progress(1, 3)
+    rollouts.begin([KEY], {B: NAMES})
+    assert rollouts.progress(KEY) == Progress(0, 1)
+    rollouts.forget(KEY)
+    assert (rollouts.progress(KEY), rollouts.is_pending) == (None, False)
+
+
+def test_concerned_is_who_is_here_and_is_served_something_else() -> None:
+    """Not a group whose snapshot came to the same, or in which nobody is."""
+    old, new = Snapshot.of([resource("1")]), Snapshot.of([resource("2")])
+    groups = [GroupKey(each) for each in ("changed", "same", "empty", "gone")]
+    changed, same, empty, gone = groups
+    here: Mapping[GroupKey, tuple[NodeKey, ...]] = {changed: (A,), same: (B,), gone: (C,)}
+    found = concerned(
+        dict.fromkeys(groups, old),
+        {changed: new, same: old, empty: new, gone: None},
+        lambda group: here.get(group, ()),
+    )
+    assert {node: dict(names or {}) for node, names in found.items()} == {A: NAMES}
