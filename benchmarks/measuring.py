@@ -54,12 +54,13 @@ class Served:
     plane: Plane
     sidecars: Sidecars
     everyone: bool = False
+    replicas: int = 2
 
     def concerned(self, services: Iterable[int]) -> frozenset[int]:
         """Return the connected sidecars, by number, that a change concerns which concerns these services."""
         if self.everyone:
             return frozenset(range(self.sidecars.connected))
-        return self.sidecars.among(meshes.sidecar_names(services))
+        return self.sidecars.among(meshes.sidecar_names(services, self.replicas))
 
 
 @dataclass(frozen=True, slots=True)

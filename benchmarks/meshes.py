@@ -26,6 +26,8 @@ from mesh.workload import Workload, WorkloadKey, WorkloadPort
 
 NAMESPACES: Final = 10
 SPLIT_EVERY: Final = 10
+MOST: Final = 5
+"""Replicas that a service may have: each has an address of its own."""
 CONFIG: Final = ObjectKey(MESH_CONFIG, Namespace("osm-system"), "osm-mesh-config")
 _STEPS: Final = (1, 7, 31, 43, 68)
 """How far apart, by number, a service and those it calls are; in tiny meshes some of them are the same."""
@@ -102,7 +104,7 @@ def service_key(number: int) -> ServiceKey:
 def workload(number: int, replica: int, *, moved: int = 0) -> Workload:
     """Return a replica of a service; `moved` gives it another address."""
     name = f"{_name(number)}-{replica}"
-    place = number * 4 + replica
+    place = number * MOST + replica
     return Workload(
         key=WorkloadKey(_namespace(number), name),
         identity=_identity(number),

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -119,20 +119,28 @@ class ControlPlane:
         return " / ".join(self._log.read_text(encoding="utf-8").splitlines()[-3:])
 
 
-@contextlib.contextmanager
 def control_plane(
     mesh: Path, state: Path, profile: Path | None = None, checkout: Checkout = HERE
+) -> contextlib.AbstractContextManager[tuple[ControlPlane, Start]]:
+    """Start `meshwright serve` on a directory of manifests; see `serving`."""
+    return serving(("--mesh", str(mesh)), state, profile, checkout)
+
+
+@contextlib.contextmanager
+def serving(
+    sources: Sequence[str], state: Path, profile: Path | None = None, checkout: Checkout = HERE
 ) -> Iterator[tuple[ControlPlane, Start]]:
     """Start `meshwright serve` with its default settings, wait until it serves, and stop it in the end.
 
-    With `profile`, a folder, it samples itself when it is asked to.
+    `sources` are the flags that say where its mesh comes from. With `profile`, a folder, it samples itself
+    when it is asked to.
     """
     ads, http, debug = (free_port("127.0.0.1") for _ in range(3))
     log = state.with_suffix(".log")
     command = [
         *((*checkout.module(PROFILED), str(profile)) if profile else checkout.program),
         "serve",
-        *("--mesh", str(mesh), "--state", str(state), "--log-format", "json"),
+        *(*sources, "--state", str(state), "--log-format", "json"),
         *("--ads-address", f"127.0.0.1:{ads}", "--http-address", f"127.0.0.1:{http}"),
         *("--debug-address", f"127.0.0.1:{debug}"),
     ]

@@ -26,6 +26,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     building.add_argument("parts", nargs="+", choices=list(PARTS), metavar="PART", help=", ".join(PARTS))
     running = verbs.add_parser("cluster", help="run a Kubernetes API until interrupted")
     running.add_argument("folder", type=Path, help="a folder that is not there yet")
+    running.add_argument("--controlled", action="store_true", help="with the controllers, and an audit log")
     return parser.parse_args(argv)
 
 
@@ -42,7 +43,10 @@ def main() -> None:
                     print(build(PARTS[name]))
             case _:
                 signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-                with cluster(told.folder) as made, contextlib.suppress(KeyboardInterrupt):
+                with (
+                    cluster(told.folder, controlled=told.controlled) as made,
+                    contextlib.suppress(KeyboardInterrupt),
+                ):
                     print(f"serving at {made.server}; export KUBECONFIG={made.kubeconfig.resolve()}")
                     signal.pause()
     except PartError as error:

@@ -1,154 +1,102 @@
-"""A Kubernetes API on loopback: etcd and kube-apiserver, with nobody who controls anything.
+"""A Kubernetes API on loopback: etcd and kube-apiserver, and the controllers if they are asked for.
 
-What is written stays as it was written: no endpoints are computed, no Pod is scheduled. Everything is below
-one folder: `admin.kubeconfig`, `keys/`, `log/` and etcd's data.
+Without controllers what is written stays as it was written: no endpoints are computed, no account is made.
+With them Services get their EndpointSlices, namespaces are emptied when they go, and what service accounts
+ask for is written to `log/audit.log`. There is no scheduler and no kubelet: a Pod runs where its writer says
+so, in its status. Everything is below one folder: `admin.kubeconfig`, `keys/`, `log/` and etcd's data.
 """
 
 import contextlib
+import json
 import ssl
-import subprocess
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from demo.ports import free_port
-from tools.ending import end
-from tools.real_parts.building import PartError, build
-from tools.real_parts.keys import LOOPBACK, Keys
-from tools.real_parts.parts import API_SERVER, ETCD
-
-SERVICES: Final = "10.96.0.0/12"
-"""The addresses of Services; the first of them is the API's own."""
-_FIRST: Final = "10.96.0.1"
-PATIENCE: Final = 90.0
-"""Seconds that a program may take until it is ready."""
+from tools.real_parts import flags
+from tools.real_parts.building import build
+from tools.real_parts.flags import FIRST_SERVICE, Place
+from tools.real_parts.keys import LOOPBACK, Keys, client
+from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD
+from tools.real_parts.processes import Program, Service, running
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A running API: where it is, and how its administrator reaches it."""
+    """An API on loopback: where it is, and how its administrator reaches it."""
 
-    folder: Path
-    server: str
+    place: Place
+
+    @property
+    def server(self) -> str:
+        """Return where the API is."""
+        return self.place.server
 
     @property
     def kubeconfig(self) -> Path:
         """Return the administrator's kubeconfig."""
-        return self.folder / "admin.kubeconfig"
+        return self.place.folder / "admin.kubeconfig"
 
     def tls(self) -> ssl.SSLContext:
         """Return what the administrator's connections are made with."""
-        keys = self.folder / "keys"
-        context = ssl.create_default_context(cafile=str(keys / "ca.crt"))
-        context.load_cert_chain(str(keys / "admin.crt"), str(keys / "admin.key"))
-        return context
+        return client(self.place.keys, "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCluster(Cluster):
+    """One of ours: who signs for it, and its API's program, which may be killed and started again."""
+
+    keys: Keys
+    api: Service
+
+    def compact(self) -> int:
+        """Have etcd forget all history; return the revision that is the oldest it knows now."""
+        revision = int(self._etcd("/v3/kv/range", {"key": "AA=="})["header"]["revision"])
+        self._etcd("/v3/kv/compaction", {"revision": revision, "physical": True})
+        return revision
+
+    def _etcd(self, path: str, asked: Mapping[str, object]) -> dict[str, Any]:
+        request = urllib.request.Request(self.place.etcd + path, json.dumps(asked).encode())  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, context=self.tls(), timeout=30) as answer:  # noqa: S310
+            return dict(json.load(answer))
+
+
+_CLIENTS: Final[Mapping[str, Sequence[str]]] = {
+    "server": ("kube-apiserver", "", FIRST_SERVICE),
+    "etcd": ("etcd",),
+    "admin": ("admin", "system:masters"),
+    "controllers": ("system:kube-controller-manager", "system:masters"),
+}
 
 
 @contextlib.contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path, *, controlled: bool = False) -> Iterator[RunningCluster]:
     """Build what is missing, start a cluster in a new folder, and end its programs with the block."""
-    programs = {part.name: build(part) for part in (ETCD, API_SERVER)}
-    (folder / "log").mkdir(parents=True)
+    parts = (ETCD, API_SERVER, *([CONTROLLERS] if controlled else []))
+    programs = {part.name: build(part) for part in parts}
+    log = folder / "log"
+    log.mkdir(parents=True)
     keys = Keys(folder / "keys")
     for name, words in _CLIENTS.items():
         keys.issue(name, *words)
     keys.signing("tokens")
-    ports = [free_port(LOOPBACK) for _ in range(3)]
-    made = Cluster(folder, f"https://{LOOPBACK}:{ports[0]}")
-    keys.kubeconfig(made.kubeconfig, "admin", made.server)
-    store = f"https://{LOOPBACK}:{ports[1]}"
-    log = folder / "log"
-    with running(programs[ETCD.name], _etcd(folder, store, ports[2]), log) as etcd:
-        until_ready(etcd, f"{store}/health", log / "etcd.log", made.tls())
-        with running(programs[API_SERVER.name], _api_server(folder, ports[0], store), log) as api:
-            until_ready(api, f"{made.server}/readyz", log / "kube-apiserver.log", made.tls())
-            yield made
+    place = Place(folder, *(free_port(LOOPBACK) for _ in range(4)))
+    for name in ("admin", "controllers"):
+        keys.kubeconfig(folder / f"{name}.kubeconfig", name, place.server)
+    tls = client(place.keys, "admin")
 
+    def program(name: str, words: Sequence[str], ready: str) -> Program:
+        return Program(programs[name], words, log, ready, tls)
 
-_CLIENTS: Final[Mapping[str, Sequence[str]]] = {
-    "server": ("kube-apiserver", "", _FIRST),
-    "etcd": ("etcd",),
-    "admin": ("admin", "system:masters"),
-}
-
-
-def _etcd(folder: Path, store: str, peers: int) -> list[str]:
-    keys, peer = folder / "keys", f"http://{LOOPBACK}:{peers}"
-    return [
-        "--name=parts",
-        f"--data-dir={folder / 'etcd'}",
-        f"--listen-client-urls={store}",
-        f"--advertise-client-urls={store}",
-        f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}",
-        f"--initial-cluster=parts={peer}",
-        f"--cert-file={keys / 'etcd.crt'}",
-        f"--key-file={keys / 'etcd.key'}",
-        f"--trusted-ca-file={keys / 'ca.crt'}",
-        "--client-cert-auth",
-        "--unsafe-no-fsync",  # it lives as long as the test
-        "--log-level=warn",
-    ]
-
-
-def _api_server(folder: Path, port: int, store: str) -> list[str]:
-    keys = folder / "keys"
-    return [
-        f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",
-        f"--secure-port={port}",
-        f"--etcd-servers={store}",
-        f"--etcd-cafile={keys / 'ca.crt'}",
-        f"--etcd-certfile={keys / 'etcd.crt'}",
-        f"--etcd-keyfile={keys / 'etcd.key'}",
-        f"--tls-cert-file={keys / 'server.crt'}",
-        f"--tls-private-key-file={keys / 'server.key'}",
-        f"--client-ca-file={keys / 'ca.crt'}",
-        "--authorization-mode=RBAC",
-        "--disable-admission-plugins=ServiceAccount",  # nobody makes the default account, or its tokens
-        "--allow-privileged=true",
-        "--service-account-issuer=https://kubernetes.default.svc",
-        f"--service-account-key-file={keys / 'tokens.pub'}",
-        f"--service-account-signing-key-file={keys / 'tokens.key'}",
-        f"--service-cluster-ip-range={SERVICES}",
-        "--endpoint-reconciler-type=none",  # a loopback address is no endpoint
-    ]
-
-
-@contextlib.contextmanager
-def running(
-    program: Path, words: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program whose output goes to `log/NAME.log`; end it, and nothing else, with the block."""
-    with (log / f"{program.name}.log").open("wb") as output:
-        process = subprocess.Popen(
-            [program, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=None if environment is None else dict(environment),
-        )
-    try:
-        yield process
-    finally:
-        end(process, 15)
-
-
-def until_ready(
-    process: subprocess.Popen[bytes], url: str, log: Path, tls: ssl.SSLContext | None = None
-) -> None:
-    """Wait until a program answers 200 there; raise PartError, with its last words, if it does not."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        if process.poll() is not None or time.monotonic() > deadline:
-            said = " / ".join(log.read_text("utf-8", errors="replace").splitlines()[-5:])
-            raise PartError(f"{log.stem} is not ready at {url}: {said}")
-        with (
-            contextlib.suppress(OSError),  # not yet: an error's answer is one too
-            urllib.request.urlopen(url, context=tls, timeout=5),  # noqa: S310 - loopback
-        ):
-            return
-        time.sleep(0.02)
+    with contextlib.ExitStack() as ends:
+        etcd = program(ETCD.name, flags.etcd(place), f"{place.etcd}/health")
+        ends.enter_context(running(etcd))
+        words = flags.api_server(place, controlled=controlled)
+        api = ends.enter_context(running(program(API_SERVER.name, words, f"{place.server}/readyz")))
+        if controlled:
+            at = f"https://{LOOPBACK}:{place.controllers}/healthz"
+            ends.enter_context(running(program(CONTROLLERS.name, flags.controllers(place), at)))
+        yield RunningCluster(place, keys, api)

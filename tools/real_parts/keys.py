@@ -3,13 +3,15 @@
 import base64
 import ipaddress
 import json
+import ssl
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LOOPBACK: Final = "127.0.0.1"
@@ -50,24 +52,36 @@ class Keys:
         self._write(f"{name}.key", _private(key))
         self._write(f"{name}.pub", public)
 
+    def token(self, signer: str, claims: Mapping[str, object]) -> str:
+        """Return a token (a JWT by ES256) with these claims, which that signing key vouches for."""
+        key = serialization.load_pem_private_key((self.folder / f"{signer}.key").read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)  # noqa: S101 - `signing` made it
+        said = ".".join(_encoded(json.dumps(each).encode()) for each in ({"alg": "ES256"}, claims))
+        r, s = utils.decode_dss_signature(key.sign(said.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{said}.{_encoded(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
     def kubeconfig(self, path: Path, name: str, server: str) -> None:
         """Write how that client reaches an API server."""
-        authority, certificate, key = (
-            base64.b64encode((self.folder / each).read_bytes()).decode()
-            for each in ("ca.crt", f"{name}.crt", f"{name}.key")
-        )
-        cluster = {"server": server, "certificate-authority-data": authority}
+        certificate, key = (self._data(f"{name}.{end}") for end in ("crt", "key"))
         user = {"client-certificate-data": certificate, "client-key-data": key}
+        self.kubeconfig_of(path, name, server, user)
+
+    def kubeconfig_of(self, path: Path, name: str, server: str, user: Mapping[str, object]) -> None:
+        """Write how a user reaches an API server; `user` is what a kubeconfig says of one."""
+        cluster = {"server": server, "certificate-authority-data": self._data("ca.crt")}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "parts", "cluster": cluster}],
-            "users": [{"name": name, "user": user}],
+            "users": [{"name": name, "user": dict(user)}],
             "contexts": [{"name": "parts", "context": {"cluster": "parts", "user": name}}],
             "current-context": "parts",
         }
         path.touch(mode=0o600)
         path.write_text(json.dumps(config, indent=1), "utf-8")
+
+    def _data(self, name: str) -> str:
+        return base64.b64encode((self.folder / name).read_bytes()).decode()
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
@@ -87,9 +101,20 @@ class Keys:
         path.write_bytes(content)
 
 
+def client(folder: Path, name: str) -> ssl.SSLContext:
+    """Return what a client's connections are made with, whose key and certificate are in that folder."""
+    context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    context.load_cert_chain(str(folder / f"{name}.crt"), str(folder / f"{name}.key"))
+    return context
+
+
 def _name(common_name: str, organization: str = "") -> x509.Name:
     words = [(NameOID.ORGANIZATION_NAME, organization)] if organization else []
     return x509.Name([x509.NameAttribute(*each) for each in (*words, (NameOID.COMMON_NAME, common_name))])
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _private(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -72,7 +72,8 @@ def _istio(name: str) -> Part:
 
 ETCD: Final = Part("etcd", "go.etcd.io/etcd/server/v3", "3.6.16", "go.etcd.io/etcd/server/v3", {})
 API_SERVER: Final = _kubernetes("kube-apiserver")
+CONTROLLERS: Final = _kubernetes("kube-controller-manager")
 ISTIOD: Final = _istio("pilot-discovery")
 
-PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, ISTIOD)}
+PARTS: Final = {part.name: part for part in (ETCD, API_SERVER, CONTROLLERS, ISTIOD)}
 """All parts by name."""

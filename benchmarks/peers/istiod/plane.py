@@ -12,10 +12,11 @@ from benchmarks.peers.istiod.objects import SYSTEM
 from benchmarks.plane import Series, Start
 from benchmarks.processes import cpu_seconds
 from demo.ports import free_port
-from tools.real_parts.building import build
-from tools.real_parts.cluster import Cluster, running, until_ready
+from tools.real_parts.building import build, download
+from tools.real_parts.cluster import Cluster
 from tools.real_parts.keys import LOOPBACK
 from tools.real_parts.parts import ISTIOD
+from tools.real_parts.processes import Program, running
 
 _ENVIRONMENT = {
     "POD_NAME": "istiod",
@@ -26,6 +27,14 @@ _ENVIRONMENT = {
     "PILOT_CERT_PROVIDER": "istiod",
 }
 """What its chart sets, where it is not the default anyway."""
+
+
+_DEFINITIONS = "manifests/charts/base/files/crd-all.gen.yaml"
+
+
+def definitions() -> str:
+    """Return Istio's custom resources, which are in its module."""
+    return (Path(download(ISTIOD)["Dir"]) / _DEFINITIONS).read_text("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,7 @@ def istiod(cluster: Cluster, log: Path) -> Iterator[tuple[Istiod, Start]]:
     log.mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(log), **_ENVIRONMENT}
     began = time.monotonic()
-    with running(build(ISTIOD), words, log, environment) as process:
-        until_ready(process, f"http://{LOOPBACK}:{http}/ready", log / f"{ISTIOD.name}.log")
-        made = Istiod(process, f"{LOOPBACK}:{ads}")
+    program = Program(build(ISTIOD), words, log, f"http://{LOOPBACK}:{http}/ready", environment=environment)
+    with running(program) as started:
+        made = Istiod(started.process, f"{LOOPBACK}:{ads}")
         yield made, Start(time.monotonic() - began, made.cpu())

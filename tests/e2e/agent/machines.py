@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -176,6 +176,24 @@ def _until_apart(pid: int) -> None:
     while Path(f"/proc/{pid}/comm").read_text() != "sleep\n":
         assert time.monotonic() < limit
         time.sleep(0.005)
+
+
+def join(switch: Machine, at: str, machines: Mapping[str, Machine]) -> None:
+    """Cable machines, by their addresses, to a switch, which is a machine of that network too."""
+    lines = ["link add bridge0 type bridge", f"address add {at}/24 dev bridge0", "link set bridge0 up"]
+    switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+    for address, each in machines.items():
+        cable(switch, address, each)
+
+
+def cable(switch: Machine, address: str, joining: Machine) -> None:
+    """Cable one more machine to a switch; all that it does not know goes there."""
+    port = f"port{joining.holder.pid}"
+    lines = [f"link add {port} type veth peer name eth0 netns {joining.holder.pid}"]
+    lines += [f"link set {port} master bridge0", f"link set {port} up"]
+    switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
+    lines = [f"address add {address}/24 dev eth0", "link set eth0 up", "route add default dev eth0"]
+    joining.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from catalog.relations.hosts import hosts
 from demo.transparent import as_user
 from mesh.names import Namespace
 from tests import envoy
-from tests.e2e.agent.machines import APPLICATION_UID, Machine, machine
+from tests.e2e.agent.machines import APPLICATION_UID, Machine, join, machine
 from tests.e2e.policy import applications, calls
 from tests.e2e.policy.applications import DATABASE, GREETER, HTTP
 from tests.e2e.policy.calls import Answer
@@ -92,16 +92,16 @@ class Pods:
     async def start(cls, state: Path, ends: AsyncExitStack) -> Self:
         """Make the namespaces, the rules in them, applications and Envoys."""
         machines = {name: ends.enter_context(machine()) for name in ("switch", *ADDRESSES)}
-        _join(machines)
+        join(machines["switch"], OUTSIDE, {at: machines[name] for name, at in ADDRESSES.items()})
         live = await LiveMesh.start(state, yaml.safe_dump_all(documents()), ends)
         live.loopback = LOOPBACK
-        await asyncio.gather(*(_intercept(machines[name]) for name in ADDRESSES))
-        await applications.start("outside", partial(_bound, machines["switch"], ""), ends)
+        await asyncio.gather(*(intercept(machines[name]) for name in ADDRESSES))
+        await applications.start("outside", partial(bound, machines["switch"], ""), ends)
         for name in ADDRESSES:
-            await _lead_to(live.ads_port, machines[name], ends)
+            await lead_to(live.ads_port, machines[name], ends)
             if name in NODES:
-                await applications.start(name, partial(_bound, machines[name], ""), ends)
-            await live.envoy(name, place=_place(machines[name], state))
+                await applications.start(name, partial(bound, machines[name], ""), ends)
+            await live.envoy(name, place=place(machines[name], state))
         return cls(live, machines)
 
     async def enforce(self, *policy: Document) -> None:
@@ -127,31 +127,21 @@ class Pods:
             return await calls.exchange(address, port, first=first, at=at)
 
 
-def _join(machines: dict[str, Machine]) -> None:
-    """Cable every pod to the switch, which is a machine of the network too."""
-    switch = machines["switch"]
-    lines = ["link add bridge0 type bridge", f"address add {OUTSIDE}/24 dev bridge0", "link set bridge0 up"]
-    for number, name in enumerate(ADDRESSES):
-        cable = f"link add port{number} type veth peer name eth0 netns {machines[name].holder.pid}"
-        lines += [cable, f"link set port{number} master bridge0", f"link set port{number} up"]
-    switch.run("ip", "-batch", "-", given="\n".join(lines) + "\n")
-    for name, address in ADDRESSES.items():
-        lines = [f"address add {address}/24 dev eth0", "link set eth0 up", "route add default dev eth0"]
-        machines[name].run("ip", "-batch", "-", given="\n".join(lines) + "\n")
-
-
-async def _intercept(pod: Machine) -> None:
+async def intercept(pod: Machine) -> None:
+    """Redirect a pod's traffic to its sidecar, but what that sends itself."""
     await asyncio.to_thread(pod.run, _MESHWRIGHT, "intercept")
 
 
-def _place(pod: Machine, state: Path) -> Place:
+def place(pod: Machine, state: Path) -> Place:
+    """Return where a pod's Envoy runs: as its own user, who may read the state's folder."""
     program = envoy.program()
     assert program is not None
     user = as_user(PROXY_UID, [], [Path(program), state])
     return Place((*pod.enter, *user), partial(pod.socket, socket.AF_INET, PROXY_UID), PROXY_UID)
 
 
-def _bound(at: Machine, address: str, port: int) -> socket.socket:
+def bound(at: Machine, address: str, port: int) -> socket.socket:
+    """Return a socket of a pod's application, bound to a port."""
     made = at.socket(socket.AF_INET, APPLICATION_UID)
     made.settimeout(None)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -159,7 +149,7 @@ def _bound(at: Machine, address: str, port: int) -> socket.socket:
     return made
 
 
-async def _lead_to(port: int, pod: Machine, ends: AsyncExitStack) -> None:
+async def lead_to(port: int, pod: Machine, ends: AsyncExitStack) -> None:
     """Let connections to a port of the pod's loopback reach that port here."""
 
     async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -169,7 +159,7 @@ async def _lead_to(port: int, pod: Machine, ends: AsyncExitStack) -> None:
         back.close()
         writer.close()
 
-    server = await asyncio.start_server(lead, sock=_bound(pod, "127.0.0.1", port))
+    server = await asyncio.start_server(lead, sock=bound(pod, "127.0.0.1", port))
     ends.callback(server.close)
 
 

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from benchmarks import meshes
+from benchmarks.in_kubernetes import objects as core
+from benchmarks.in_kubernetes.api import connection, create_all
 from benchmarks.peers.istiod import objects
-from benchmarks.peers.istiod.api import connection, create_all
 from benchmarks.programs import BenchmarkError
 from tools.real_parts.cluster import Cluster
+from tools.real_parts.flags import Place
 from tools.real_parts.keys import Keys
 
 Asked = tuple[str, str, str, Any]
@@ -59,14 +61,14 @@ def cluster(tmp_path: Path, asked: list[Asked]) -> Iterator[Cluster]:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, name="api")
         thread.start()
-        yield Cluster(tmp_path, f"https://127.0.0.1:{server.server_port}")
+        yield Cluster(Place(tmp_path, server.server_port, 0, 0, 0))
         server.shutdown()
         thread.join()
 
 
 def test_a_status_is_written_after_its_object(cluster: Cluster, asked: list[Asked]) -> None:
     """An API server ignores the status of what is created."""
-    pod = next(each for each in objects.service(3, 10, ()) if each.kind == objects.POD)
+    pod = next(each for each in core.service(3) if each.kind == core.POD)
     with connection(cluster) as api:
         api.create(pod)
     (created, status) = asked
@@ -93,4 +95,4 @@ def test_many_writers_write_each_object_once(cluster: Cluster, asked: list[Asked
 def test_a_refusal_is_an_error(cluster: Cluster) -> None:
     """With the API's own words: a mesh that is not all there would be measured as if it were."""
     with connection(cluster) as api, pytest.raises(BenchmarkError, match=r"403 .*no"):
-        api.delete(objects.Object(objects.SERVICE, "team-0", "refused", {}))
+        api.delete(core.Object(core.SERVICE, "team-0", "refused", {}))

@@ -4,9 +4,11 @@ from google.protobuf import json_format
 
 from benchmarks import meshes
 from benchmarks.changes import MOVED
+from benchmarks.in_kubernetes import objects as core
+from benchmarks.in_kubernetes.source import InKubernetes, mesh
 from benchmarks.istiod import scopes_of
 from benchmarks.peers.istiod import objects
-from benchmarks.peers.istiod.source import InKubernetes, mesh
+from benchmarks.peers.istiod.source import Istio
 from mesh.policy import TrafficTarget
 from protos.envoy.config.core.v3 import base_pb2
 
@@ -17,24 +19,24 @@ class Written:
     """Takes what is written to an API."""
 
     def __init__(self) -> None:
-        self.requests: list[tuple[str, objects.Object]] = []
+        self.requests: list[tuple[str, core.Object]] = []
 
-    def create(self, one: objects.Object) -> None:
+    def create(self, one: core.Object) -> None:
         """Note it."""
         self.requests.append(("create", one))
 
-    def merge(self, one: objects.Object) -> None:
+    def merge(self, one: core.Object) -> None:
         """Note it."""
         self.requests.append(("merge", one))
 
-    def delete(self, one: objects.Object) -> None:
+    def delete(self, one: core.Object) -> None:
         """Note it."""
         self.requests.append(("delete", one))
 
 
 def test_each_service_has_what_istio_goes_by() -> None:
     """Two Pods behind one EndpointSlice, and who may call; a tenth is split."""
-    found = list(mesh(SERVICES))
+    found = list(mesh(SERVICES, Istio(SERVICES, narrow=False)))
     count = {
         kind: sum(each.kind.name == kind for each in found) for kind in {each.kind.name for each in found}
     }
@@ -93,9 +95,9 @@ def test_a_sidecar_says_what_istios_says() -> None:
 def test_the_move_of_an_endpoint_is_one_write() -> None:
     """The EndpointSlice, whose other endpoint stays."""
     written = Written()
-    InKubernetes(written, SERVICES, narrow=True).move(MOVED, 1, 4)
+    InKubernetes(written, SERVICES, Istio(SERVICES, narrow=True)).move(MOVED, 1, 4)
     ((how, found),) = written.requests
-    assert (how, found.kind) == ("merge", objects.SLICE)
+    assert (how, found.kind) == ("merge", core.SLICE)
     addresses = [each["addresses"] for each in found.body["endpoints"]]
     assert addresses == [
         [str(meshes.workload(MOVED, 0).address)],

@@ -1,15 +1,23 @@
 """The builder of real parts asks Go for what it says, keeps what is there, and makes keys that work."""
 
+import base64
+import json
+import signal
 import ssl
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 
+from demo.ports import free_port
 from tools.real_parts import building
 from tools.real_parts.building import PartError, build, is_built, program
-from tools.real_parts.keys import Keys
+from tools.real_parts.keys import LOOPBACK, Keys
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD, PARTS
+from tools.real_parts.processes import Program, running
 
 OWN = """module k8s.io/kubernetes
 
@@ -84,3 +92,45 @@ def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> Non
         found / "server.crt", found / "server.key"
     )
     assert {path.stat().st_mode & 0o777 for path in found.iterdir()} == {0o600}
+
+
+def test_a_token_says_what_it_was_told_and_who_vouches_for_it(tmp_path: Path) -> None:
+    """By the signing key's public half, as an API server that was given it finds out."""
+    keys = Keys(tmp_path / "keys")
+    keys.signing("tokens")
+    head, claims, signature = keys.token("tokens", {"sub": "system:serviceaccount:shop:buyer"}).split(".")
+    assert json.loads(_decoded(claims)) == {"sub": "system:serviceaccount:shop:buyer"}
+    found = serialization.load_pem_public_key((tmp_path / "keys" / "tokens.pub").read_bytes())
+    assert isinstance(found, ec.EllipticCurvePublicKey)
+    raw = _decoded(signature)
+    pair = utils.encode_dss_signature(int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big"))
+    found.verify(pair, f"{head}.{claims}".encode(), ec.ECDSA(hashes.SHA256()))
+
+
+def test_a_service_is_killed_and_started_again_and_ends_with_its_block(tmp_path: Path) -> None:
+    """Where it was, with what it was told; what it says goes on in the same log."""
+    port = free_port(LOOPBACK)
+    said = "import http.server as h; print('up', flush=True)"
+    code = f"{said}; h.test(h.SimpleHTTPRequestHandler, port={port}, bind='{LOOPBACK}')"
+    program = Program(Path(sys.executable), ("-c", code), tmp_path, f"http://{LOOPBACK}:{port}/")
+    with running(program) as service:
+        first = service.process
+        service.kill()
+        assert first.returncode == -signal.SIGKILL
+        service.again()
+        assert service.process.poll() is None
+    assert service.process.returncode is not None
+    assert program.log_file.read_text().splitlines().count("up") == 2
+
+
+def test_a_service_that_ends_says_its_last_words(tmp_path: Path) -> None:
+    """Not that nobody answered."""
+    program = Program(
+        Path(sys.executable), ("-c", "raise SystemExit('no disk')"), tmp_path, "http://127.0.0.1:1/"
+    )
+    with pytest.raises(PartError, match=r"is not ready at http://127\.0\.0\.1:1/: no disk"), running(program):
+        pass
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

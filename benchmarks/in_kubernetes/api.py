@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from benchmarks.peers.istiod.objects import Document, Kind, Object
+from benchmarks.in_kubernetes.objects import Document, Kind, Object
 from benchmarks.programs import BenchmarkError
 from tools.real_parts.cluster import Cluster
 

@@ -1,0 +1,139 @@
+"""What every control plane of a cluster reads of the benchmarks' mesh (`benchmarks.meshes`).
+
+Per service a Service, a ServiceAccount, an EndpointSlice and running Pods, whose labels say to each control
+plane that they have a sidecar.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from benchmarks import meshes
+from mesh.workload import Workload
+
+Document = dict[str, Any]
+
+NODE: Final = "node-0"
+_CORE: Final = "/api/v1"
+_DISCOVERY: Final = "/apis/discovery.k8s.io/v1"
+MUTUAL: Final = {"security.istio.io/tlsMode": "istio"}
+"""The label of a Pod whose sidecar speaks mTLS, by Istio's injector."""
+UUID: Final = "osm-proxy-uuid"
+"""The label that says whose certificate its sidecar has, by ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind: the path of its group and version, its plural, and its name there."""
+
+    group: str
+    plural: str
+    name: str
+
+    def collection(self, namespace: str) -> str:
+        """Return the path of all objects of a namespace; of the cluster's if it is empty."""
+        return (
+            f"{self.group}/namespaces/{namespace}/{self.plural}"
+            if namespace
+            else f"{self.group}/{self.plural}"
+        )
+
+
+NAMESPACE: Final = Kind(_CORE, "namespaces", "Namespace")
+CONFIG_MAP: Final = Kind(_CORE, "configmaps", "ConfigMap")
+SERVICE: Final = Kind(_CORE, "services", "Service")
+ACCOUNT: Final = Kind(_CORE, "serviceaccounts", "ServiceAccount")
+POD: Final = Kind(_CORE, "pods", "Pod")
+SLICE: Final = Kind(_DISCOVERY, "endpointslices", "EndpointSlice")
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """An object to be written: its kind, and what is in it; `status` is written in a request of its own."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    body: Document
+    status: Document | None = None
+
+    @property
+    def path(self) -> str:
+        """Return where it is."""
+        return f"{self.kind.collection(self.namespace)}/{self.name}"
+
+    def document(self) -> Document:
+        """Return what is sent to create it."""
+        own = self.body.get("metadata", {})
+        metadata = {"name": self.name} | ({"namespace": self.namespace} if self.namespace else {}) | own
+        group = self.kind.group.removeprefix("/apis/").removeprefix("/api/")
+        return {**self.body, "apiVersion": group, "kind": self.kind.name, "metadata": metadata}
+
+
+def namespaces(*more: str) -> Iterator[Object]:
+    """Yield the namespaces of the services, and these."""
+    for name in (*more, *(f"team-{number}" for number in range(meshes.NAMESPACES))):
+        yield Object(NAMESPACE, "", name, {})
+
+
+def service(number: int, replicas: int = 2) -> Iterator[Object]:
+    """Yield what belongs to one service, but who may call it."""
+    namespace, name = place(number)
+    ports = [
+        {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP", "appProtocol": "http"},
+    ]
+    yield Object(ACCOUNT, namespace, name, {})
+    yield Object(SERVICE, namespace, name, {"spec": {"selector": {"app": name}, "ports": ports}})
+    workloads = [meshes.workload(number, replica) for replica in range(replicas)]
+    yield from map(pod, workloads)
+    yield endpoints(number, workloads)
+
+
+def endpoints(number: int, workloads: Sequence[Workload]) -> Object:
+    """Return the EndpointSlice of a service."""
+    namespace, name = place(number)
+    body = {
+        "metadata": {"labels": {"kubernetes.io/service-name": name}},
+        "addressType": "IPv4",
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP", "appProtocol": "http"}],
+        "endpoints": [
+            {
+                "addresses": [str(each.address)],
+                "conditions": {"ready": True, "serving": True, "terminating": False},
+                "nodeName": NODE,
+                "targetRef": {"kind": "Pod", "name": each.key.name, "namespace": namespace},
+            }
+            for each in workloads
+        ],
+    }
+    return Object(SLICE, namespace, f"{name}-slice", body)
+
+
+def pod(workload: Workload) -> Object:
+    """Return a replica's Pod, which runs."""
+    containers = [{"name": "app", "image": "none", "ports": [{"name": "http", "containerPort": 8080}]}]
+    spec = {
+        "nodeName": NODE,
+        "serviceAccountName": str(workload.identity.service_account),
+        "containers": containers,
+    }
+    address = str(workload.address)
+    status = {
+        "phase": "Running",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": [
+            {"type": each, "status": "True"} for each in ("Ready", "ContainersReady", "PodScheduled")
+        ],
+    }
+    body = {
+        "metadata": {"labels": {**dict(workload.labels), **MUTUAL, UUID: str(workload.uuid)}},
+        "spec": spec,
+    }
+    return Object(POD, str(workload.key.namespace), workload.key.name, body, status)
+
+
+def place(number: int) -> tuple[str, str]:
+    """Return a service's namespace and name."""
+    key = meshes.service_key(number)
+    return str(key.namespace), str(key.name)

@@ -1,0 +1,110 @@
+"""A real Kubernetes API for all tests here, a namespace for each, its administrator, and others who may less.
+
+`make test-kubernetes` builds what they need. Where that cannot be had they are skipped, and say so; with
+MESHWRIGHT_PARTS=required they fail instead.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mesh.identity import ProxyName
+from tests.kubernetes import kubectl as tool
+from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.objects import NODE, node
+from tests.kubernetes.shop import opened
+from tests.program import Program
+from tests.typed import Command, Typed
+from tools.real_parts.building import is_built
+from tools.real_parts.cluster import RunningCluster, cluster
+from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD
+
+_numbers = itertools.count(1)
+
+
+def _missing() -> str:
+    parts = [part.name for part in (ETCD, API_SERVER, CONTROLLERS) if not is_built(part)]
+    return ", ".join((*parts, *([] if tool.program() else ["kubectl"])))
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """Return the one cluster of all tests, with controllers, and a Node that Pods may be said to run on."""
+    if missing := _missing():
+        said = f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)"
+        if os.environ.get("MESHWRIGHT_PARTS") == "required":
+            pytest.fail(said)
+        pytest.skip(said)
+    with cluster(tmp_path_factory.mktemp("kubernetes") / "cluster", controlled=True) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def administrator(shared_cluster: RunningCluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    """Return kubectl as the administrator has it, in no namespace."""
+    made = Kubectl(tool.program() or "", shared_cluster.kubeconfig, tmp_path_factory.mktemp("kubectl"))
+    made.apply(node())
+    assert NODE in made("get", "nodes", "-o", "name")
+    return made
+
+
+@contextmanager
+def namespaced(administrator: Kubectl) -> Iterator[Kubectl]:
+    """Make a namespace; it goes with the block and all that is in it, which nobody waits for."""
+    name = f"test-{next(_numbers)}"
+    administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    made = replace(administrator, namespace=name)
+    made("wait", "--for=create", "serviceaccount/default")  # no Pod is admitted before
+    yield made
+    administrator("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> str:
+    """Return the name of the test's namespace."""
+    return kubectl.namespace
+
+
+@pytest.fixture
+def kubectl(administrator: Kubectl) -> Iterator[Kubectl]:
+    """Return the administrator's kubectl, in a namespace of the test's own."""
+    with namespaced(administrator) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def definitions(administrator: Kubectl, typed: Typed, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Install the kinds that are ours to install, as a newcomer does; return their manifests."""
+    done = typed.run(Command(tmp_path_factory.mktemp("crds"), ("crds",), {}), 60)
+    assert done.returncode == 0, done.stderr
+    administrator("apply", "--server-side", "-f", "-", given=done.stdout)
+    administrator("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return done.stdout
+
+
+@pytest.fixture
+def accounts(shared_cluster: RunningCluster, kubectl: Kubectl, tmp_path: Path) -> Accounts:
+    """Return who makes service accounts in the test's namespace."""
+    return Accounts(shared_cluster, kubectl, tmp_path / "accounts")
+
+
+@pytest.fixture
+def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
+    """Return a program that reads nothing yet."""
+    made = Program(tmp_path / "state", tmp_path / "files", typed)
+    made.sources = ()
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def buyer(kubectl: Kubectl, definitions: str) -> ProxyName:
+    """Open a shop; return whose sidecar listens."""
+    del definitions
+    return opened(kubectl)

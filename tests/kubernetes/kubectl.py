@@ -1,0 +1,84 @@
+"""kubectl as people use it, on one kubeconfig."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+Document = dict[str, Any]
+
+SECONDS: Final = 60.0
+
+
+def program() -> str | None:
+    """Return kubectl: MESHWRIGHT_KUBECTL or the clone's own; None where there is none. PATH's may be any."""
+    local = Path(__file__).parents[2] / ".kubectl" / "bin" / "kubectl"
+    return shutil.which(os.environ.get("MESHWRIGHT_KUBECTL") or str(local))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a call of kubectl ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl with a kubeconfig, in a namespace if there is one; its cache is a folder of the tests."""
+
+    program: str
+    kubeconfig: Path
+    cache: Path
+    namespace: str = ""
+
+    def run(self, *words: str, given: str = "") -> Said:
+        """Run it to its end."""
+        at = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}"]
+        where = [f"--namespace={self.namespace}"] if self.namespace else []
+        done = subprocess.run(
+            [self.program, *at, *where, *words],
+            input=given,
+            env={"HOME": str(self.cache), "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def __call__(self, *words: str, given: str = "") -> str:
+        """Return what it prints; it must not fail."""
+        said = self.run(*words, given=given)
+        assert said.status == 0, f"kubectl {' '.join(words)}: {said.out}{said.err}"
+        return said.out
+
+    def apply(self, *documents: Mapping[str, object], more: tuple[str, ...] = ()) -> str:
+        """Apply objects, server-side by default of ours: what is there already is made to be as told."""
+        listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
+        words = ("apply", "--server-side", "--force-conflicts", "-f", "-", *more)
+        return self(*words, given=json.dumps(listed))
+
+    def status(self, *documents: Mapping[str, object]) -> str:
+        """Write the status of objects that are there."""
+        return self.apply(*documents, more=("--subresource=status",))
+
+    def get(self, *words: str) -> Document:
+        """Return an object, or a list of them."""
+        return dict(json.loads(self("get", *words, "-o", "json")))
+
+    def until(self, holds: Callable[[Document], object], *words: str) -> Document:
+        """Get again and again until what comes is as wanted; return it."""
+        limit = time.monotonic() + SECONDS
+        while True:
+            if holds(found := self.get(*words)):
+                return found
+            assert time.monotonic() < limit, json.dumps(found)[-3000:]
+            time.sleep(0.05)

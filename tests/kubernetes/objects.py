@@ -1,0 +1,78 @@
+"""Objects of a cluster as their owners write them, and as a kubelet reports on them."""
+
+from typing import Any, Final
+
+Document = dict[str, Any]
+
+NODE: Final = "node-0"
+"""The Node that Pods of tests run on. Its kubelet is who tests: it writes what a kubelet would report."""
+
+
+def node() -> Document:
+    """Return the Node."""
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}}
+
+
+def pod(name: str, account: str = "default", *, port: int = 8080, uuid: str = "", **labels: str) -> Document:
+    """Return a Pod that is bound to the Node; with a UUID it has a sidecar."""
+    containers = [{"name": "app", "image": "none", "ports": [{"name": "http", "containerPort": port}]}]
+    spec = {"nodeName": NODE, "serviceAccountName": account, "containers": containers}
+    sidecar = {"meshwright.dev/proxy-uuid": uuid} if uuid else {}
+    metadata = {"name": name, "labels": {**(labels or {"app": name}), **sidecar}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def runs(name: str, address: str, *, ready: bool = True) -> Document:
+    """Return the status of a Pod that runs, as it is applied: at that address, ready or not."""
+    state = str(ready)
+    conditions = [{"type": each, "status": state} for each in ("Ready", "ContainersReady")]
+    conditions.append({"type": "PodScheduled", "status": "True"})
+    status = {
+        "phase": "Running",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "conditions": conditions,
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "status": status}
+
+
+def service(name: str, *, port: int = 80, target: int | str = 8080, **selector: str) -> Document:
+    """Return a Service with one HTTP port."""
+    ports = [{"name": "http", "port": port, "targetPort": target, "appProtocol": "http"}]
+    spec = {"selector": selector or {"app": name}, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def workload(name: str, address: str, account: str, **labels: str) -> Document:
+    """Return a Workload, intercepted as a Pod is; its sidecar's UUID is its name."""
+    metadata = {"name": name, "labels": labels or {"app": name}}
+    spec = {"address": address, "serviceAccount": account, "uuid": name}
+    return {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": metadata, "spec": spec}
+
+
+def routes(name: str, path: str = "/.*") -> Document:
+    """Return an HTTPRouteGroup of one match."""
+    spec = {"matches": [{"name": "those", "pathRegex": path, "methods": ["*"]}]}
+    return _smi("specs.smi-spec.io/v1alpha4", "HTTPRouteGroup", name, spec)
+
+
+def target(name: str, namespace: str, source: str, destination: str, group: str) -> Document:
+    """Return a TrafficTarget: an account may call another of its namespace, as a group of routes says."""
+    found = [
+        {"kind": "ServiceAccount", "name": each, "namespace": namespace} for each in (destination, source)
+    ]
+    spec = {
+        "destination": found[0],
+        "sources": [found[1]],
+        "rules": [{"kind": "HTTPRouteGroup", "name": group}],
+    }
+    return _smi("access.smi-spec.io/v1alpha3", "TrafficTarget", name, spec)
+
+
+def _smi(version: str, kind: str, name: str, spec: Document) -> Document:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def account(name: str) -> Document:
+    """Return a ServiceAccount."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}

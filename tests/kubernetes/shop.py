@@ -1,0 +1,46 @@
+"""A shop of one Pod in the cluster, and a buyer's sidecar that is told where it is."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mesh.identity import ProxyName
+from tests.kubernetes import objects
+from tests.kubernetes.following import Following, following
+from tests.kubernetes.kubectl import Kubectl
+from tests.program import Program
+
+FIRST, SECOND, THIRD = "10.244.1.1", "10.244.1.2", "10.244.1.3"
+"""Where the shop is, and where it may move."""
+
+
+def opened(kubectl: Kubectl) -> ProxyName:
+    """Write the shop, and somebody who may buy there; return whose sidecar listens."""
+    kubectl.apply(
+        *map(objects.account, ("buyer", "shop")),
+        objects.service("shop"),
+        objects.pod("shop", "shop"),
+        objects.workload("buyer", "10.244.9.9", "buyer"),
+        objects.routes("all"),
+        objects.target("buyers", kubectl.namespace, "buyer", "shop", "all"),
+    )
+    kubectl.status(objects.runs("shop", FIRST))
+    return ProxyName.parse(f"buyer.buyer.{kubectl.namespace}")
+
+
+@asynccontextmanager
+async def served(
+    program: Program, buyer: ProxyName, kubeconfig: Path, *addresses: str
+) -> AsyncIterator[Following]:
+    """Serve the test's namespace, and wait until the buyer knows where the shop is; one Pod unless said."""
+    flags = ("--kubernetes", "--kubeconfig", str(kubeconfig), "--namespaces", str(buyer.namespace))
+    async with following(program, buyer, *flags) as found:
+        await found.until_at(*(addresses or (FIRST,)))
+        yield found
+
+
+async def moves(kubectl: Kubectl, found: Following, address: str) -> None:
+    """Move the shop, and wait until the buyer knows that."""
+    await asyncio.to_thread(kubectl.status, objects.runs("shop", address))
+    await found.until_at(address)

@@ -1,0 +1,56 @@
+"""The cluster of these tests is real: its controllers control, its accounts may what they are granted."""
+
+import json
+
+from tests.kubernetes import objects
+from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.kubectl import Kubectl
+from tools.real_parts.cluster import RunningCluster
+
+READ = {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "list"]}
+
+
+def test_a_service_has_the_pods_that_run_as_its_endpoints(kubectl: Kubectl) -> None:
+    """The controller makes the slice; a Pod that is not ready stands in it as one that is not."""
+    kubectl.apply(objects.service("shop"), objects.pod("one", app="shop"), objects.pod("two", app="shop"))
+    kubectl.status(objects.runs("one", "10.244.0.1"), objects.runs("two", "10.244.0.2", ready=False))
+    label = "-lkubernetes.io/service-name=shop"
+
+    def places(found: dict[str, list[dict[str, list[dict[str, object]]]]]) -> dict[str, bool]:
+        endpoints = [each for one in found["items"] for each in one["endpoints"] or ()]
+        return {str(each["addresses"]): bool(dict(each["conditions"])["ready"]) for each in endpoints}  # type: ignore[call-overload]
+
+    kubectl.until(
+        lambda found: places(found) == {"['10.244.0.1']": True, "['10.244.0.2']": False},
+        "endpointslices",
+        label,
+    )
+
+
+def test_an_account_may_do_what_it_is_granted_and_the_log_says_so(
+    shared_cluster: RunningCluster, accounts: Accounts, kubectl: Kubectl
+) -> None:
+    """What it is refused is in the audit log as well, with the verb and the resource."""
+    reader = accounts.make("reader", [READ])
+    theirs = Kubectl(kubectl.program, reader.kubeconfig, kubectl.cache, kubectl.namespace)
+    assert theirs("get", "services") == ""
+    refused = theirs.run("get", "pods")
+    assert refused.status != 0
+    assert 'cannot list resource "pods"' in refused.err
+    lines = [json.loads(each) for each in shared_cluster.place.audit.read_text("utf-8").splitlines()]
+    said = {
+        (each["objectRef"]["resource"], each["annotations"]["authorization.k8s.io/decision"])
+        for each in lines
+        if each["user"]["username"] == reader.user and "objectRef" in each
+    }
+    assert {("services", "allow"), ("pods", "forbid")} <= said
+
+
+def test_a_token_that_has_expired_is_refused(accounts: Accounts, kubectl: Kubectl) -> None:
+    """One that is good is not."""
+    reader = accounts.make("reader", [READ])
+    by_file = Kubectl(kubectl.program, reader.kubeconfig_by_file, kubectl.cache, kubectl.namespace)
+    reader.token_file.write_text(reader.token(-1))
+    assert "Unauthorized" in (said := by_file.run("get", "services")).err or "logged in" in said.err
+    reader.token_file.write_text(reader.token(600))
+    assert by_file("get", "services") == ""
