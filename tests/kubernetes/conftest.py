@@ -6,13 +6,15 @@ MESHWRIGHT_PARTS=required they fail instead.
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kube.api import Api
+from kube.connection import found
 from mesh.identity import ProxyName
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
@@ -86,6 +88,13 @@ def definitions(administrator: Kubectl, typed: Typed, tmp_path_factory: pytest.T
     administrator("apply", "--server-side", "-f", "-", given=done.stdout)
     administrator("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
     return done.stdout
+
+
+@pytest.fixture
+async def api(shared_cluster: RunningCluster) -> AsyncIterator[Api]:
+    """Return the API as our own client has it, for the administrator."""
+    async with Api(found(shared_cluster.kubeconfig, "")) as made:
+        yield made
 
 
 @pytest.fixture

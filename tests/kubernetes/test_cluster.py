@@ -2,6 +2,8 @@
 
 import json
 
+from kube.api import Api
+from kube.resource import Resource
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Kubectl
@@ -25,6 +27,19 @@ def test_a_service_has_the_pods_that_run_as_its_endpoints(kubectl: Kubectl) -> N
         "endpointslices",
         label,
     )
+
+
+async def test_our_own_client_reads_what_kubectl_writes(api: Api, kubectl: Kubectl) -> None:
+    """And kubectl what it writes, whose fields are its own."""
+    kubectl.apply(objects.account("buyer"))
+    accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+    found = await api.get(accounts, kubectl.namespace, "buyer")
+    assert found["metadata"]["name"] == "buyer"
+    labels = {"metadata": {"labels": {"tier": "front"}}}
+    await api.apply(accounts, kubectl.namespace, "buyer", labels, manager="tests")
+    shown = kubectl.get("serviceaccount", "buyer", "--show-managed-fields")["metadata"]
+    assert shown["labels"] == {"tier": "front"}
+    assert "tests" in {each["manager"] for each in shown["managedFields"]}
 
 
 def test_an_account_may_do_what_it_is_granted_and_the_log_says_so(
