@@ -119,9 +119,10 @@ class Reporter:
                 await self._changed.wait()
             await asyncio.sleep(SOON)
             self._changed.clear()
-            await self._look()
+            await self.look()
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Look at what is otherwise, and have the writer know."""
         loop = self._delivery.loop
         await loop.linting.finish()
         if loop.model is None:  # nothing is known, or a wave failed and everything is said anew with the next

@@ -1,0 +1,237 @@
+"""What is told of delivery: problems that come and go, roll-outs from what is published and acknowledged."""
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from admin.metrics.registry import Metrics
+from catalog.store.settings import EndpointAdmission
+from catalog.store.view import MeshSettings
+from certs.issuers.authority import CertificateAuthority
+from certs.pair_files import PairFiles
+from delivery.assembly import Delivery, delivery
+from delivery.certificates import ServiceCertificates
+from delivery.debounce import Pace
+from delivery.gathering import Paces
+from delivery.model import Model
+from delivery.proxies.readiness import EndpointReadiness
+from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.translation import translation
+from delivery.snapshots.wanted import WhoIsHere
+from kube.lease import Lease
+from mesh.config import MeshConfig
+from mesh.kinds import WORKLOAD
+from mesh.names import TrustDomain
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InCluster
+from mesh.problems import Problem, Severity
+from mesh.workload import Workload
+from providers.sources import Sources
+from reporting.reporter import Reporter
+from reporting.rollouts import Progress, Rollouts
+from reporting.standing import Standing
+from reporting.writer import Writer
+from sidecars.envoy.driver import EnvoyDriver
+from sidecars.envoy.empty import empty
+from tests.meshes import values as a
+from tests.meshes.sources import MemorySource
+from xds.cache import NodeKey
+from xds.protocol.resource import Version
+from xds.protocol.wire import Nonce, Response
+from xds.server.status import Variant
+
+SHOP, BUYER = "shop", "buyer"
+PACE = Pace(0.001, 0.01)
+
+
+def workload(name: str, address: str, generation: int = 1) -> Sourced:
+    """Make a Workload of the cluster."""
+    value = a.workload(name, address)
+    return Sourced(a.object_key(value), value, InCluster("east", address, generation))
+
+
+def twin() -> Sourced:
+    """Make a buyer whose sidecar claims to be the shop's."""
+    value = workload(BUYER, "10.0.0.2").value
+    assert isinstance(value, Workload)
+    claimed = replace(value, uuid=a.workload(SHOP, "10.0.0.1").uuid)
+    return Sourced(key(BUYER), claimed, InCluster("east", "9", 2))
+
+
+def key(name: str) -> ObjectKey:
+    """Return a Workload's key."""
+    return workload(name, "10.0.0.1").key
+
+
+def node(name: str) -> NodeKey:
+    """Return the node of a workload's proxy."""
+    return NodeKey(f"{name}-uuid.{name}.default")
+
+
+class Noticed:
+    """In the writer's place: the test looks at what is to be written."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+
+    async def lead(self) -> None:
+        """Write nothing."""
+        await asyncio.Event().wait()
+
+
+class Plane:
+    """Everything between a source in memory and streams, and what reports on it."""
+
+    def __init__(self, state: Path, now: datetime) -> None:
+        first = [workload(SHOP, "10.0.0.1"), workload(BUYER, "10.0.0.2")]
+        rest = a.objects(MeshConfig(permissive=True), a.service(SHOP, a.port(80)))
+        self.source = MemorySource("kubernetes", {each.key: each for each in first} | rest)
+        authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
+        translate, preview = (translation(EnvoyDriver(), secrets=each) for each in (True, False))
+        self.delivery: Delivery = delivery(
+            sources=Sources((self.source,)),
+            paces=Paces(PACE, PACE),
+            readiness=EndpointReadiness((), EndpointAdmission.OFF),
+            certificates=ServiceCertificates(authority, PairFiles(state), lambda _: None),
+            new_model=lambda: Model(translate, MeshSettings(), wanted=WhoIsHere, preview=preview),
+            new_quarantine=lambda held: Quarantine(empty, acknowledged=held),
+            lingering=300.0,
+            meter=Metrics(),
+            clock=lambda: now,
+        )
+        self.standing, self.writer = Standing("east", {WORKLOAD}), Noticed()
+        self.rollouts: list[Rollouts] = []
+        self.reporter = Reporter(self.delivery, self.standing, cast("Lease", None), self._write)
+
+    def _write(self, rollouts: Rollouts) -> Writer:
+        self.rollouts.append(rollouts)
+        return cast("Writer", self.writer)
+
+    async def start(self) -> None:
+        """Begin with all there is."""
+        await self.delivery.loop.wave()
+        await self.told()
+
+    def come(self, name: str) -> None:
+        """Let a proxy come."""
+        self.delivery.registry.opened(node(name), "127.0.0.1:1", Variant.DELTA)
+        self.delivery.cache.watch(node(name), lambda: None)
+
+    def acknowledge(self, name: str) -> None:
+        """Have a proxy acknowledge all that it is served."""
+        snapshot = self.delivery.cache.snapshot(node(name))
+        assert snapshot is not None
+        for each in snapshot.types():
+            response = Response(each, Version("v"), Nonce("n"), tuple(snapshot.ordered(each)))
+            self.delivery.answers.answered(node(name), response, None)
+
+    async def change(self, *changed: Sourced) -> None:
+        """Have objects be other, and make a wave."""
+        self.source.change({each.key: each for each in changed})
+        await self.delivery.loop.wave()
+
+    async def told(self) -> tuple[ObjectKey, ...]:
+        """Look, and return of what something else is to be reported."""
+        await self.reporter.look()
+        assert self.writer.changed.is_set() is self.standing.is_touched
+        self.writer.changed.clear()
+        return self.standing.take()
+
+    def codes(self) -> set[str]:
+        """Return the codes of what is wrong with the two Workloads."""
+        return {problem.code for name in (SHOP, BUYER) for problem in self.standing.problems(key(name))}
+
+    def progress(self, name: str) -> Progress | None:
+        """Return how far the last change of a Workload has come."""
+        return self.rollouts[0].progress(key(name))
+
+
+@pytest.fixture
+async def plane(tmp_path: Path, now: datetime) -> Plane:
+    """Return a plane that has begun."""
+    made = Plane(tmp_path, now)
+    await made.start()
+    return made
+
+
+async def test_a_change_is_followed_to_those_whom_it_concerns(plane: Plane) -> None:
+    """What was there at the start is no change; a proxy that is configured by it has to acknowledge it."""
+    assert plane.progress(SHOP) is None
+    for name in (SHOP, BUYER):
+        plane.come(name)
+    await plane.delivery.loop.attend()
+    for name in (SHOP, BUYER):
+        plane.acknowledge(name)
+    await plane.change(workload(SHOP, "10.0.0.9", 2))
+    assert await plane.told() == (key(SHOP),)
+    concerned = plane.progress(SHOP)
+    assert concerned is not None
+    assert (concerned.applied, concerned.of > 0) == (0, True)
+    assert plane.standing.generation(key(SHOP)) == 2
+    for name in (SHOP, BUYER):
+        plane.acknowledge(name)
+    assert await plane.told() == (key(SHOP),)
+    assert plane.progress(SHOP) == Progress(concerned.of, concerned.of)
+    assert plane.progress(BUYER) is None, "it has not changed"
+
+
+async def test_a_change_that_concerns_nobody_is_over_at_once(plane: Plane) -> None:
+    """And where only the place of an object is another one, what was said of its roll-out stays."""
+    await plane.change(workload(SHOP, "10.0.0.9", 2))
+    assert await plane.told() == (key(SHOP),)
+    assert plane.progress(SHOP) == Progress(0, 0)
+    same = workload(BUYER, "10.0.0.2")
+    await plane.change(replace(same, origin=InCluster("east", "900", 3)))
+    assert await plane.told() == (key(BUYER),)
+    assert (plane.progress(BUYER), plane.standing.generation(key(BUYER))) == (None, 3)
+
+
+async def test_an_object_that_is_gone_is_forgotten(plane: Plane) -> None:
+    """What is said of it is nobody's any more."""
+    await plane.change(workload(SHOP, "10.0.0.9", 2))
+    await plane.told()
+    plane.source.change({key(SHOP): None})
+    await plane.delivery.loop.wave()
+    assert await plane.told() == (key(SHOP),)
+    assert (plane.progress(SHOP), plane.standing.generation(key(SHOP))) == (None, None)
+
+
+async def test_problems_come_and_go_with_what_finds_them(plane: Plane) -> None:
+    """Those of the source, and those between objects, which are looked for after the wave."""
+    wrong = Problem(
+        code="MW1013",
+        severity=Severity.ERROR,
+        origin=InCluster("east", "8", 2),
+        key=key(SHOP),
+        field="spec.address",
+        expected="must be an IP address",
+    )
+    plane.source.said = (wrong,)
+    await plane.delivery.loop.wave()
+    assert await plane.told() == (key(SHOP),)
+    assert list(plane.standing.problems(key(SHOP))) == [wrong]
+    plane.source.said = ()
+    await plane.change(twin())
+    assert set(await plane.told()) >= {key(SHOP)}
+    assert wrong not in plane.standing.problems(key(SHOP))
+    assert plane.codes() >= {"MW2031"}
+
+
+async def test_a_wave_that_failed_mends_nothing(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All problems are said anew with the next one: meanwhile nothing is known, and nothing is told."""
+    await plane.change(twin())
+    await plane.told()
+    assert plane.codes() >= {"MW2031"}
+    with monkeypatch.context() as broken:
+        broken.setattr(Model, "follow", lambda *_: 1 / 0)
+        await plane.delivery.loop.wave()
+    assert plane.delivery.loop.model is None
+    assert await plane.told() == ()
+    assert plane.codes() >= {"MW2031"}
+    await plane.delivery.loop.wave()
+    assert await plane.told() == ()
+    assert plane.codes() >= {"MW2031"}
