@@ -7,14 +7,14 @@ What is made of what, from the objects in the view (in brackets) up to that poli
     [Service], [Workload], [EndpointSlice] -> backing
     [Workload], [Namespace], backing -> groups -> scope
     [Workload], backing, ports -> conflicts
-    [EndpointSlice], backing, ports -> endpoints
+    [EndpointSlice], backing, ports -> endpoints -> readiness
     [Service] -> addresses
     [Namespace], [MeshConfig] -> permissive
     [TrafficTarget], [HTTPRouteGroup], [TCPRoute], permissive -> access
     [TrafficSplit], [HTTPRouteGroup] -> splits
     groups, conflicts, access -> inbound
-    addresses, endpoints, access, splits -> outbound
-    outbound, permissive, readiness -> destinations
+    addresses, readiness, access, splits -> outbound
+    outbound, permissive -> destinations
     groups, scope, conflicts, permissive, outbound, destinations -> reachable
     addresses, backing -> closed
     inbound, reachable, closed -> whole

@@ -1,5 +1,6 @@
 """Objects as a source holds them, under which keys, and where each came from."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from mesh.names import Namespace
 from mesh.origins import Origin
 from mesh.policy import HTTPRouteGroup, TCPRoute, TrafficSplit, TrafficTarget
 from mesh.service import Scope, Service
-from mesh.workload import PodTemplate, Workload
+from mesh.workload import Health, PodTemplate, Workload
 
 
 class Named(Protocol):
@@ -67,9 +68,11 @@ class ObjectKey:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EndpointSlice:
-    """discovery.k8s.io EndpointSlice (or core Endpoints): ready addresses of one service.
+    """discovery.k8s.io EndpointSlice (or core Endpoints): addresses of one service.
 
-    `ports` pairs a port's name with its number, as the slice has them.
+    `addresses` are ready; `draining` and `unready` are those that are not, as mesh.workload.Health has it,
+    each address in one of the three. `ports` pairs a port's name with its number, as the slice has them;
+    `zones` an address with where it is, if that is said.
     """
 
     service: str
@@ -77,6 +80,19 @@ class EndpointSlice:
     name: str
     addresses: tuple[str, ...]
     ports: tuple[tuple[str, int], ...]
+    draining: tuple[str, ...] = ()
+    unready: tuple[str, ...] = ()
+    zones: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def healths(self) -> Iterator[tuple[str, Health]]:
+        """Yield all addresses, each with its health."""
+        for health, found in (
+            (Health.READY, self.addresses),
+            (Health.DRAINING, self.draining),
+            (Health.UNREADY, self.unready),
+        ):
+            yield from ((address, health) for address in found)
 
 
 @dataclass(frozen=True, slots=True)

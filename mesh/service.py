@@ -123,6 +123,8 @@ class Service:
     `selector` is a sorted tuple of label pairs, empty where endpoints come from elsewhere.
     `cluster_ip` is None where the service has none (headless, or outside Kubernetes). `dns_names` say
     where further endpoints of it are found. `escaped_slashes` is for its HTTP ports.
+    `other_addresses` are further ones at which it is called, as of the other family. With
+    `publish_not_ready` calls go to workloads that are not ready as well.
     """
 
     key: ServiceKey
@@ -132,6 +134,8 @@ class Service:
     headless: bool = False
     dns_names: tuple[DnsName, ...] = ()
     escaped_slashes: EscapedSlashes = EscapedSlashes.REJECT
+    other_addresses: tuple[IpAddress, ...] = ()
+    publish_not_ready: bool = False
 
     def port(self, number: int) -> ServicePort | None:
         """Return the port with that number, or None."""

@@ -43,6 +43,17 @@ class Capture(enum.StrEnum):
     TPROXY = "tproxy"
 
 
+class Health(enum.StrEnum):
+    """Whether a workload, or an address of a slice, takes calls, as far as those who watch over it know.
+
+    DRAINING is about to end and still answers: it is called where nobody is ready. UNREADY is not called.
+    """
+
+    READY = "ready"
+    DRAINING = "draining"
+    UNREADY = "unready"
+
+
 @dataclass(frozen=True, slots=True)
 class Transparent:
     """Interception by iptables in the workload's network namespace, by original destination.
@@ -90,6 +101,8 @@ class Workload:
     `driver` is the sidecar driver that it names itself, empty where it names none.
     `scope` narrows the services in its configuration; None leaves that to its namespace. `node` is the
     machine that it runs on, for people to see; empty where nothing says.
+    `other_addresses` are further ones of its own, as of the other family. With `shares_address` the address
+    is its machine's, and so others': it tells nobody who answers there.
     """
 
     key: WorkloadKey
@@ -105,6 +118,14 @@ class Workload:
     driver: str = ""
     scope: Scope = None
     node: str = ""
+    health: Health = Health.READY
+    other_addresses: tuple[IpAddress, ...] = ()
+    shares_address: bool = False
+
+    @property
+    def addresses(self) -> tuple[IpAddress, ...]:
+        """Return all its addresses; it is called at the first."""
+        return (self.address, *self.other_addresses)
 
     @property
     def proxy_name(self) -> ProxyName | None:
@@ -156,3 +177,4 @@ class Endpoint:
     locality: str = ""
     weight: int = 1
     proxies: tuple[ProxyName, ...] = ()
+    health: Health = Health.READY

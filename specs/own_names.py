@@ -46,11 +46,16 @@ def check_own_names(manifest: Manifest) -> None:
         fields = manifest.metadata.section(section)
         here = known.get(manifest.key.kind, frozenset())
         for name in sorted(fields.names()):
-            domain, slash, _ = name.partition("/")
-            if slash and _is_ours(domain) and name not in here:
+            if is_own(name) and name not in here:
                 path = f"{fields.path}[{name:.80}]"
                 expected = f"says nothing here; {_meant(manifest.key.kind, section, name)}"
                 manifest.notes.warn(Code.UNKNOWN_OWN_NAME, path, expected, fields.raw(name))
+
+
+def is_own(name: str) -> bool:
+    """Say whether a name of an annotation or label is under our prefix, or would be but for a slip in it."""
+    domain, slash, _ = name.partition("/")
+    return bool(slash) and _is_ours(domain)
 
 
 @functools.lru_cache(_REMEMBERED)

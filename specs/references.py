@@ -1,6 +1,9 @@
 """Names and addresses inside manifests: how each may be written, and what it comes to."""
 
+import functools
 import ipaddress
+from collections.abc import Iterable
+from typing import Final
 
 from mesh.names import IpAddress, Namespace, Port, ServiceName, is_dns_label, is_dns_subdomain
 from mesh.service import ServiceKey
@@ -11,6 +14,9 @@ from specs.manifest import LABEL_RULE, NAME_RULE
 SERVICE_RULE = "must be a service's name, <name>.<namespace> or <name>.<namespace>.svc.<cluster domain>"
 RANGE_RULE = "must be a range of IPv4 addresses without host bits, such as 10.0.0.0/8"
 ADDRESS_RULE = "must be an IP address of one machine, such as 10.0.0.7 or fd00::7"
+
+_REMEMBERED: Final = 16384
+"""How many addresses are known by heart: all of a slice are read again whenever one comes or goes."""
 
 _BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
@@ -61,6 +67,7 @@ def own_service(fields: Fields, name: str, namespace: Namespace) -> ServiceKey:
     return found
 
 
+@functools.lru_cache(_REMEMBERED)
 def parse_address(text: str) -> IpAddress | None:
     """Read an IP address in its canonical form; None if it is none, or none of one machine.
 
@@ -86,6 +93,18 @@ def address(fields: Fields, name: str, default: IpAddress | None = None) -> IpAd
     if found is None:
         fields.wrong(name, ADDRESS_RULE)
     return found or default
+
+
+def addresses(fields: Fields, name: str, texts: Iterable[str]) -> tuple[IpAddress, ...]:
+    """Return the IP addresses that texts at a key are; each that is none is refused."""
+    found = []
+    for text in texts:
+        parsed = parse_address(text)
+        if parsed is None:
+            fields.notes.refuse(Code.WRONG_VALUE, fields.at(name), ADDRESS_RULE, text)
+        else:
+            found.append(parsed)
+    return tuple(found)
 
 
 def ranges(fields: Fields, name: str) -> tuple[str, ...]:

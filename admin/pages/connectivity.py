@@ -24,7 +24,7 @@ from catalog.explain.in_force import Sidecar
 from catalog.oracle.decide import Request
 from catalog.relations.backing import backing
 from catalog.relations.ports import spoken
-from catalog.relations.readiness import takes_traffic
+from catalog.relations.readiness import why_withheld
 from catalog.store.inventory import by_identity, holder_of
 from catalog.store.view import View
 from certs.ledger.entry import LedgerEntry
@@ -57,7 +57,7 @@ async def connectivity(
     callers = _callers(view, asked)
     called = tuple(
         dict.fromkeys(
-            name for each in there if each.identity and takes_traffic(view, each) for name in each.proxies
+            name for each in there if each.identity and not why_withheld(view, each) for name in each.proxies
         )
     )
     stood = stands(reading, dict.fromkeys((*concerned, *callers, *called)))

@@ -1,14 +1,15 @@
 """What a request goes by besides sidecars: where it is sent to, and the endpoints that may take it. Pure."""
 
+import contextlib
 from collections.abc import Iterable, Iterator
 
 from admin.pages.jsonable import Document, Json
 from catalog.oracle import decide as oracle
 from catalog.oracle.decide import Request, TurnedDown
 from catalog.policy.proxy import ProxyPolicy
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import called_addresses
 from catalog.relations.endpoints import endpoints
-from catalog.relations.readiness import WAITS_FOR, takes_traffic
+from catalog.relations.readiness import why_withheld
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from mesh.host_port import HostPort
@@ -63,20 +64,16 @@ def dialled(
 
 def _addresses(view: View, asked: Request, service: Service, there: Iterable[Endpoint]) -> Iterator[Json]:
     if service.headless:
-        yield from (str(HostPort(each.address, each.port)) for each in there if takes_traffic(view, each))
+        yield from (str(HostPort(each.address, each.port)) for each in there if not why_withheld(view, each))
         return
-    try:
-        address = service.cluster_ip or virtual_address(view, service.key)
-    except ValueError:  # the range is full: a problem of its own
-        return
-    if address is not None:
-        yield str(HostPort(address, asked.port))
+    with contextlib.suppress(ValueError):  # the range is full: a problem of its own
+        yield from (str(HostPort(each, asked.port)) for each in called_addresses(view, service))
 
 
 def _withheld(view: View, found: Endpoint) -> str:
     if found.identity is None:
         return "nobody with a sidecar is known there"
-    return "" if takes_traffic(view, found) else WAITS_FOR[view.settings.endpoint_admission]
+    return why_withheld(view, found)
 
 
 def _is_given(policy: ProxyPolicy, found: Endpoint) -> bool:

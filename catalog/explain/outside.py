@@ -9,7 +9,7 @@ from catalog.explain import names
 from catalog.explain.remedy import Manifest
 from catalog.explain.steps import Step, origin_of_object
 from catalog.oracle.decide import Answer
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import called_addresses
 from catalog.store.inventory import by_address, by_identity
 from catalog.store.view import PREFERRED_CONFIG, View, config_order, configs
 from mesh.host_port import HostPort
@@ -42,7 +42,7 @@ def in_the_mesh(view: View, where: HostPort) -> str:
     """Return what of the mesh has an address, and how to ask about it; empty of one that is outside."""
     address = IpAddress(where.host)
     for key in view.services:
-        if address in (view.services[key].cluster_ip, virtual_address(view, key)):
+        if address in called_addresses(view, view.services[key]):
             return f"that is the address of Service {key}: ask about {key}:{where.port}"
     for workload in by_address(view).found(address):
         return f"that is the address of workload {workload.key}: ask about a Service that it stands behind"

@@ -9,7 +9,7 @@ from catalog.oracle.decide import TurnedDown
 from catalog.oracle.preconditions import Told
 from catalog.oracle.requests import Request
 from catalog.relations.endpoints import endpoints
-from catalog.relations.readiness import WAITS_FOR, takes_traffic
+from catalog.relations.readiness import why_withheld
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
@@ -69,11 +69,10 @@ def waiting(
     """Yield the endpoints behind a service's port that get no traffic yet, and what each waits for."""
     if split is None and oracle.chooses_endpoint(view, request):
         return
-    reason = WAITS_FOR[view.settings.endpoint_admission]
     for each in endpoints(view, key, port):
-        if not takes_traffic(view, each):
-            named = ", ".join(map(str, each.proxies))
-            yield Step(f"{each.address}:{each.port} ({named}) is not admitted yet: {reason}")
+        if why := why_withheld(view, each):
+            named = ", ".join(map(str, each.proxies)) or "nobody of the mesh"
+            yield Step(f"{each.address}:{each.port} ({named}) is not admitted yet: {why}")
 
 
 def besides(view: View, request: Request) -> Iterator[str]:

@@ -9,7 +9,7 @@ from catalog.lint.templates import behind, named_in_vain
 from catalog.lint.told import meant, say
 from catalog.policy.outbound import protocol_of
 from catalog.policy.proxy import SocketAddress
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of
 from catalog.relations.endpoints import endpoints
 from catalog.relations.ports import declared_protocol, target_number
@@ -128,8 +128,7 @@ def _called_at(view: View, service: Service, port: ServicePort) -> tuple[SocketA
     if service.headless:
         found = endpoints(view, service.key, port)
         return tuple(sorted({SocketAddress(each.address, each.port) for each in found}))
-    address = service.cluster_ip or virtual_address(view, service.key)
-    return () if address is None else (SocketAddress(address, port.port),)
+    return tuple(SocketAddress(each, port.port) for each in called_addresses(view, service))
 
 
 def _called_addresses(lint: Lint, key: ServiceKey) -> Collection[SocketAddress]:

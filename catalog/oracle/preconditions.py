@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from catalog.oracle.requests import Request
 from catalog.oracle.targets import Place
 from catalog.relations.endpoints import endpoints
-from catalog.relations.readiness import takes_traffic
+from catalog.relations.readiness import taking_traffic
 from catalog.store.inventory import by_identity
 from catalog.store.objects import workload_object
 from catalog.store.view import View
@@ -70,7 +70,7 @@ def ready_places(
     Where the client chooses the endpoint itself nobody is waited for (`chooses_endpoint`).
     """
     at_once = split is None and chooses_endpoint(view, request)
-    found = (each for each in endpoints(view, key, port) if at_once or takes_traffic(view, each))
+    found = endpoints(view, key, port) if at_once else taking_traffic(view, key, port)
     return frozenset(Place(each.identity, each.port) for each in found if each.identity)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from catalog.policy.proxy import Reachable, SocketAddress
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing
 from catalog.store.smi import splits_by_apex
 from catalog.store.view import IN_VIEW, View
@@ -56,9 +56,9 @@ def _addresses(view: View, key: ServiceKey) -> tuple[SocketAddress, ...]:
     endpoints of a headless service, which are called by their own addresses.
     """
     service = view.services[key]
-    address = service.cluster_ip or virtual_address(view, key)
+    addresses = called_addresses(view, service)
     behind = backing(view, key)
     ours = service.cluster_ip is None or key in splits_by_apex(view)
-    if address is None or not (ours or (behind and all(each.uuid is not None for each in behind))):
+    if not addresses or not (ours or (behind and all(each.uuid is not None for each in behind))):
         return ()
-    return tuple(SocketAddress(address, port.port) for port in service.ports)
+    return tuple(SocketAddress(address, port.port) for address in addresses for port in service.ports)

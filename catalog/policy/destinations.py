@@ -7,10 +7,9 @@ whoever looks at that alone is not concerned by them.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from catalog.policy.outbound import allowed_endpoints, answering
+from catalog.policy.outbound import answering, ready_endpoints
 from catalog.policy.proxy import DestinationEndpoint, OutboundService, ServiceDestination
 from catalog.relations.permissive import asked_for
-from catalog.relations.readiness import takes_traffic
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.hashing import Shared
@@ -71,12 +70,11 @@ def _destination(
 def destination_endpoints(
     view: View, client: ServiceIdentity | None, key: ServiceKey, target_port: str
 ) -> tuple[DestinationEndpoint, ...]:
-    """Return the admitted endpoints that a client (None: anybody) may call at a target port, sorted."""
+    """Return the endpoints that take traffic and that a client may call at a target port, sorted."""
     found = {
         DestinationEndpoint(each.address, each.port, each.locality, each.weight)
         for port in _ports(view, key, target_port)
-        for each in allowed_endpoints(view, client, key, port)
-        if takes_traffic(view, each)
+        for each in ready_endpoints(view, client, key, port)
     }
     return tuple(sorted(found))
 

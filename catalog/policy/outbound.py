@@ -6,16 +6,18 @@ namespace; a narrowing leaves out of that what it does not name. The server's si
 by request.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from catalog.policy import splits
 from catalog.policy.access import in_force, may_call
 from catalog.policy.proxy import OutboundRoute, SocketAddress, WeightedBackend
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing, services_of_identity
 from catalog.relations.endpoints import endpoints
 from catalog.relations.permissive import is_permissive, open_services
 from catalog.relations.ports import spoken
+from catalog.relations.readiness import taking_traffic
 from catalog.store.smi import splits_by_backend, targets_by_source
 from catalog.store.view import IN_VIEW, View
 from engine.derived import derived
@@ -79,8 +81,21 @@ def allowed_endpoints(
     view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
 ) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port that a client may call: in the mesh, and permitted."""
+    return _allowed(view, client, key, port, endpoints(view, key, port))
+
+
+def ready_endpoints(
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort
+) -> tuple[Endpoint, ...]:
+    """Return those of `allowed_endpoints` that take traffic now."""
+    return _allowed(view, client, key, port, taking_traffic(view, key, port))
+
+
+def _allowed(
+    view: View, client: ServiceIdentity | None, key: ServiceKey, port: ServicePort, among: Iterable[Endpoint]
+) -> tuple[Endpoint, ...]:
     permitted = _permitted(view, client, key, port)
-    return tuple(each for each in endpoints(view, key, port) if (each.identity, each.port) in permitted)
+    return tuple(each for each in among if (each.identity, each.port) in permitted)
 
 
 @derived
@@ -123,8 +138,7 @@ def called_at(
     """
     service = view.services[key]
     if not service.headless:
-        address = service.cluster_ip or virtual_address(view, key)
-        return () if address is None else (SocketAddress(address, port.port),)
+        return tuple(sorted(SocketAddress(each, port.port) for each in called_addresses(view, service)))
     if splits.in_force(view, key, protocol_of(view, key, port)):
         found = endpoints(view, key, port)
     else:

@@ -14,11 +14,20 @@ from mesh.names import IpAddress
 from mesh.service import Service, ServiceKey
 
 
+def called_addresses(view: View, service: Service) -> tuple[IpAddress, ...]:
+    """Return where a service is called that has addresses: its own, or its virtual one; else nothing.
+
+    Raises ValueError as `virtual_address`.
+    """
+    address = service.cluster_ip or virtual_address(view, service.key)
+    return () if address is None else (address, *service.other_addresses)
+
+
 def _own(view: View, key: ServiceKey) -> Collection[IpAddress]:
-    """Return the address that a service was given, or where it is at home; none where it needs none."""
+    """Return the addresses that a service was given, or where it is at home; none where it needs none."""
     service, network = view.services[key], view.settings.virtual_addresses
     if service.cluster_ip is not None:
-        return (service.cluster_ip,)
+        return (service.cluster_ip, *service.other_addresses)
     return (home(key, network),) if _is_virtual(service) and _size(network) > 0 else ()
 
 
@@ -84,7 +93,8 @@ def _check(view: View, network: IPv4Network) -> None:
     if len(every) <= size:
         return
     first = int(network.network_address) + 1
-    given = {each.cluster_ip for each in every.values() if each.cluster_ip and ":" not in each.cluster_ip}
+    own = {ip for each in every.values() for ip in (each.cluster_ip, *each.other_addresses) if ip is not None}
+    given = {address for address in own if ":" not in address}
     inside = sum(first <= int(IPv4Address(address)) < first + size for address in given)
     if (count := sum(map(_is_virtual, every.values()))) > size - inside:
         raise ValueError(

@@ -65,7 +65,7 @@ def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
     candidates = _by_label(view).get(label, ()) if label is not None else _by_primary(view).get(key, ())
     chosen = {each for each in candidates if _chosen(view.workloads[each], service)}
     for found in slices_by_service(view).found(key):
-        for address in found.addresses:
+        for address, _ in found.healths:
             there = by_address(view).get(IpAddress(address), ())
             chosen.update(each for each in there if each.namespace == key.namespace)
     return tuple(view.workloads[each] for each in sorted(chosen))
@@ -85,8 +85,9 @@ def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
         for each in candidates
         if (service := view.services.get(each)) is not None and _chosen(workload, service)
     }
-    for each in slices_by_address(view).get((key.namespace, workload.address), ()):
-        found.update(service for service in sliced_services(each, each) if service in view.services)
+    for address in () if workload.shares_address else workload.addresses:
+        for each in slices_by_address(view).get((key.namespace, address), ()):
+            found.update(service for service in sliced_services(each, each) if service in view.services)
     return tuple(sorted(found))
 
 

@@ -1,6 +1,7 @@
 """Where a service's port is reached, and who answers there."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from catalog.relations.backing import backing
 from catalog.relations.ports import target_number
@@ -11,36 +12,45 @@ from mesh.identity import ProxyName
 from mesh.names import IpAddress, Namespace, Port
 from mesh.objects import EndpointSlice
 from mesh.service import Service, ServiceKey, ServicePort
-from mesh.workload import Endpoint, Workload
+from mesh.workload import Endpoint, Health, Workload
+
+Place = tuple[IpAddress, Port]
+
+_BEST_FIRST: Final = (Health.READY, Health.DRAINING, Health.UNREADY)
 
 
 @derived
 def endpoints(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint, ...]:
     """Return the endpoints of a service's port, from workloads and endpoint slices, sorted.
 
-    A workload with weight 0 is no endpoint: it is taken out of use. Where a slice repeats a workload's
-    address and port, the workload's word (weight, locality) holds.
+    They are there whether they are ready or not: who answers does not hang on that. A workload is one
+    endpoint, at its first address, whatever else slices know of it; its own word (weight, locality) holds,
+    and it is ready where neither itself nor the slices deny it. One with weight 0 is no endpoint: it is taken
+    out of use.
     """
     service = view.services.get(key)
     if service is None:
         return ()
-    found: dict[tuple[IpAddress, Port], Endpoint] = {}
-    out_of_use: set[tuple[IpAddress, Port]] = set()
+    sliced, zones = _sliced(slices_by_service(view).found(key), service, port)
+    found: dict[Place, Endpoint] = {}
+    known: set[Place] = set()
     for workload in backing(view, key):
         number = target_number(port, workload.ports)
         if number is None:
             continue
-        if workload.weight <= 0:
-            # Noted, not only passed over: a slice that repeats the address must not bring it back.
-            out_of_use.add((workload.address, number))
-            continue
-        found.setdefault((workload.address, number), _of_workload(key, port, workload, number))
-    for each in slices_by_service(view).found(key):
-        for number in _slice_numbers(each, service, port):
-            for address in map(IpAddress, each.addresses):
-                if (address, number) not in out_of_use:
-                    sliced = _of_slice(view, key, port, address, number)
-                    found.setdefault((address, number), sliced)
+        places = [(address, number) for address in workload.addresses]
+        # Noted, not only passed over: a slice that repeats an address must not bring it back.
+        known.update(places)
+        if workload.weight > 0:
+            said = [sliced[each] for each in places if each in sliced]
+            health = _worse(_own_health(service, workload), min(said, key=_rank, default=Health.READY))
+            zone = next((zones[each] for each in workload.addresses if each in zones), "")
+            found.setdefault(places[0], _of_workload(key, port, workload, number, zone, health))
+    for (address, number), health in sliced.items():
+        if (address, number) not in known:
+            found[address, number] = _of_slice(
+                view, key, port, (address, number), zones.get(address, ""), health
+            )
     return tuple(found[each] for each in sorted(found))
 
 
@@ -60,25 +70,66 @@ def sidecars_at(view: View, namespace: Namespace, address: IpAddress, port: Port
     return tuple(there)
 
 
-def _of_slice(view: View, key: ServiceKey, port: ServicePort, address: IpAddress, number: Port) -> Endpoint:
+def _sliced(
+    slices: Iterable[EndpointSlice], service: Service, port: ServicePort
+) -> tuple[Mapping[Place, Health], Mapping[IpAddress, str]]:
+    """Return what slices say of a service's port: how each place is, the best of what they say; the zones."""
+    found: dict[Place, Health] = {}
+    zones: dict[IpAddress, str] = {}
+    for each in slices:
+        zones.update((IpAddress(address), zone) for address, zone in each.zones)
+        for number in _slice_numbers(each, service, port):
+            for address, health in each.healths:
+                place = (IpAddress(address), number)
+                if (had := found.get(place)) is None or _rank(health) < _rank(had):
+                    found[place] = health
+    return found, zones
+
+
+def _own_health(service: Service, workload: Workload) -> Health:
+    return Health.READY if service.publish_not_ready else workload.health
+
+
+def _worse(one: Health, other: Health) -> Health:
+    return max(one, other, key=_rank)
+
+
+def _rank(health: Health) -> int:
+    return _BEST_FIRST.index(health)
+
+
+def _of_slice(
+    view: View, key: ServiceKey, port: ServicePort, place: Place, zone: str, health: Health
+) -> Endpoint:
+    address, number = place
     there = sidecars_at(view, key.namespace, address, number)
     identities = {each.identity for each in there}
-    if len(identities) != 1:  # nobody is there, or who is cannot be told
-        return Endpoint(key, port.port, address, number)
-    return Endpoint(key, port.port, address, number, identities.pop(), proxies=_proxies(there))
+    # Without an identity: nobody is there, or who is cannot be told.
+    identity, proxies = (identities.pop(), _proxies(there)) if len(identities) == 1 else (None, ())
+    return Endpoint(
+        key, port.port, address, number, identity, locality=_locality(zone), proxies=proxies, health=health
+    )
 
 
-def _of_workload(key: ServiceKey, port: ServicePort, workload: Workload, number: Port) -> Endpoint:
+def _of_workload(
+    key: ServiceKey, port: ServicePort, workload: Workload, number: Port, zone: str, health: Health
+) -> Endpoint:
     return Endpoint(
         key,
         port.port,
         workload.address,
         number,
         identity=workload.identity if workload.uuid is not None else None,
-        locality=workload.locality,
+        locality=workload.locality or _locality(zone),
         weight=workload.weight,
         proxies=_proxies((workload,)),
+        health=health,
     )
+
+
+def _locality(zone: str) -> str:
+    """Return a locality of which the zone alone is known."""
+    return f"/{zone}" if zone else ""
 
 
 def _proxies(workloads: Iterable[Workload]) -> tuple[ProxyName, ...]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from catalog.relations.addresses import virtual_address
+from catalog.relations.addresses import called_addresses
 from catalog.relations.backing import backing
 from catalog.relations.endpoints import endpoints
 from catalog.store.view import View
 from mesh.names import IpAddress, Namespace
 from mesh.service import Service
+from mesh.workload import Health
 
 
 def hosts(view: View, namespace: Namespace) -> tuple[tuple[IpAddress, tuple[str, ...]], ...]:
@@ -28,13 +29,13 @@ def _lines(
 ) -> Iterator[tuple[IpAddress, tuple[str, ...]]]:
     if service.headless:
         workloads = {each.address: each.key.name for each in backing(view, service.key)}
-        found = {each.address for port in service.ports for each in endpoints(view, service.key, port)}
+        there = (each for port in service.ports for each in endpoints(view, service.key, port))
+        found = {each.address for each in there if each.health is Health.READY}
         for address in sorted(found):
             own = tuple(f"{workloads[address]}.{name}" for name in names) if address in workloads else ()
             yield address, (*own, *names)
         return
-    called_at = service.cluster_ip or virtual_address(view, service.key)
-    if called_at is not None:
+    for called_at in called_addresses(view, service):
         yield called_at, names
 
 

@@ -1,16 +1,19 @@
-"""Admission of endpoints: a workload with a sidecar gets traffic once that sidecar can take it.
+"""Which endpoints get traffic: those that are ready, once a sidecar in front of them can take it.
 
 It decides about addresses alone. Who may answer, where calls are routed and whom a server lets in are what
-they were before and will be after, so that an endpoint which is not admitted yet leaves a service with fewer
-addresses, or with none (503), and never takes the service out of anybody's configuration.
+they were before and will be after, so that an endpoint which is not admitted yet, or not ready, leaves a
+service with fewer addresses, or with none (503), and never takes the service out of anybody's configuration.
 """
 
 from typing import Final
 
+from catalog.relations.endpoints import endpoints
 from catalog.store.settings import EndpointAdmission
 from catalog.store.view import View
+from engine.derived import derived
 from mesh.identity import ProxyName
-from mesh.workload import Endpoint
+from mesh.service import ServiceKey, ServicePort
+from mesh.workload import Endpoint, Health
 
 WAITS_FOR: Final = {
     EndpointAdmission.OFF: "nothing",
@@ -25,6 +28,24 @@ def is_admitted(view: View, proxy: ProxyName) -> bool:
     return view.settings.endpoint_admission is EndpointAdmission.OFF or proxy in view.admitted
 
 
-def takes_traffic(view: View, endpoint: Endpoint) -> bool:
-    """Say whether calls may be sent to an endpoint; one without a sidecar has nobody to wait for."""
+def can_take_traffic(view: View, endpoint: Endpoint) -> bool:
+    """Say whether a sidecar in front of an endpoint can; one without a sidecar has nobody to wait for."""
     return not endpoint.proxies or any(is_admitted(view, each) for each in endpoint.proxies)
+
+
+@derived
+def taking_traffic(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endpoint, ...]:
+    """Return the endpoints of a service's port to which calls are sent, sorted.
+
+    Those that are ready; where none is, those that are about to end, as Kubernetes' own proxies do.
+    """
+    there = (each for each in endpoints(view, key, port) if each.health is not Health.UNREADY)
+    able = tuple(each for each in there if can_take_traffic(view, each))
+    return tuple(each for each in able if each.health is Health.READY) or able
+
+
+def why_withheld(view: View, endpoint: Endpoint) -> str:
+    """Say in a clause why an endpoint by itself gets no calls, empty where it may get some."""
+    if not can_take_traffic(view, endpoint):
+        return WAITS_FOR[view.settings.endpoint_admission]
+    return "it is not ready" if endpoint.health is Health.UNREADY else ""

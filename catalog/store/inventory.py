@@ -24,12 +24,16 @@ def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey,
 
 
 def _sliced_addresses(_: EndpointSlice, found: EndpointSlice) -> tuple[tuple[Namespace, IpAddress], ...]:
-    return tuple(dict.fromkeys((found.namespace, IpAddress(each)) for each in found.addresses))
+    return tuple(dict.fromkeys((found.namespace, IpAddress(each)) for each, _ in found.healths))
+
+
+def _addresses(_: WorkloadKey, workload: Workload) -> tuple[IpAddress, ...]:
+    return () if workload.shares_address else workload.addresses
 
 
 by_uuid: Final = IN_VIEW.index("workloads by UUID", workloads, _uuids)
 by_identity: Final = IN_VIEW.index("workloads by identity", workloads, lambda _, found: (found.identity,))
-by_address: Final = IN_VIEW.index("workloads by address", workloads, lambda _, found: (found.address,))
+by_address: Final = IN_VIEW.index("workloads by address", workloads, _addresses)
 
 slices_by_service: Final = IN_VIEW.index("slices by service", slices, sliced_services)
 slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_addresses)

@@ -4,6 +4,7 @@ Fields that are not used here may hold anything.
 """
 
 import sys
+from collections.abc import Iterable
 
 from mesh.identity import ServiceIdentity
 from mesh.kinds import Kind
@@ -17,7 +18,7 @@ from mesh.names import (
     is_dns_subdomain,
 )
 from mesh.objects import EndpointSlice
-from mesh.workload import PodTemplate, Workload, WorkloadKey, WorkloadPort
+from mesh.workload import Health, PodTemplate, Workload, WorkloadKey, WorkloadPort
 from specs.annotations import egress_services, interception
 from specs.codes import Code
 from specs.core.services import is_tcp
@@ -32,6 +33,9 @@ SERVICE_ANNOTATION = "meshwright.dev/service"
 """Pod annotation that names the primary service, where it is not called like the ServiceAccount."""
 
 SERVICE_LABEL = "kubernetes.io/service-name"
+
+READY = "Ready"
+"""The condition of a Pod that says whether it takes calls."""
 
 
 def pod(manifest: Manifest) -> Workload | PodTemplate | None:
@@ -51,6 +55,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     spec = manifest.body.section("spec")
     labels = manifest.labels()
     account = _account(spec)
+    on_host = spec.flag("hostNetwork")
     uuid = next((value for name in UUID_LABELS for key, value in labels if key == name), None)
     if uuid is not None and not is_dns_label(uuid):
         manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{_uuid_label(labels)}]", LABEL_RULE, uuid)
@@ -70,10 +75,28 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         driver=sidecar_driver(manifest),
         scope=egress_services(annotations),
         node=sys.intern(spec.text("nodeName") or ""),  # one of few, for many Pods
+        health=_health(manifest, status),
+        other_addresses=_other_addresses(status),
+        shares_address=on_host and uuid is None,
     )
-    spec.skim("serviceAccount", "initContainers")
-    status.skim("podIPs")
+    spec.skim("serviceAccount")
+    status.skim()
     return found
+
+
+def _health(manifest: Manifest, status: Fields) -> Health:
+    """Read whether a Pod takes calls, as its condition Ready says where it is, and whether it is to end."""
+    said = {each.text("type"): each.text("status") for each in status.sections("conditions")}
+    if said.get(READY, "True") != "True":
+        return Health.UNREADY
+    return Health.READY if manifest.metadata.raw("deletionTimestamp") is None else Health.DRAINING
+
+
+def _other_addresses(status: Fields) -> tuple[IpAddress, ...]:
+    """Read the addresses of a dual-stack Pod after the first, which `podIP` says as well."""
+    first = parse_address(status.text("podIP") or "")
+    found = (each for ip in status.sections("podIPs") for each in _addresses(ip, (ip.text("ip") or "",)))
+    return tuple(dict.fromkeys(each for each in found if each != first))
 
 
 def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
@@ -90,7 +113,7 @@ def of_pods(manifest: Manifest, kind: Kind, key: WorkloadKey) -> PodTemplate:
         labels=manifest.labels(),
         ports=_container_ports(spec),
     )
-    spec.skim("serviceAccount", "initContainers")
+    spec.skim("serviceAccount")
     return found
 
 
@@ -108,42 +131,62 @@ def _uuid_label(labels: tuple[tuple[str, str], ...]) -> str:
 
 
 def _container_ports(spec: Fields) -> tuple[WorkloadPort, ...]:
+    """Read where its containers listen, and its sidecars among those that run first and stay."""
     found = set()
-    for container in spec.sections("containers"):
+    begun = spec.sections("initContainers")
+    stay = [each for each in begun if each.text("restartPolicy") == "Always"]
+    for container in (*spec.sections("containers"), *stay):
         for port in container.sections("ports"):
             number = port.required_port("containerPort")
             if is_tcp(port):
                 found.add(WorkloadPort(number, port.text("name") or ""))
             port.skim()
-        container.skim()
+        container.skim("restartPolicyRules")
     return tuple(sorted(found))
 
 
 def endpoint_slice(manifest: Manifest) -> EndpointSlice | None:
-    """Read a discovery.k8s.io EndpointSlice: the addresses that are ready."""
+    """Read a discovery.k8s.io EndpointSlice: its addresses, and how each of them is.
+
+    An address that stands there several times is as good as it is at its best.
+    """
     labels = manifest.metadata.section("labels")
     service = labels.required_text(SERVICE_LABEL, "must name the slice's Service")
     body = manifest.body
     if body.choice("addressType", ("IPv4", "IPv6", "FQDN"), "IPv4") == "FQDN":
         manifest.notes.inform(Code.NOT_USED, "addressType", "a slice of host names is not used")
         return None
-    addresses: set[str] = set()
+    found: dict[Health, set[IpAddress]] = {health: set() for health in Health}
+    zones: dict[IpAddress, str] = {}
     for endpoint in body.sections("endpoints"):
         conditions = endpoint.section("conditions")
-        ready = conditions.flag("ready", default=True)
-        found = _addresses(endpoint, endpoint.texts("addresses"))
+        there = _addresses(endpoint, endpoint.texts("addresses"))
+        found[_sliced_health(conditions)].update(there)
+        if zone := endpoint.text("zone"):
+            zones.update(dict.fromkeys(there, zone))
         for each in (conditions, endpoint):
             each.skim()
-        addresses.update(found if ready else ())
     ports = _slice_ports(body)
     body.skim()
+    ready, draining = found[Health.READY], found[Health.DRAINING] - found[Health.READY]
     return EndpointSlice(
         service=service,
         namespace=manifest.namespace,
         name=manifest.key.name,
-        addresses=tuple(sorted(addresses)),
+        addresses=tuple(sorted(ready)),
         ports=ports,
+        draining=tuple(sorted(draining)),
+        unready=tuple(sorted(found[Health.UNREADY] - ready - draining)),
+        zones=tuple(sorted(zones.items())),
     )
+
+
+def _sliced_health(conditions: Fields) -> Health:
+    """Read how an endpoint is: ready where nothing is said; one that is to end may serve for all that."""
+    serves, is_ending = conditions.flag("serving"), conditions.flag("terminating")
+    if conditions.flag("ready", default=True):
+        return Health.READY
+    return Health.DRAINING if serves and is_ending else Health.UNREADY
 
 
 def endpoints(manifest: Manifest) -> EndpointSlice:
@@ -153,12 +196,7 @@ def endpoints(manifest: Manifest) -> EndpointSlice:
     if len(set(ports)) > 1:
         expected = "must have the same ports in every subset; write one EndpointSlice for each"
         manifest.body.wrong("subsets", expected)
-    addresses = {
-        found
-        for subset in subsets
-        for entry in subset.sections("addresses")
-        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE),))
-    }
+    addresses, unready = (_of_subsets(subsets, name) for name in ("addresses", "notReadyAddresses"))
     for each in (manifest.body, *subsets):
         each.skim()
     return EndpointSlice(
@@ -167,15 +205,25 @@ def endpoints(manifest: Manifest) -> EndpointSlice:
         name=manifest.key.name,
         addresses=tuple(sorted(addresses)),
         ports=ports[0] if ports else (),
+        unready=tuple(sorted(unready - addresses)),
     )
 
 
-def _addresses(fields: Fields, texts: tuple[str, ...]) -> tuple[str, ...]:
+def _of_subsets(subsets: Iterable[Fields], name: str) -> set[IpAddress]:
+    return {
+        found
+        for subset in subsets
+        for entry in subset.sections(name)
+        for found in _addresses(entry, (entry.required_text("ip", ADDRESS_RULE),))
+    }
+
+
+def _addresses(fields: Fields, texts: tuple[str, ...]) -> tuple[IpAddress, ...]:
     found = []
     for text in texts:
         parsed = parse_address(text)
         if parsed is not None:
-            found.append(str(parsed))
+            found.append(parsed)
         elif text:
             fields.notes.refuse(Code.WRONG_VALUE, fields.path, ADDRESS_RULE, text)
     return tuple(found)

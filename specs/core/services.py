@@ -15,7 +15,7 @@ from specs.fields import Fields
 from specs.manifest import LABEL_RULE, Manifest, sidecar_driver
 from specs.own.dns import dns_names
 from specs.protocols import BY_NAME, decide
-from specs.references import address
+from specs.references import address, addresses
 
 _PORT_NAME = re.compile(r"(?=.*[a-z])[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -56,15 +56,23 @@ def service(manifest: Manifest) -> Service | None:
         selector=spec.pairs("selector"),
         cluster_ip=None if headless else _cluster_ip(spec),
         headless=headless,
+        other_addresses=_other_addresses(spec),
+        publish_not_ready=spec.flag("publishNotReadyAddresses"),
         dns_names=dns_names(annotations, ports),
         escaped_slashes=escaped_slashes(annotations),
     )
-    spec.skim("clusterIPs")
+    spec.skim()
     return found
 
 
 def _cluster_ip(spec: Fields) -> IpAddress | None:
     return None if spec.text("clusterIP") in (None, "") else address(spec, "clusterIP")
+
+
+def _other_addresses(spec: Fields) -> tuple[IpAddress, ...]:
+    """Read the addresses of a dual-stack Service after the first, which `clusterIP` says as well."""
+    texts = tuple(each for each in spec.texts("clusterIPs") if each not in ("None", spec.raw("clusterIP")))
+    return tuple(dict.fromkeys(map(IpAddress, addresses(spec, "clusterIPs", texts))))
 
 
 def _ports(spec: Fields) -> tuple[ServicePort, ...]:

@@ -18,14 +18,20 @@ from specs.reference.meanings.own import OF_NAMESPACE, OF_POD, OF_SERVICE, OF_TE
 
 _ACCOUNT: Final = Meaning("The ServiceAccount: the identity.", "`default`", NAME)
 _PROTOCOL: Final = Meaning("The transport; a port that is not TCP is left out.")
+_CONTAINER_PORTS: Final[Meanings] = {
+    "ports": Meaning("Where they listen."),
+    "ports[].containerPort": Meaning("The number."),
+    "ports[].name": Meaning("Its name, which a Service's `targetPort` may say."),
+    "ports[].protocol": _PROTOCOL,
+}
 _POD_SPEC: Final[Meanings] = {
     "spec": Meaning("What runs."),
     "spec.serviceAccountName": _ACCOUNT,
     "spec.containers": Meaning("The containers, for their ports."),
-    "spec.containers[].ports": Meaning("Where they listen."),
-    "spec.containers[].ports[].containerPort": Meaning("The number."),
-    "spec.containers[].ports[].name": Meaning("Its name, which a Service's `targetPort` may say."),
-    "spec.containers[].ports[].protocol": _PROTOCOL,
+    **under("spec.containers[]", _CONTAINER_PORTS),
+    "spec.initContainers": Meaning("The containers that run first, for the ports of those that stay."),
+    "spec.initContainers[].restartPolicy": Meaning("`Always` for one that stays: a sidecar."),
+    **under("spec.initContainers[]", _CONTAINER_PORTS),
 }
 _OLDER_ACCOUNT: Final[Meanings] = {
     "spec.serviceAccount": Meaning("An older name of `serviceAccountName`.", form=NAME)
@@ -64,6 +70,8 @@ SERVICE: Final[Meanings] = {
     "spec.clusterIP": Meaning(
         "Its address; `None` for a headless Service.", "one of the setting `virtual_addresses`", CLUSTER_IP
     ),
+    "spec.clusterIPs": Meaning("All its addresses, where it has one of each family.", form=CLUSTER_IP),
+    "spec.publishNotReadyAddresses": Meaning("Whether calls go to workloads that are not ready as well."),
     "spec.selector": Meaning("The labels of the workloads behind it.", "nobody; see EndpointSlice"),
     "spec.ports": Meaning("Its ports; of two with one number the first counts."),
     "spec.ports[].port": Meaning("The number."),
@@ -80,13 +88,26 @@ POD: Final[Meanings] = {
     "metadata.labels": Meaning(
         "Labels, by which Services select it; `meshwright.dev/proxy-uuid` is its sidecar's UUID, a DNS label."
     ),
+    "metadata.deletionTimestamp": Meaning(
+        "When it is to end; it is called only where nobody behind the Service is ready.",
+        "it stays",
+        raw=WHATEVER,
+    ),
     **OF_POD,
     **_POD_SPEC,
+    "spec.hostNetwork": Meaning(
+        "Whether it has its machine's address; without a sidecar, that tells nobody who answers there."
+    ),
     **_OLDER_ACCOUNT,
     "spec.nodeName": Meaning("The node that it runs on, for people to see."),
     "status": Meaning("What became of it."),
     "status.phase": Meaning("One that has `Succeeded` or `Failed` is not used."),
     "status.podIP": Meaning("Where it is reached.", "it is not called yet", ADDRESS),
+    "status.podIPs": Meaning("All its addresses, where it has one of each family."),
+    "status.podIPs[].ip": Meaning("The address.", form=ADDRESS),
+    "status.conditions": Meaning("How it is; of its conditions `Ready` is read."),
+    "status.conditions[].type": Meaning("Which one."),
+    "status.conditions[].status": Meaning("With anything but `True`, a Pod gets no calls."),
 }
 POD_TEMPLATE: Final[Meanings] = _TEMPLATE
 CONTROLLER: Final[Meanings] = {"spec": Meaning("What is run."), **under("spec", _TEMPLATE)}
@@ -111,11 +132,18 @@ ENDPOINT_SLICE: Final[Meanings] = {
     "endpoints[].addresses": Meaning("The addresses, all of one workload.", form=ADDRESS),
     "endpoints[].conditions": Meaning("How it is."),
     "endpoints[].conditions.ready": Meaning("Whether it takes calls."),
+    "endpoints[].conditions.terminating": Meaning("Whether it is about to end."),
+    "endpoints[].conditions.serving": Meaning(
+        "Whether one that is about to end still answers; it is called where nobody is ready."
+    ),
+    "endpoints[].zone": Meaning("The zone it is in, which becomes its locality."),
     **_SLICE_PORTS,
 }
 ENDPOINTS: Final[Meanings] = {
     "subsets": Meaning("Who stands behind the Service of the same name; all have the same ports."),
     "subsets[].addresses": Meaning("Who is ready."),
     "subsets[].addresses[].ip": Meaning("The address.", form=ADDRESS),
+    "subsets[].notReadyAddresses": Meaning("Who is not."),
+    "subsets[].notReadyAddresses[].ip": Meaning("The address.", form=ADDRESS),
     **under("subsets[]", _SLICE_PORTS),
 }

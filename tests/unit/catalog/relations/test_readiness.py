@@ -101,8 +101,8 @@ def test_it_concerns_only_those_who_have_the_endpoint() -> None:
     for pin in pins.values():
         pin.value()
     assert touched == ["client"]
-    # destination_endpoints, proxy_policy
-    assert mesh.graph.computed - before == 2
+    # taking_traffic, destination_endpoints, proxy_policy
+    assert mesh.graph.computed - before == 3
 
 
 def test_a_slice_waits_for_the_sidecar_at_its_address() -> None:

@@ -8,7 +8,7 @@ from mesh.identity import ServiceIdentity
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceAccountName, ServiceName
 from mesh.objects import EndpointSlice, NamespaceObject
 from mesh.service import Protocol, Service, ServiceKey, ServicePort
-from mesh.workload import Workload, WorkloadKey, WorkloadPort
+from mesh.workload import Health, Workload, WorkloadKey, WorkloadPort
 from specs.protocols import decide
 from tests.meshes.reading import complaints, reading, value
 
@@ -203,7 +203,7 @@ def test_a_pod_s_account_is_a_name(name: str, account: str) -> None:
 
 
 def test_endpoint_slices_and_endpoints() -> None:
-    """Ready addresses only, sorted; ports by name and number."""
+    """Addresses sorted, those apart that are not ready; ports by name and number."""
     text = """
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
@@ -215,7 +215,8 @@ endpoints:
 - {addresses: [10.0.0.3], conditions: {ready: false}}
 ports: [{name: web, port: 8080, protocol: TCP}, {name: dns, port: 53, protocol: UDP}]
 """
-    expected = EndpointSlice("cart", NS, "cart-x", ("10.0.0.1", "10.0.0.2"), (("web", 8080),))
+    ready, unready = ("10.0.0.1", "10.0.0.2"), ("10.0.0.3",)
+    expected = EndpointSlice("cart", NS, "cart-x", ready, (("web", 8080),), unready=unready)
     assert value(text) == expected
     text = """
 apiVersion: v1
@@ -225,10 +226,149 @@ subsets:
 - {addresses: [{ip: 10.0.0.2}], notReadyAddresses: [{ip: 10.0.0.3}], ports: [{port: 80}]}
 - {addresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}
 """
-    assert value(text) == EndpointSlice("cart", NS, "cart", ("10.0.0.1", "10.0.0.2"), (("", 80),))
+    assert value(text) == EndpointSlice("cart", NS, "cart", ready, (("", 80),), unready=unready)
     assert complaints(text.replace("10.0.0.1}], ports: [{port: 80", "10.0.0.1}], ports: [{port: 81")) == [
         ("error", "MW1013", "subsets", "a list of 2 items")
     ]
     assert complaints(text.replace("10.0.0.2", "nowhere")) == [
         ("error", "MW1013", "subsets[0].addresses[0]", '"nowhere"')
     ]
+
+
+_LIFE = """apiVersion: v1
+kind: Pod
+metadata: {name: cart-1, namespace: shop%s}
+spec: {serviceAccountName: cart%s}
+status:
+  podIP: 10.1.0.7
+  podIPs: [{ip: 10.1.0.7}, {ip: 'fd00::7'}]
+  conditions: [{type: Initialized, status: 'True'}, {type: Ready, status: '%s'}]
+"""
+
+
+def _living(metadata: str = "", spec: str = "", ready: str = "True") -> Workload:
+    found = value(_LIFE % (metadata, spec, ready))
+    assert isinstance(found, Workload)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("metadata", "ready", "expected"),
+    [
+        ("", "True", Health.READY),
+        ("", "False", Health.UNREADY),
+        ("", "Unknown", Health.UNREADY),
+        (", deletionTimestamp: '2026-01-01T00:00:00Z'", "True", Health.DRAINING),
+        (", deletionTimestamp: '2026-01-01T00:00:00Z'", "False", Health.UNREADY),
+    ],
+)
+def test_a_pods_condition_ready_and_its_deletion_say_whether_it_is_called(
+    metadata: str, ready: str, expected: Health
+) -> None:
+    """One that has no condition is taken to be ready, as other tests here have it."""
+    assert _living(metadata, ready=ready).health is expected
+
+
+def test_a_pod_has_all_its_addresses_and_shares_its_nodes() -> None:
+    """The second is its own. In its node's network it shares that one's, but for a sidecar of its own."""
+    found = _living()
+    assert (found.address, found.other_addresses) == ("10.1.0.7", ("fd00::7",))
+    assert not found.shares_address
+    assert _living(spec=", hostNetwork: true").shares_address
+    assert not _living(", labels: {osm-proxy-uuid: u-1}", ", hostNetwork: true").shares_address
+
+
+def test_ports_of_sidecars_that_run_first_and_stay_are_the_pods() -> None:
+    """Of containers that run first and end they are not."""
+    spec = (
+        ", initContainers: [{name: a, restartPolicy: Always, ports: [{containerPort: 9000, name: side}]}, "
+        "{name: b, ports: [{containerPort: 9001}]}], containers: [{ports: [{containerPort: 80}]}]"
+    )
+    assert _living(spec=spec).ports == (WorkloadPort(Port(80)), WorkloadPort(Port(9000), "side"))
+
+
+def test_endpoint_slice_says_how_each_address_is() -> None:
+    """An address twice is as good as it is at its best; unknown conditions are those of one that is ready."""
+    text = """
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: cart-x, namespace: shop, labels: {kubernetes.io/service-name: cart}}
+addressType: IPv6
+endpoints:
+- {addresses: ['fd00::1'], zone: b}
+- {addresses: ['fd00::2'], conditions: {ready: false, serving: true, terminating: true}, zone: a}
+- {addresses: ['fd00::3'], conditions: {ready: false, serving: false, terminating: true}}
+- {addresses: ['fd00::4'], conditions: {ready: false, terminating: true}}
+- {addresses: ['fd00::5'], conditions: {ready: false, serving: true}}
+- {addresses: ['fd00::1'], conditions: {ready: false}}
+- {addresses: ['fd00::6'], conditions: {ready: true, terminating: true}}
+- {addresses: ['fd00::7'], conditions: null, zone: null, targetRef: {kind: Pod, name: x}}
+ports: [{name: '', port: 8080, protocol: TCP, appProtocol: null}, {name: none, port: null}]
+"""
+    assert value(text) == EndpointSlice(
+        "cart",
+        NS,
+        "cart-x",
+        ("fd00::1", "fd00::6", "fd00::7"),
+        (("", 8080),),
+        ("fd00::2",),
+        ("fd00::3", "fd00::4", "fd00::5"),
+        (("fd00::1", "b"), ("fd00::2", "a")),
+    )
+
+
+def test_endpoints_that_are_not_ready_are_known() -> None:
+    """They stand beside those that are, and one in both is ready."""
+    text = """
+apiVersion: v1
+kind: Endpoints
+metadata: {name: cart, namespace: shop}
+subsets:
+- {addresses: [{ip: 10.0.0.1}], notReadyAddresses: [{ip: 10.0.0.2}], ports: [{port: 80}]}
+- {notReadyAddresses: [{ip: 10.0.0.1}], ports: [{port: 80}]}
+"""
+    found = EndpointSlice("cart", NS, "cart", ("10.0.0.1",), (("", 80),), unready=("10.0.0.2",))
+    assert value(text) == found
+
+
+@pytest.mark.parametrize(
+    ("spec", "first", "others"),
+    [
+        ("clusterIP: 10.0.0.9, clusterIPs: [10.0.0.9, 'fd00::9']", "10.0.0.9", ("fd00::9",)),
+        ("clusterIP: 'fd00::9', clusterIPs: ['fd00::9', 10.0.0.9]", "fd00::9", ("10.0.0.9",)),
+        ("clusterIP: 10.0.0.9, clusterIPs: [10.0.0.9]", "10.0.0.9", ()),
+        ("clusterIP: None, clusterIPs: [None]", None, ()),
+        ("clusterIP: 10.0.0.9", "10.0.0.9", ()),
+    ],
+)
+def test_a_dual_stack_service_has_both_its_addresses(
+    spec: str, first: str | None, others: tuple[str, ...]
+) -> None:
+    """The first is what `clusterIP` says; a headless one has none."""
+    found = value(_service(f"{{{spec}, ports: [{{port: 80}}]}}"))
+    assert isinstance(found, Service)
+    assert (found.cluster_ip, found.other_addresses) == (first, others)
+
+
+def test_a_service_publishes_who_is_not_ready_if_it_says_so() -> None:
+    """Else it does not."""
+    text = "{ports: [{port: 80}], selector: {a: b}%s}"
+    said = [value(_service(text % more)) for more in ("", ", publishNotReadyAddresses: true")]
+    assert [each.publish_not_ready for each in said if isinstance(each, Service)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (_LIFE % ("", ", hostNetwork: 7", "True"), "spec.hostNetwork"),
+        (
+            (_LIFE % ("", "", "True")).replace("[{ip: 10.1.0.7}", "[{ip: 10.1.0}"),
+            "status.podIPs[0]",
+        ),
+        (_service("{ports: [{port: 80}], clusterIP: 10.0.0.9, clusterIPs: [x]}"), "spec.clusterIPs"),
+        (_service("{ports: [{port: 80}], publishNotReadyAddresses: maybe}"), "spec.publishNotReadyAddresses"),
+    ],
+)
+def test_wrong_values_of_fields_that_a_cluster_writes_are_named(text: str, field: str) -> None:
+    """The object is refused for them."""
+    assert [(severity, path) for severity, _, path, _ in complaints(text)] == [("error", field)]
