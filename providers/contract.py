@@ -7,7 +7,7 @@ right as well, and is compared with the one before in full.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Protocol, Self
 
@@ -36,12 +36,34 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """How objects of one kind are followed, by a source that asks for each kind by itself.
+
+    `name` is the kind's as permissions have it, such as `traffictargets.access.smi-spec.io`. `heard` is when
+    anything was last heard of it, be it that nothing is new, `last_event` when an object was last another
+    one, `last_list` when all were last listed. `relists`, `events` and `errors`, by reason, count since the
+    start. `error` and `error_since` are as Freshness has them.
+    """
+
+    name: str
+    heard: datetime | None = None
+    last_event: datetime | None = None
+    last_list: datetime | None = None
+    relists: int = 0
+    events: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    error: str = ""
+    error_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Freshness:
     """How old a source's answer is.
 
     `last_event` is when a change was last seen, `last_full_read` when everything was last looked at without
     error. While the source cannot be read, `error` says why and `error_since` since when. `held` names what
-    stays in force although the source says that it is gone (see providers.guard).
+    stays in force although the source says that it is gone (see providers.guard). `watches` are what the
+    answer is put together from, sorted by name, where that is more than one.
     """
 
     last_event: datetime | None = None
@@ -49,6 +71,7 @@ class Freshness:
     error: str = ""
     error_since: datetime | None = None
     held: tuple[str, ...] = ()
+    watches: tuple[Watch, ...] = ()
 
 
 class Source(Protocol):

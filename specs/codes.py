@@ -66,3 +66,7 @@ class Code(ProblemCode):
         "MW1112",
         "A provider does not answer, or not with manifests; its last answer stays in force.",
     )
+    CLUSTER_UNREADABLE = (
+        "MW1113",
+        "Objects of a cluster cannot be read; what was last known of them stays in force.",
+    )

@@ -1,0 +1,117 @@
+"""What the objects of a cluster come to, as a value: what is in force, and what is wrong with them.
+
+Every object is a holder of its own, known by its kind, namespace and name. Its mark is the text that is kept
+of it (providers.kubernetes.projection), so that it is read again only where that is another one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from kube.seen import Item
+from mesh.kinds import MESH_CONFIG, NAMESPACE, POD
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InCluster
+from mesh.problems import Severity
+from providers.kubernetes.scope import Labels, Scope
+from providers.objects import Form, Objects, read_form
+from specs.reader import Reading, read
+
+Changes = Mapping[ObjectKey, Item[str] | None]
+"""Objects as they are now, None for those that are gone."""
+
+
+class Held(Objects[ObjectKey]):
+    """What the objects of one cluster hold: each itself."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def holder_of(sourced: Sourced) -> ObjectKey:
+        """Return the object itself."""
+        return sourced.key
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """What is held of a cluster, by its name; `labels` are those of its namespaces that are known."""
+
+    cluster: str
+    scope: Scope
+    state: Held = field(default_factory=Held)
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+
+    def told(self, changes: Changes) -> Self:
+        """Return it with the labels of the Namespaces among these; what that moves is for `taken`."""
+        found = {key.name: item for key, item in changes.items() if key.kind == NAMESPACE}
+        if not found:
+            return self
+        labels = dict(self.labels)
+        for name, item in found.items():
+            labels.pop(name, None)
+            if item is not None:
+                labels[name] = _labels(item)
+        return replace(self, labels=labels)
+
+    def moved(self, before: "Book") -> frozenset[str]:
+        """Return the namespaces that are part of the mesh now and were not, or were and are not."""
+        names = self.labels.keys() | before.labels.keys()
+        return frozenset(
+            name
+            for name in names
+            if self.labels.get(name) != before.labels.get(name) and self.has(name) != before.has(name)
+        )
+
+    def has(self, namespace: str) -> bool:
+        """Say whether a namespace is part of the mesh."""
+        return self.scope.has(namespace, self.labels.get(namespace))
+
+    def taken(self, changes: Changes) -> Self:
+        """Return it with these objects; itself if nothing of them is other than it was."""
+        holders = self.state.holders
+        forms = {key: self._form(key, item, holders.get(key)) for key, item in changes.items()}
+        state = self.state.holding(forms)
+        return self if state is self.state else replace(self, state=state)
+
+    def document(self, key: ObjectKey) -> Mapping[str, object] | None:
+        """Return what is kept of an object that counts, as it is now; None if there is none."""
+        form = self.state.holders.get(key)
+        found: dict[str, object] | None = json.loads(form.mark) if form is not None else None
+        return found
+
+    def _form(self, key: ObjectKey, item: Item[str] | None, before: Form | None) -> Form | None:
+        if item is None or not self._counts(key):
+            return None
+        if before is not None and before.mark == item.body:
+            return before
+        document = json.loads(item.body)
+        origin = InCluster(self.cluster, item.version, _generation(document))
+        return read_form(item.body, ((origin, _quiet(key, read(document, origin))),), before)
+
+    def _counts(self, key: ObjectKey) -> bool:
+        if key.kind == MESH_CONFIG and key.namespace == self.scope.home:
+            return True
+        # What belongs to no namespace belongs to all.
+        return not (of := key.name if key.kind == NAMESPACE else key.namespace) or self.has(of)
+
+
+def _generation(document: Mapping[str, object]) -> int:
+    metadata = document.get("metadata")
+    found = metadata.get("generation") if isinstance(metadata, dict) else None
+    return found if isinstance(found, int) else 0
+
+
+def _labels(item: Item[str]) -> Labels:
+    metadata = json.loads(item.body).get("metadata", {})
+    found = metadata.get("labels") if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _quiet(key: ObjectKey, reading: Reading) -> Reading:
+    """Return a reading without what nobody wrote: that a Pod has ended, or has no address yet."""
+    if key.kind != POD:
+        return reading
+    return replace(
+        reading, problems=tuple(each for each in reading.problems if each.severity is not Severity.INFO)
+    )

@@ -1,0 +1,110 @@
+"""What a cluster's source says of itself: which kinds cannot be read and why, and how old its answer is."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from mesh.kinds import Kind
+from mesh.origins import FromSource
+from mesh.problems import Problem, Problems, Severity, ordered
+from providers.contract import Freshness, Watch
+from providers.kubernetes.resources import Plan
+from providers.kubernetes.watches import Watches
+from providers.kubernetes.watching import Place, Watching, shown
+from specs.codes import Code
+from specs.kinds import READ
+
+NAME: Final = "kubernetes"
+
+_STAYS: Final = "what was last known stays in force"
+_KEPT: Final = "its objects are kept for empty_answer_hold_seconds, in case that is a mistake"
+
+
+def problems(watches: Watches) -> Problems:
+    """Return what keeps the source from knowing everything, sorted; the same reason is said once."""
+    return ordered((*_discovery(watches), *_failing(watches.at), *_held(watches), *_unread(watches.plan)))
+
+
+def _discovery(watches: Watches) -> Iterator[Problem]:
+    if watches.undiscovered:
+        expected = f"{watches.undiscovered}; kinds that come or go are not noticed"
+        yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, "discovery", expected)
+
+
+def _failing(at: Mapping[Place, Watching]) -> Iterator[Problem]:
+    found: dict[str, list[str]] = {}
+    for place, watching in at.items():
+        if watching.figures.error:
+            found.setdefault(watching.figures.error, []).append(shown(place))
+    for error, places in found.items():
+        yield _problem(
+            Code.CLUSTER_UNREADABLE, Severity.ERROR, ", ".join(sorted(places)), f"{error}; {_STAYS}"
+        )
+
+
+def _held(watches: Watches) -> Iterator[Problem]:
+    for place, watching in watches.at.items():
+        if watching.emptied.held_since is not None:
+            yield _problem(
+                Code.EMPTY_HELD, Severity.WARNING, shown(place), f"a list says that none is left; {_KEPT}"
+            )
+    for kind in watches.plan.missing:
+        yield _problem(Code.EMPTY_HELD, Severity.WARNING, kind.full, f"is no longer served; {_KEPT}")
+
+
+def _unread(plan: Plan) -> Iterator[Problem]:
+    for kind, versions in plan.unread.items():
+        expected = f"is served as {', '.join(versions)} alone; read are {_versions(kind)}; {_STAYS}"
+        yield _problem(Code.UNKNOWN_VERSION, Severity.ERROR, kind.full, expected)
+
+
+def _versions(kind: Kind) -> str:
+    return ", ".join(READ[kind].versions)
+
+
+def _problem(code: Code, severity: Severity, what: str, expected: str) -> Problem:
+    return Problem(code=str(code), severity=severity, origin=FromSource(NAME, what), expected=expected)
+
+
+def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
+    """Say how old the answer is: as old as that of the watch that has not been heard of for longest."""
+    at = watches.at.values()
+    heard = [each.heard for each in at if each.heard is not None]
+    errors = sorted({each.figures.error for each in at if each.figures.error})
+    since = [each.figures.error_since for each in at if each.figures.error_since is not None]
+    if watches.undiscovered and not errors:
+        errors.append(watches.undiscovered)
+    return Freshness(
+        last_event=last_event,
+        last_full_read=min(heard, default=None) if len(heard) == len(at) else None,
+        error=errors[0] if len(errors) == 1 else _counted(errors, len(at)),
+        error_since=min(since, default=None),
+        held=(
+            *(shown(place) for place, each in watches.at.items() if each.emptied.held_since is not None),
+            *sorted(kind.full for kind in watches.plan.missing),
+        ),
+        watches=tuple(sorted((_watch(place, each) for place, each in watches.at.items()), key=_by_name)),
+    )
+
+
+def _by_name(watch: Watch) -> str:
+    return watch.name
+
+
+def _counted(errors: list[str], all_there_are: int) -> str:
+    return f"{errors[0]}; and {len(errors) - 1} more errors, of {all_there_are} watches" if errors else ""
+
+
+def _watch(place: Place, watching: Watching) -> Watch:
+    figures = watching.figures
+    return Watch(
+        shown(place),
+        heard=watching.heard,
+        last_event=figures.last_event,
+        last_list=figures.last_list,
+        relists=figures.relists,
+        events=figures.events,
+        errors={str(reason): count for reason, count in sorted(figures.errors.items())},
+        error=figures.error,
+        error_since=figures.error_since,
+    )

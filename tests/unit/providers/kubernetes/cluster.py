@@ -1,0 +1,198 @@
+"""A cluster in memory behind a real HTTP server: what of the Kubernetes API a source asks for."""
+
+import asyncio
+import contextlib
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
+
+from aiohttp import web
+
+from kube.access import Access, Server, User
+from kube.api import Api
+from kube.connection import Connection
+from kube.resource import Resource
+from providers.kubernetes.resources import CORE
+
+Raw = dict[str, Any]
+
+_NOT_STREAMED: Final = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+
+
+def crd(group: str, version: str, plural: str, kind: str) -> Resource:
+    """Return a kind that is there where its CRD is."""
+    return Resource(group, version, plural, kind)
+
+
+TARGETS: Final = crd("access.smi-spec.io", "v1alpha3", "traffictargets", "TrafficTarget")
+WORKLOADS: Final = crd("meshwright.dev", "v1alpha1", "workloads", "Workload")
+
+
+class Cluster:
+    """Objects by resource, the kinds that are served, and what goes wrong.
+
+    `forbidden` are plurals that may not be listed or watched; with `says` every answer is that status;
+    `asked` counts requests by path.
+    """
+
+    def __init__(self, *crds: Resource) -> None:
+        self.served = [*CORE.values(), *crds]
+        self.forbidden: set[str] = set()
+        self.says = 0
+        self.asked: list[str] = []
+        self._versions = itertools.count(1)
+        self._forgotten = 0
+        self._objects: dict[str, dict[tuple[str, str], Raw]] = {}
+        self._watches: dict[str, set[asyncio.Queue[Raw | None]]] = {}
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    async def start(self) -> None:
+        """Serve, on the same port as before."""
+        application = web.Application()
+        application.router.add_get("/{path:.*}", self._answer)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """End, and all that is open with it."""
+        self.end_watches()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def end_watches(self) -> None:
+        """End every watch."""
+        for queue in itertools.chain(*self._watches.values()):
+            queue.put_nowait(None)
+
+    @contextlib.asynccontextmanager
+    async def api(self, name: str = "east") -> AsyncIterator[Api]:
+        """Have a connection to it."""
+        access = Access(Server(name, f"http://127.0.0.1:{self._port}", ca=b""), User())
+        async with Api(Connection(lambda: access)) as found:
+            yield found
+
+    def put(self, resource: Resource, raw: Raw) -> None:
+        """Make an object, or put it in the place of the one of its name."""
+        metadata = raw["metadata"]
+        key = (metadata.get("namespace", ""), metadata["name"])
+        there = self._objects.setdefault(resource.name, {})
+        kind = "MODIFIED" if key in there else "ADDED"
+        there[key] = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            **raw,
+            "metadata": {"uid": f"uid-{key[1]}", **metadata, "resourceVersion": str(next(self._versions))},
+        }
+        self._tell(resource, kind, there[key])
+
+    def delete(self, resource: Resource, name: str, namespace: str = "shop", *, told: bool = True) -> None:
+        """Remove an object; watches that are not `told` are too old from then on."""
+        gone = self._objects[resource.name].pop((namespace if resource.namespaced else "", name))
+        gone["metadata"]["resourceVersion"] = str(next(self._versions))
+        if told:
+            self._tell(resource, "DELETED", gone)
+        else:
+            self._forgotten = int(gone["metadata"]["resourceVersion"])
+
+    def _tell(self, resource: Resource, kind: str, raw: Raw) -> None:
+        for queue in self._watches.get(resource.name, ()):
+            queue.put_nowait({"type": kind, "object": raw})
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path)
+        if self.says:
+            return _failure(self.says, "InternalError", "it is broken")
+        if request.path in ("/api", "/apis"):
+            return web.json_response(self._discovery(core=request.path == "/api"))
+        for resource in self.served:
+            for namespace in _namespaces(request.path, resource):
+                return await self._objects_of(request, resource, namespace)
+        return _failure(404, "NotFound", "the server could not find the requested resource")
+
+    async def _objects_of(
+        self, request: web.Request, resource: Resource, namespace: str | None
+    ) -> web.StreamResponse:
+        verb = "watch" if "watch" in request.query else "list"
+        if resource.plural in self.forbidden:
+            where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+            what = f'resource "{resource.plural}" in API group "{resource.group}" {where}'
+            said = f'{resource.plural} is forbidden: User "mesh" cannot {verb} {what}'
+            return _failure(403, "Forbidden", said)
+        if "sendInitialEvents" in request.query:
+            return _failure(422, "Invalid", _NOT_STREAMED)
+        name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+        if verb == "watch":
+            return await self._watch(request, resource, namespace, name)
+        items = [
+            {field: value for field, value in raw.items() if field not in ("kind", "apiVersion")}
+            for (space, own), raw in sorted(self._objects.get(resource.name, {}).items())
+            if namespace in (None, space) and name in ("", own)
+        ]
+        metadata = {"resourceVersion": str(next(self._versions))}
+        kind = f"{resource.kind}List"
+        return web.json_response(
+            {"kind": kind, "apiVersion": resource.api_version, "metadata": metadata, "items": items}
+        )
+
+    async def _watch(
+        self, request: web.Request, resource: Resource, namespace: str | None, name: str
+    ) -> web.StreamResponse:
+        if int(request.query["resourceVersion"]) < self._forgotten:
+            return _failure(410, "Expired", "too old resource version")
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        queue: asyncio.Queue[Raw | None] = asyncio.Queue()
+        watching = self._watches.setdefault(resource.name, set())
+        for raw in self._objects.get(resource.name, {}).values():
+            if int(raw["metadata"]["resourceVersion"]) > int(request.query["resourceVersion"]):
+                queue.put_nowait({"type": "MODIFIED", "object": raw})
+        watching.add(queue)
+        try:
+            await response.prepare(request)
+            while (event := await queue.get()) is not None:
+                metadata = event["object"]["metadata"]
+                if namespace in (None, metadata.get("namespace")) and name in ("", metadata["name"]):
+                    await response.write(f"{json.dumps(event)}\n".encode())
+        finally:
+            watching.discard(queue)
+        return response
+
+    def _discovery(self, *, core: bool) -> Raw:
+        groups: dict[str, dict[str, list[Raw]]] = {}
+        for each in self.served:
+            if core is (not each.group):
+                groups.setdefault(each.group, {}).setdefault(each.version, []).append(
+                    {
+                        "resource": each.plural,
+                        "responseKind": {"kind": each.kind},
+                        "scope": "Namespaced" if each.namespaced else "Cluster",
+                        "verbs": ["get", "list", "watch"],
+                    }
+                )
+        items = [
+            {
+                "metadata": {"name": group},
+                "versions": [{"version": name, "resources": found} for name, found in versions.items()],
+            }
+            for group, versions in groups.items()
+        ]
+        return {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items}
+
+
+def _namespaces(path: str, resource: Resource) -> Iterator[str | None]:
+    """Yield the namespace whose objects of a kind are at a path, None for all; nothing if they are not."""
+    if path == resource.path():
+        yield None
+    parts = path.split("/")
+    if len(parts) > 3 and path == resource.path(parts[-2]):
+        yield parts[-2]
+
+
+def _failure(status: int, reason: str, message: str) -> web.Response:
+    body = {"kind": "Status", "status": "Failure", "message": message, "reason": reason, "code": status}
+    return web.json_response(body, status=status)

@@ -1,0 +1,229 @@
+"""What objects of a cluster come to: held one by one, last good forms, and namespaces that come and go."""
+
+import itertools
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube.seen import Item
+from mesh.kinds import MESH_CONFIG, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from mesh.origins import InCluster
+from providers.kubernetes.book import Book
+from providers.kubernetes.projection import projected
+from providers.kubernetes.scope import Scope
+from tests.unit.providers.kubernetes import objects
+
+MONITORED = {"openservicemesh.io/monitored-by": "osm"}
+EVERYTHING = Book("east", Scope.of())
+_VERSIONS = {
+    TRAFFIC_TARGET: "access.smi-spec.io/v1alpha3",
+    WORKLOAD: "meshwright.dev/v1alpha1",
+    MESH_CONFIG: "config.openservicemesh.io/v1alpha2",
+}
+
+
+def key(kind: Kind, name: str, namespace: str = "shop") -> ObjectKey:
+    """Return an object's key."""
+    return ObjectKey(kind, Namespace("" if kind == NAMESPACE else namespace), name)
+
+
+def item(kind: Kind, raw: dict[str, Any], version: str = "1") -> Item[str]:
+    """Return an object as a reflector has it."""
+    return Item(version, projected(kind, _VERSIONS.get(kind, "v1"), raw))
+
+
+def names(book: Book) -> list[str]:
+    """Return what is in force."""
+    return [str(each) for each in book.state.objects()]
+
+
+def told(book: Book, **namespaces: dict[str, str] | None) -> Book:
+    """Return the book with these Namespaces, None for those that are gone."""
+    changes = {
+        key(NAMESPACE, name): None if labels is None else item(NAMESPACE, objects.namespace(name, **labels))
+        for name, labels in namespaces.items()
+    }
+    return book.told(changes).taken(changes)
+
+
+def test_objects_are_in_force_under_their_own_keys_with_their_versions() -> None:
+    """Two that differ only by namespace are two."""
+    one, other = key(SERVICE, "shop"), key(SERVICE, "shop", "books")
+    book = EVERYTHING.taken(
+        {
+            one: item(SERVICE, objects.service("shop")),
+            other: item(SERVICE, objects.service("shop", "books"), "2"),
+        }
+    )
+    assert names(book) == ["Service books/shop", "Service shop/shop"]
+    assert str(book.state.objects()[other].origin) == "east (resourceVersion 2)"
+    assert names(book.taken({one: None})) == ["Service books/shop"]
+    vm = key(WORKLOAD, "vm")
+    found = book.taken({vm: item(WORKLOAD, objects.workload("vm"), "3")}).state.objects()[vm]
+    assert found.origin == InCluster("east", "3", 1)  # of which generation, for who writes its status
+
+
+def test_what_reads_the_same_is_no_change() -> None:
+    """Not even of where it stands: a status, a heartbeat, managed fields are nobody's business here."""
+    pod = key(POD, "shop-1")
+    first = EVERYTHING.taken({pod: item(POD, objects.pod("shop-1"))})
+    busy = objects.pod("shop-1", containerStatuses=[{"restartCount": 9}])
+    busy["metadata"]["managedFields"] = []
+    assert first.taken({pod: item(POD, busy, "2")}) is first
+    moved = first.taken({pod: item(POD, objects.pod("shop-1", "10.0.0.2"), "3")})
+    assert moved.state.objects().since(first.state.objects()).keys() == {pod}
+
+
+def test_one_that_becomes_bad_keeps_its_last_good_form() -> None:
+    """Past every schema. Mended it is fresh; deleted it is gone; bad from the start it never was."""
+    one = key(TRAFFIC_TARGET, "t")
+    good = EVERYTHING.taken({one: item(TRAFFIC_TARGET, objects.target("t"))})
+    broken = objects.target("t")
+    broken["spec"]["sources"] = {"kind": 7}
+    bad = good.taken({one: item(TRAFFIC_TARGET, broken, "2")})
+    assert bad.state.objects()[one].stale
+    assert [(each.code, str(each.origin)) for each in bad.state.problems()] == [
+        ("MW1010", "east (resourceVersion 2)"),
+        ("MW1107", "east (resourceVersion 2)"),
+    ]
+    assert not bad.taken({one: item(TRAFFIC_TARGET, objects.target("t"), "3")}).state.objects()[one].stale
+    assert bad.taken({one: None}).state == EVERYTHING.state
+    never = EVERYTHING.taken({one: item(TRAFFIC_TARGET, broken)})
+    assert (names(never), [each.code for each in never.state.problems()]) == ([], ["MW1010"])
+
+
+def test_a_pod_and_a_workload_of_one_name_are_said() -> None:
+    """They are read as one kind: the Pod comes first."""
+    book = EVERYTHING.taken(
+        {
+            key(WORKLOAD, "w"): item(WORKLOAD, objects.workload("w")),
+            key(POD, "w"): item(POD, objects.pod("w")),
+        }
+    )
+    assert names(book) == ["Pod shop/w"]
+    assert [each.code for each in book.state.problems()] == ["MW1106"]
+
+
+def test_what_is_the_life_of_pods_is_no_problem() -> None:
+    """That one waits for its address or has ended, nobody wrote."""
+    waiting = objects.pod("a", podIP=None, podIPs=[], phase="Pending")
+    ended = objects.pod("b", phase="Succeeded")
+    book = EVERYTHING.taken({key(POD, "a"): item(POD, waiting), key(POD, "b"): item(POD, ended)})
+    assert book.state.problems() == ()
+    assert names(book) == ["Pod shop/a"]
+    assert type(book.state.objects()[key(POD, "a")].value).__name__ == "PodTemplate"
+
+
+def test_an_object_with_thousands_of_entries_is_one_object() -> None:
+    """A target with 20000 sources."""
+    raw = objects.target("t")
+    raw["spec"]["sources"] = [
+        {"kind": "ServiceAccount", "name": f"a{number}", "namespace": "shop"} for number in range(20000)
+    ]
+    book = EVERYTHING.taken({key(TRAFFIC_TARGET, "t"): item(TRAFFIC_TARGET, raw)})
+    assert names(book) == ["TrafficTarget shop/t"]
+    assert book.state.problems() == ()
+
+
+def test_a_selector_lets_in_whose_namespace_has_the_labels() -> None:
+    """It does not matter who comes first; a namespace that loses them takes its objects with it."""
+    book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm"))
+    account = {key(SERVICE_ACCOUNT, "a"): item(SERVICE_ACCOUNT, objects.account("a"))}
+    early = book.taken(account)
+    assert names(early) == []
+    inside = told(early, shop=MONITORED)
+    assert inside.moved(early) == {"shop"}
+    inside = inside.taken(account)
+    assert names(inside) == ["Namespace shop", "ServiceAccount shop/a"]
+    for labels in ({}, None, MONITORED | {"openservicemesh.io/ignore": "true"}):
+        outside = told(inside, shop=labels)
+        assert outside.moved(inside) == {"shop"}
+        assert names(outside.taken(account)) == []
+    more = told(inside, shop=MONITORED | {"more": "yes"})
+    assert more.moved(inside) == frozenset()
+
+
+def test_a_mesh_config_counts_in_the_control_planes_own_namespace() -> None:
+    """Which need not be in the mesh, as OSM's is not; nothing else there counts."""
+    book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm", home="osm-system"))
+    config = {"metadata": {"name": "osm-mesh-config", "namespace": "osm-system"}, "spec": {}}
+    found = book.taken(
+        {
+            key(MESH_CONFIG, "osm-mesh-config", "osm-system"): item(MESH_CONFIG, config),
+            key(MESH_CONFIG, "x", "other"): item(
+                MESH_CONFIG, {"metadata": {"name": "x", "namespace": "other"}, "spec": {}}
+            ),
+            key(SERVICE, "osm", "osm-system"): item(SERVICE, objects.service("osm", "osm-system")),
+        }
+    )
+    assert names(found) == ["MeshConfig osm-system/osm-mesh-config"]
+
+
+def test_a_document_is_what_is_kept_of_an_object_in_its_newest_form() -> None:
+    """Also where that cannot be read: its owner is to be told about that very object."""
+    raw = objects.target("t")
+    raw["metadata"]["uid"] = "u-1"
+    raw["spec"]["sources"] = 7
+    book = EVERYTHING.taken({key(TRAFFIC_TARGET, "t"): item(TRAFFIC_TARGET, raw)})
+    found = book.document(key(TRAFFIC_TARGET, "t"))
+    assert found is not None
+    assert found["metadata"] == {"name": "t", "namespace": "shop", "uid": "u-1"}
+    assert book.document(key(TRAFFIC_TARGET, "u")) is None
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b"]),
+        st.sampled_from(["Service", "Pod", "Target", "Namespace"]),
+        st.sampled_from(["good", "other", "bad", "gone", "labelled", "ignored"]),
+    ),
+    max_size=12,
+)
+
+
+def _step(space: str, kind: str, how: str) -> tuple[ObjectKey, dict[str, Any] | None]:
+    match kind:
+        case "Namespace":
+            labels = {"labelled": MONITORED, "ignored": MONITORED | {"openservicemesh.io/ignore": ""}}
+            raw = None if how == "gone" else objects.namespace(space, **labels.get(how, {}))
+            return key(NAMESPACE, space), raw
+        case "Service":
+            said: dict[str, dict[str, Any]] = {"other": {"clusterIP": "10.96.0.2"}, "bad": {"ports": 7}}
+            more = said.get(how, {})
+            return key(SERVICE, "s", space), None if how == "gone" else objects.service("s", space, **more)
+        case "Pod":
+            address = {"other": "10.0.0.2", "bad": "no address"}.get(how, "10.0.0.1")
+            return key(POD, "p", space), None if how == "gone" else objects.pod("p", address, space)
+        case _:
+            raw = objects.target("t", namespace=space)
+            raw["spec"]["rules"] = {"other": [], "bad": "all"}.get(how, raw["spec"]["rules"])
+            return key(TRAFFIC_TARGET, "t", space), None if how == "gone" else raw
+
+
+@given(_STEPS, st.booleans())
+def test_it_comes_to_the_same_in_steps_and_at_once(
+    steps: list[tuple[str, str, str]], with_selector: bool
+) -> None:
+    """But for last good forms, which whoever begins anew never saw."""
+    labels = "openservicemesh.io/monitored-by=osm" if with_selector else ""
+    empty = book = Book("east", Scope.of(labels=labels))
+    now: dict[ObjectKey, Item[str]] = {}
+    for (where, raw), number in zip(itertools.starmap(_step, steps), itertools.count(), strict=False):
+        before = book
+        found = None if raw is None else item(where.kind, raw, str(number))
+        now.pop(where, None)
+        if found is not None:
+            now[where] = found
+        book = book.told({where: found})
+        moved = book.moved(before)
+        members = {each: one for each, one in now.items() if (each.namespace or each.name) in moved}
+        book = book.taken({**members, where: found})
+    fresh = empty.told(now).taken(now)
+    stale = {each for each, one in book.state.objects().items() if one.stale}
+    assert {each: one.value for each, one in fresh.state.objects().items()} == {
+        each: one.value for each, one in book.state.objects().items() if each not in stale
+    }
+    assert {each.code for each in fresh.state.problems()} <= {each.code for each in book.state.problems()}

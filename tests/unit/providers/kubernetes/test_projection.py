@@ -1,0 +1,145 @@
+"""What is kept of an object reads as the whole object does, and holds no more."""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import specs.reference
+from mesh.kinds import POD, SERVICE, TRAFFIC_TARGET, Kind
+from mesh.origins import InCluster
+from providers.kubernetes.projection import projected
+from providers.kubernetes.resources import CORE, POLICY
+from specs.manifest import split_api_version
+from specs.reader import read
+from tests.golden.cases import CASES, HERE
+from tests.unit.providers.kubernetes import objects
+
+ORIGIN = InCluster("east", "1")
+WATCHED = frozenset((*CORE, *POLICY))
+EXAMPLES = Path(specs.reference.__file__).parent / "examples"
+
+
+def _documents() -> Iterator[Mapping[str, Any]]:
+    for path in (*(HERE / case / "mesh.yaml" for case in CASES), *sorted(EXAMPLES.glob("*.yaml"))):
+        yield from (each for each in yaml.safe_load_all(path.read_text()) if _kind(each) in WATCHED)
+
+
+def _kind(document: Mapping[str, Any]) -> Kind:
+    return Kind(document["kind"], split_api_version(document["apiVersion"])[0])
+
+
+def _projected(document: Mapping[str, Any]) -> Any:
+    return json.loads(projected(_kind(document), document["apiVersion"], document))
+
+
+DOCUMENTS = tuple(_documents())
+
+_NOISE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 70000)
+    | st.sampled_from(["", "x", "TCP", "True", "10.0.0.1"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "x", "ip"]), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        yield from itertools.chain.from_iterable(_places(inner, (*path, at)) for at, inner in items)
+
+
+def test_every_manifest_of_tests_and_reference_reads_the_same() -> None:
+    """With all that can be wrong with it. There are manifests of each kind that is read."""
+    assert {_kind(each) for each in DOCUMENTS} >= {*CORE, TRAFFIC_TARGET}
+    for document in DOCUMENTS:
+        assert read(_projected(document), ORIGIN) == read(document, ORIGIN), document
+
+
+@given(st.data())
+def test_objects_with_anything_anywhere_read_the_same(data: st.DataObject) -> None:
+    """A schema may let pass what no reader expects; whatever stands in a field that is read is kept."""
+    document = json.loads(json.dumps(data.draw(st.sampled_from(DOCUMENTS))))
+    inside = [each for each in _places(document) if each and each[0] not in ("apiVersion", "kind")]
+    *way, last = data.draw(st.sampled_from(inside))
+    if [*way, last] in (["metadata"], ["metadata", "name"], ["metadata", "namespace"]):
+        return  # the API server sees to these
+    parent = document
+    for step in way:
+        parent = parent[step]
+    parent[last] = data.draw(_NOISE)
+    assert _said(read(_projected(document), ORIGIN)) == _said(read(document, ORIGIN))
+
+
+def _said(reading: Any) -> Any:
+    """Return a reading without what no object in a cluster has: misspelt fields of Kubernetes' own kinds."""
+    slips = ("MW1027", "MW1028")
+    return reading.objects, reading.key, [each for each in reading.problems if each.code not in slips]
+
+
+def test_what_is_not_read_is_not_kept() -> None:
+    """Neither what is secret, nor what changes with every heartbeat."""
+    text = projected(POD, "v1", objects.pod("shop-1"))
+    assert json.loads(text) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "shop-1",
+            "namespace": "shop",
+            "labels": {"app": "shop", "osm-proxy-uuid": "shop-1-uuid"},
+            "annotations": {"meshwright.dev/service": "shop"},
+        },
+        "spec": {
+            "serviceAccountName": "shop",
+            "nodeName": "node-1",
+            "containers": [{"ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}]}],
+        },
+        "status": {
+            "phase": "Running",
+            "podIP": "10.0.0.1",
+            "podIPs": [{"ip": "10.0.0.1"}],
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    assert "hunter2" not in text
+    service = json.loads(projected(SERVICE, "v1", objects.service("shop")))
+    assert set(service) == {"apiVersion", "kind", "metadata", "spec"}
+
+
+def test_a_policy_is_kept_but_for_its_status_and_what_the_server_needs() -> None:
+    """Its generation and UID are for whoever writes its status."""
+    raw = objects.workload("vm")
+    raw["metadata"] |= {"uid": "u", "resourceVersion": "7", "selfLink": "x"}
+    raw["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "a": "b"}
+    kept = json.loads(projected(Kind("Workload", "meshwright.dev"), "meshwright.dev/v1alpha1", raw))
+    assert set(kept) == {"apiVersion", "kind", "metadata", "spec"}
+    assert kept["spec"] == raw["spec"]
+    assert kept["metadata"] == {
+        "name": "vm", "namespace": "shop", "labels": {"app": "shop"}, "generation": 1, "uid": "u",
+        "annotations": {"a": "b"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", sorted(WATCHED), ids=str)
+def test_it_takes_whatever_json_has(kind: Kind) -> None:
+    """And gives the same text whatever the order of its fields."""
+    for raw in (
+        {},
+        {"metadata": None},
+        {"metadata": [], "spec": "x"},
+        {"spec": {"ports": 7}, "endpoints": {}},
+    ):
+        assert json.loads(projected(kind, "v1", raw))["kind"] == kind.name
+    one, other = {"metadata": {"name": "a", "namespace": "b"}}, {"metadata": {"namespace": "b", "name": "a"}}
+    assert projected(kind, "v1", one) == projected(kind, "v1", other)

@@ -1,0 +1,347 @@
+"""The source of a cluster, against a server that serves, forbids, forgets, breaks, ends and comes back."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kube.pacing import Pacing
+from mesh.kinds import ENDPOINT_SLICE, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from providers.contract import SourceError
+from providers.kubernetes.kept import Kept
+from providers.kubernetes.resources import CORE
+from providers.kubernetes.scope import Scope
+from providers.kubernetes.source import KubernetesSource
+from tests.unit.providers.kubernetes import objects
+from tests.unit.providers.kubernetes.cluster import TARGETS, WORKLOADS, Cluster
+
+SOON = timedelta(milliseconds=50)
+HOLD = timedelta(seconds=30)
+PACING = Pacing(first=0.02, longest=0.05, steady=0.1, short=0.0)
+TARGET = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "t")
+
+
+def utc_now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    """Have a cluster with one of everything."""
+    found = Cluster(TARGETS, WORKLOADS)
+    for name in ("shop", "books"):
+        found.put(CORE[NAMESPACE], objects.namespace(name, team=name))
+        found.put(CORE[SERVICE], objects.service("shop", name))
+        found.put(CORE[SERVICE_ACCOUNT], objects.account("shop", name))
+    found.put(CORE[POD], objects.pod("shop-1"))
+    found.put(CORE[ENDPOINT_SLICE], objects.endpoint_slice("shop", "10.0.0.1"))
+    found.put(TARGETS, objects.target("t"))
+    found.put(WORKLOADS, objects.workload("vm"))
+    await found.start()
+    yield found
+    await found.stop()
+
+
+EVERYTHING = [
+    "EndpointSlice shop/shop-abc",
+    "Namespace books",
+    "Namespace shop",
+    "Pod shop/shop-1",
+    "Service books/shop",
+    "Service shop/shop",
+    "ServiceAccount books/shop",
+    "ServiceAccount shop/shop",
+    "TrafficTarget shop/t",
+    "Workload shop/vm",
+]
+
+
+class Running:
+    """A source at work, and how often it said that something changed."""
+
+    def __init__(self, source: KubernetesSource) -> None:
+        self.source = source
+        self.told = 0
+        self._other = asyncio.Event()
+
+    def changed(self) -> None:
+        """Hear of a change."""
+        self.told += 1
+        self._other.set()
+
+    @property
+    def names(self) -> list[str]:
+        """What is in force."""
+        return [str(each) for each in self.source.objects()]
+
+    @property
+    def codes(self) -> list[str]:
+        """What is wrong."""
+        return [each.code for each in self.source.problems()]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(10):
+            while not condition():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._other.wait(), 0.05)
+                self._other.clear()
+
+
+@contextlib.asynccontextmanager
+async def at_work(cluster: Cluster, scope: Scope | None = None, **more: Any) -> AsyncIterator[Running]:
+    """Have a source at work that has begun."""
+    async with cluster.api() as api:
+        given = {"hold": HOLD, "discover": SOON, "pacing": PACING, **more}
+        running = Running(KubernetesSource(api, scope or Scope.of(), utc_now, **given))
+        await running.source.first()
+        task = asyncio.create_task(running.source.run(running.changed))
+        await asyncio.sleep(0)  # it has begun
+        try:
+            yield running
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def test_it_begins_with_all_there_is(cluster: Cluster) -> None:
+    """Before anybody is told anything; every kind is watched, and nothing is wrong."""
+    async with at_work(cluster) as running:
+        assert running.names == EVERYTHING
+        assert running.codes == []
+        fresh = running.source.freshness()
+        assert (fresh.error, fresh.last_event, fresh.held) == ("", None, ())
+        assert fresh.last_full_read is not None
+        assert [each.name for each in fresh.watches] == [
+            "endpointslices.discovery.k8s.io", "namespaces", "pods", "serviceaccounts", "services",
+            "traffictargets.access.smi-spec.io", "workloads.meshwright.dev",
+        ]  # fmt: skip
+        counts = running.source.counts()
+        assert (counts.good, counts.stale, counts.refused) == (len(EVERYTHING), 0, 0)
+        assert "/apis/apps/v1/deployments" not in cluster.asked
+
+
+async def test_changes_are_told_and_heartbeats_are_not(cluster: Cluster) -> None:
+    """One change for one that means something; none for a status that nobody reads."""
+    async with at_work(cluster) as running:
+        before = running.source.objects()
+        cluster.put(CORE[POD], objects.pod("shop-1", containerStatuses=[]))
+        cluster.put(CORE[SERVICE], objects.service("shop", clusterIP="10.96.0.9"))
+        await running.until(lambda: running.told > 0)
+        assert [str(each) for each in running.source.objects().since(before)] == ["Service shop/shop"]
+        cluster.delete(TARGETS, "t")
+        await running.until(lambda: "TrafficTarget shop/t" not in running.names)
+        assert running.told == 2
+        assert running.codes == []  # what is deleted before our eyes is gone at once
+        assert running.source.freshness().last_event is not None
+
+
+async def test_what_is_forbidden_is_said_by_name_and_the_rest_works(cluster: Cluster) -> None:
+    """And nobody waits for it; once it is granted it is no problem any more."""
+    cluster.forbidden = {"traffictargets"}
+    async with asyncio.timeout(5), at_work(cluster) as running:
+        assert running.names == [each for each in EVERYTHING if "TrafficTarget" not in each]
+        (problem,) = running.source.problems()
+        assert problem.code == "MW1113"
+        assert "RBAC grants no `list` on `traffictargets.access.smi-spec.io` to mesh" in problem.expected
+        fresh = running.source.freshness()
+        assert "may not list traffictargets" in fresh.error
+        assert fresh.last_full_read is None
+        errors = {each.name: dict(each.errors) for each in fresh.watches}
+        assert errors["traffictargets.access.smi-spec.io"].keys() == {"forbidden"}
+        assert errors["services"] == {}
+        cluster.forbidden = set()
+        await running.until(lambda: running.names == EVERYTHING and not running.codes)
+
+
+async def test_a_grant_that_is_lost_takes_nothing_away(cluster: Cluster) -> None:
+    """What was known stays, with its age."""
+    async with at_work(cluster) as running:
+        cluster.forbidden = {"services"}
+        cluster.end_watches()
+        await running.until(lambda: running.codes == ["MW1113"])
+        assert running.names == EVERYTHING
+        assert running.source.freshness().error_since is not None
+
+
+async def test_a_server_that_ends_and_comes_back_changes_nothing(cluster: Cluster) -> None:
+    """While it is away all stays; what happened meanwhile is noticed, a removal too."""
+    async with at_work(cluster) as running:
+        before = running.source.objects()
+        await cluster.stop()
+        await running.until(lambda: "MW1113" in running.codes)
+        assert running.source.objects() is before
+        assert running.source.freshness().error
+        cluster.delete(CORE[SERVICE], "shop", "books")
+        await cluster.start()
+        await running.until(lambda: not running.codes)
+        assert [str(each) for each in running.source.objects().since(before)] == ["Service books/shop"]
+        assert "Service books/shop" not in running.names
+
+
+async def test_a_server_that_answers_nonsense_takes_nothing_away(cluster: Cluster) -> None:
+    """Neither objects nor kinds: discovery is not believed either."""
+    async with at_work(cluster, hold=timedelta(0)) as running:
+        cluster.says = 500
+        cluster.end_watches()
+        said = "kinds that come or go are not noticed"
+        await running.until(lambda: any(said in each.expected for each in running.source.problems()))
+        assert running.names == EVERYTHING
+        cluster.says = 0
+        await running.until(lambda: not running.codes)
+
+
+async def test_an_empty_list_is_doubted_and_events_are_not(cluster: Cluster) -> None:
+    """A list that lacks all that was there, as of an etcd that was emptied, is believed after a while."""
+    now = timedelta(hours=1)
+    async with at_work(cluster, monotonic=lambda: now) as running:
+        await _behind_its_back(cluster, running, "vm", "MW1110")
+        assert running.names == EVERYTHING
+        assert running.source.freshness().held == ("workloads.meshwright.dev",)
+        cluster.put(WORKLOADS, objects.workload("other"))
+        await running.until(lambda: "Workload shop/other" in running.names)
+        assert "Workload shop/vm" not in running.names  # now it is a wish
+        assert running.codes == []
+
+
+async def _behind_its_back(cluster: Cluster, running: Running, name: str, code: str) -> None:
+    """Remove a Workload so that a list is what says so."""
+    cluster.delete(WORKLOADS, name, told=False)
+    cluster.end_watches()
+    await running.until(lambda: running.codes == [code])
+
+
+async def test_a_doubt_ends(cluster: Cluster) -> None:
+    """After `hold`."""
+    async with at_work(cluster, hold=timedelta(milliseconds=300)) as running:
+        await _behind_its_back(cluster, running, "vm", "MW1110")
+        await running.until(lambda: "Workload shop/vm" not in running.names)
+        await running.until(lambda: not running.codes)
+
+
+async def test_a_crd_that_comes_and_goes_is_noticed(cluster: Cluster) -> None:
+    """Its objects come and go with it, the latter not before a doubt has passed."""
+    cluster.served.remove(TARGETS)
+    async with at_work(cluster, hold=timedelta(milliseconds=300)) as running:
+        assert "TrafficTarget shop/t" not in running.names
+        cluster.served.append(TARGETS)
+        await running.until(lambda: "TrafficTarget shop/t" in running.names)
+        cluster.served.remove(TARGETS)
+        cluster.end_watches()
+        await running.until(lambda: "MW1110" in running.codes)
+        assert "TrafficTarget shop/t" in running.names
+        await running.until(lambda: "TrafficTarget shop/t" not in running.names)
+        await running.until(lambda: not running.codes)
+        assert all("traffictargets" not in each.name for each in running.source.freshness().watches)
+
+
+async def test_a_newer_version_is_taken_without_a_change(cluster: Cluster) -> None:
+    """The objects are the same ones; a version that is dropped is left for one that is there."""
+    newer, older = TARGETS, replace(TARGETS, version="v1alpha2")
+    cluster.served = [*CORE.values(), older]
+    async with at_work(cluster, hold=HOLD) as running:
+        assert "TrafficTarget shop/t" in running.names
+        before = running.source.objects()[TARGET].value
+        cluster.served = [*CORE.values(), newer]
+        await running.until(lambda: newer.path() in cluster.asked)
+        await running.until(lambda: not running.codes)
+        assert running.source.objects()[TARGET].value == before
+
+
+async def test_a_version_that_is_not_read_is_said(cluster: Cluster) -> None:
+    """What is known stays."""
+    async with at_work(cluster, hold=timedelta(0)) as running:
+        cluster.served = [*CORE.values(), WORKLOADS, replace(TARGETS, version="v9")]
+        await running.until(lambda: "MW1004" in running.codes)
+        assert running.names == EVERYTHING
+        said = next(str(each) for each in running.source.problems() if each.code == "MW1004")
+        assert "is served as v9 alone; read are v1alpha1, v1alpha2, v1alpha3" in said
+
+
+async def test_a_list_of_namespaces_is_watched_one_by_one(cluster: Cluster) -> None:
+    """So that whoever may look into no others can be asked; a Namespace is asked for by its name."""
+    async with at_work(cluster, Scope.of(["shop"], home="mesh-system")) as running:
+        assert running.names == [each for each in EVERYTHING if "books" not in each]
+        watched = [each.name for each in running.source.freshness().watches]
+        assert all(each.endswith(" in shop") for each in watched)
+        assert not {"/api/v1/services", "/api/v1/pods"} & {*cluster.asked}
+        assert "/api/v1/namespaces/shop/services" in cluster.asked
+        cluster.put(CORE[SERVICE], objects.service("other", "books"))
+        cluster.put(CORE[SERVICE], objects.service("other"))
+        await running.until(lambda: "Service shop/other" in running.names)
+        assert "Service books/other" not in running.names
+
+
+async def test_namespaces_come_and_go_by_their_labels(cluster: Cluster) -> None:
+    """With all their objects, whatever came first."""
+    async with at_work(cluster, Scope.of(labels="team=books")) as running:
+        assert running.names == [each for each in EVERYTHING if "books" in each]
+        cluster.put(CORE[NAMESPACE], objects.namespace("shop", team="books"))
+        await running.until(lambda: running.names == EVERYTHING)
+        cluster.put(CORE[NAMESPACE], objects.namespace("books"))
+        await running.until(lambda: running.names == [each for each in EVERYTHING if "books" not in each])
+
+
+async def test_without_a_server_it_begins_with_what_was_kept(cluster: Cluster) -> None:
+    """Degraded, with the age of what it knows, and catches up."""
+    kept: list[Kept] = []
+    async with at_work(cluster, keep=kept.append) as running:
+        first = running.source.freshness().last_full_read
+        assert first is not None
+    (said,) = kept
+    await cluster.stop()
+    async with asyncio.timeout(8), at_work(cluster, kept=said) as running:
+        assert running.names == EVERYTHING
+        assert set(running.codes) == {"MW1113"}
+        fresh = running.source.freshness()
+        assert fresh.error
+        assert fresh.last_full_read is not None
+        assert first <= fresh.last_full_read < utc_now()
+        before = running.source.objects()
+        cluster.delete(TARGETS, "t")
+        cluster.put(TARGETS, objects.target("u"))
+        await cluster.start()
+        await running.until(lambda: not running.codes and "TrafficTarget shop/u" in running.names)
+        assert len(running.source.objects().since(before)) == 2
+
+
+async def test_what_was_kept_of_another_cluster_is_not_used(cluster: Cluster) -> None:
+    """Nor is there anything to begin with, then."""
+    kept: list[Kept] = []
+    async with at_work(cluster, keep=kept.append):
+        pass
+    await cluster.stop()
+    with pytest.raises(SourceError, match="nothing is known of the cluster east"):
+        async with at_work(cluster, kept=replace(kept[0], cluster="west"), patience=SOON):
+            pass
+
+
+async def test_without_anything_known_it_does_not_begin(cluster: Cluster) -> None:
+    """It says why."""
+    await cluster.stop()
+    with pytest.raises(SourceError, match=r"nothing is known of the cluster east: .*127\.0\.0\.1"):
+        async with at_work(cluster, patience=timedelta(milliseconds=300)):
+            pass
+
+
+async def test_a_server_that_is_late_is_waited_for(cluster: Cluster) -> None:
+    """Where nothing was kept: the mesh would be empty without it."""
+    await cluster.stop()
+    async with cluster.api() as api:
+        source = KubernetesSource(api, Scope.of(), utc_now, discover=SOON, pacing=PACING)
+        first = asyncio.create_task(source.first())
+        running = Running(source)
+        await running.until(lambda: bool(source.freshness().error))
+        await cluster.start()
+        async with asyncio.timeout(10):
+            await first
+        assert running.names == EVERYTHING
+        await source.stop()
