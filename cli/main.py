@@ -12,6 +12,7 @@ from cli.commands.bootstrap import bootstrap
 from cli.commands.certs import certs
 from cli.commands.check import agent_check, check
 from cli.commands.connectivity import connectivity
+from cli.commands.crds import crds
 from cli.commands.diff import diff
 from cli.commands.explain import explain
 from cli.commands.intercept import intercept
@@ -53,6 +54,7 @@ agent.command("check")(agent_check)
 for command in (
     check,
     connectivity,
+    crds,
     diff,
     explain,
     intercept,

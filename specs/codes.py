@@ -38,6 +38,7 @@ class Code(ProblemCode):
     NOT_ENFORCED = "MW1030", "The object or field is policy of OSM's that is not enforced here."
     OTHER_KIND = "MW1031", "Objects of a kind that is no part of a mesh are not read; one line for each kind."
     PRUNED = "MW1032", "A MeshConfig has fields that are none of a MeshConfig's; they have no effect."
+    OTHER_VERSION = "MW1033", "A cluster shows the object in one version, and it has the fields of another."
 
     BAD_SYNTAX = "MW1101", "The document is not valid YAML or JSON."
     DUPLICATE_KEY = "MW1102", "A mapping has the same key twice, so what is meant cannot be known."

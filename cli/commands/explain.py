@@ -11,6 +11,7 @@ from cli.client import ask
 from cli.errors import CommandFailed, NotUnderstood, Status
 from cli.options import AsJson
 from cli.printing.answers import Found, print_json, records, texts
+from cli.printing.manifests import printed
 
 _INDENT = "  "
 _IN_FORCE = {
@@ -99,11 +100,9 @@ def text(found: Found) -> str:
         )
     lines += [f"{_INDENT}{each}" for each in _standing(found)]
     if missing := records(found, "missing"):
-        import yaml
-
         heading = _NOT_ALL if found.get("besides") else _ALL
         lines += ["", f"# {heading}"]
-        lines.append(yaml.safe_dump_all(missing, sort_keys=False, explicit_start=True).rstrip())
+        lines.append(printed(missing).rstrip())
     return "\n".join(lines) + "\n"
 
 

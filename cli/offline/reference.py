@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -13,9 +13,12 @@ from mesh.spelling import nearest
 from providers.text.documents import documents
 from specs.reference import page as pages
 from specs.reference.asking import all_described
+from specs.reference.crds import crds
+from specs.reference.meanings.installed import INSTALLED
 from specs.reference.meanings.kinds import KINDS
 from specs.reference.schema import Schema, of_all, of_kind, reference
 from specs.reference.shapes import Described
+from specs.reference.structural import Structural
 
 ALL: Final = "all"
 """What the schema of all kinds is called as a file."""
@@ -36,11 +39,25 @@ def schema(kind: str | None) -> Schema:
     if kind is None:
         return of_all(described())
     by_name = {each.kind.name: each for each in described()}
-    if kind not in by_name:
-        near = nearest(kind, by_name)
-        meant = f"did you mean {near}?" if near else f"must be one of {', '.join(by_name)}"
-        raise CommandFailed(f"KIND is {kind!r}: {meant}")
-    return of_kind(by_name[kind])
+    return of_kind(by_name[_known("KIND", kind, by_name)])
+
+
+def definitions(wanted: Sequence[str]) -> tuple[Structural, ...]:
+    """Return the CustomResourceDefinitions of kinds by their names, of all that have one if none is named.
+
+    Raise CommandFailed for a kind that has none.
+    """
+    names = [kind.name for kind in KINDS if kind in INSTALLED]
+    chosen = {_known("--kind", each, names) for each in wanted} or names
+    return crds([each for each in described() if each.kind.name in chosen])
+
+
+def _known(what: str, name: str, names: Collection[str]) -> str:
+    if name in names:
+        return name
+    near = nearest(name, names)
+    meant = f"did you mean {near}?" if near else f"must be one of {', '.join(names)}"
+    raise CommandFailed(f"{what} is {name!r}: {meant}")
 
 
 def schemas() -> Mapping[str, str]:

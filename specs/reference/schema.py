@@ -24,6 +24,11 @@ def of_kind(described: Described) -> Schema:
     return {"$schema": _DRAFT, **_of_kind(described)}
 
 
+def of_shape(shape: Shape) -> Schema:
+    """Return the schema of the documents of some versions, but for their apiVersion and kind."""
+    return _mapping(shape.body)
+
+
 def reference(described: Described, file: str) -> Schema:
     """Return a kind's schema as one that refers to the file of all."""
     return {"$schema": _DRAFT, "title": described.kind.full, "$ref": f"{file}#/$defs/{described.kind.name}"}

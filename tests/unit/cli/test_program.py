@@ -64,6 +64,7 @@ NO_AND_UNKNOWN = [
     (("proxies", *NOBODY), 2),
     (("proxy", "retry", *NOBODY, "u"), 2),
     (("proxy", "show", *NOBODY, "u"), 2),
+    (("crds", "--kind", "Nothing"), 2),
     (("schema", "Workloat"), 2),
     (("serve", "--mesh", "none", "--state", "s"), 2),
     (("sources", *NOBODY), 2),
@@ -73,6 +74,7 @@ NO_AND_UNKNOWN = [
 YES = [
     ("bootstrap", "--credentials", "out", "--ads", PORT, "--output", "envoy.json"),
     ("certs", "list", "--state", "s"),
+    ("crds", "--kind", "Workload"),
     ("intercept", "--dry-run"),
     ("lint", "good.yaml"),
     ("lint", "--codes"),

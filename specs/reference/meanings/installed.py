@@ -1,0 +1,167 @@
+"""The kinds that a cluster is told of, and what it is told besides their fields.
+
+Short names are those of the kinds' own projects. A rule is what the reader refuses and no schema can: what a
+field must be to another one of its object (CEL, as Kubernetes has it). What one must be to the object's
+namespace, or that a regular expression is one, only the reader says.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from mesh.config import SidecarSettings
+from mesh.kinds import (
+    HTTP_ROUTE_GROUP,
+    MESH_CONFIG,
+    TCP_ROUTE,
+    TRAFFIC_SPLIT,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+    Kind,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold of the value at a place such as `spec.rules[]`, which is `self`, else the message."""
+
+    place: str
+    holds: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What `kubectl get` prints: the first of the paths whose field a version has."""
+
+    name: str
+    paths: tuple[str, ...]
+    text: str
+    type: str = "string"
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a CustomResourceDefinition says of a kind besides its fields.
+
+    `keys` are lists whose items must differ in a field, by place. `status` is whether what becomes of an
+    object is written into it.
+    """
+
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rules: tuple[Rule, ...] = ()
+    keys: Mapping[str, str] = field(default_factory=dict)
+    status: bool = False
+
+
+AGE: Final = Column("Age", ("metadata.creationTimestamp",), "How long it has been there.", "date")
+_OURS: Final = "meshwright"
+_SMI: Final = (_OURS, "smi")
+
+_NO_NAMED_MATCHES: Final = "self.kind != 'TCPRoute' || !has(self.matches) || size(self.matches) == 0"
+_DEFAULT: Final = SidecarSettings()
+
+
+def _tls(name: str, default: str) -> str:
+    return f"(has(self.{name}) && !(self.{name} in ['', 'TLS_AUTO']) ? self.{name} : '{default}')"
+
+
+INSTALLED: Final[Mapping[Kind, Installed]] = {
+    WORKLOAD: Installed(
+        short_names=("wl",),
+        categories=(_OURS,),
+        columns=(
+            Column("Account", ("spec.serviceAccount",), "Its identity."),
+            Column("Address", ("spec.address",), "Where peers reach it."),
+            Column("Accepted", ('status.conditions[?(@.type=="Accepted")].status',), "Whether it is read."),
+            Column(
+                "Programmed",
+                ('status.conditions[?(@.type=="Programmed")].status',),
+                "Whether proxies have what follows from it.",
+            ),
+            Column("Sidecar", ("spec.uuid",), "Its sidecar's UUID.", wide=True),
+        ),
+        rules=(
+            Rule(
+                "spec",
+                "!has(self.interception) || !has(self.applicationAddress) && "
+                "(!has(self.upstreams) || size(self.upstreams) == 0)",
+                "interception is for transparent interception: "
+                "upstreams, applicationAddress make it explicit",
+            ),
+            Rule(
+                "spec",
+                "!has(self.applicationAddress) || self.applicationAddress != self.address",
+                "applicationAddress must differ from address: the sidecar binds the same ports there",
+            ),
+        ),
+        status=True,
+    ),
+    TRAFFIC_TARGET: Installed(
+        short_names=("tt",),
+        categories=_SMI,
+        columns=(
+            Column(
+                "Destination", ("spec.destination.name", "destination.name"), "The identity that is called."
+            ),
+            Column("Sources", ("spec.sources[*].name", "sources[*].name"), "The identities that may call."),
+            Column("Rules", ("spec.rules[*].name", "specs[*].name"), "What may be called.", wide=True),
+        ),
+        rules=tuple(
+            Rule(place, _NO_NAMED_MATCHES, "matches must be absent: a TCPRoute has no named matches")
+            for place in ("spec.rules[]", "specs[]")
+        ),
+    ),
+    HTTP_ROUTE_GROUP: Installed(
+        short_names=("htr",),
+        categories=_SMI,
+        columns=(Column("Matches", ("spec.matches[*].name", "matches[*].name"), "Their names."),),
+        keys={"spec.matches": "name", "matches": "name"},
+    ),
+    TCP_ROUTE: Installed(
+        short_names=("tr",),
+        categories=_SMI,
+        columns=(Column("Ports", ("spec.matches.ports",), "The ports; none is every port."),),
+    ),
+    TRAFFIC_SPLIT: Installed(
+        short_names=("ts",),
+        categories=_SMI,
+        columns=(
+            Column("Service", ("spec.service",), "The service whose calls are split."),
+            Column("Backends", ("spec.backends[*].service",), "To whom."),
+        ),
+        keys={"spec.backends": "service"},
+    ),
+    MESH_CONFIG: Installed(
+        short_names=("meshconfig",),
+        categories=(_OURS,),
+        columns=(
+            Column(
+                "Permissive",
+                ("spec.traffic.enablePermissiveTrafficPolicyMode",),
+                "Whether everybody may call everybody.",
+                "boolean",
+            ),
+            Column(
+                "Egress", ("spec.traffic.enableEgress",), "Whether traffic may leave the mesh.", "boolean"
+            ),
+        ),
+        rules=(
+            Rule(
+                "spec.sidecar",
+                f"{_tls('tlsMinProtocolVersion', _DEFAULT.tls_min_version)} <= "
+                f"{_tls('tlsMaxProtocolVersion', _DEFAULT.tls_max_version)}",
+                "tlsMinProtocolVersion must not be above tlsMaxProtocolVersion",
+            ),
+            Rule(
+                "spec.certificate.serviceCertValidityDuration",
+                "duration(self) >= duration('1s') && duration(self) <= duration('87600h')",
+                "must be a duration from 1s to 87600h, such as 24h",
+            ),
+        ),
+    ),
+}
+"""All kinds that are no part of Kubernetes and that are read, but for UDPRoute, which is refused."""

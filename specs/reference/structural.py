@@ -1,0 +1,128 @@
+"""A JSON Schema as Kubernetes takes it in a CustomResourceDefinition: a structural schema.
+
+There every value has one type. What may be of several is an integer or a text (`x-kubernetes-int-or-string`),
+or left to its reader (`x-kubernetes-preserve-unknown-fields`). Null needs no word: the API server drops a
+null that a schema does not allow. Nor do unknown fields of a mapping that is closed: it refuses them to
+strict clients, and drops them for others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+Structural = dict[str, Any]
+
+WHATEVER: Final = "x-kubernetes-preserve-unknown-fields"
+_INT_OR_TEXT: Final = "x-kubernetes-int-or-string"
+_NUMBERS: Final = frozenset({"integer", "number"})
+_NULL: Final = "null"
+
+_CHECKS: Final = ("enum", "pattern", "format", "minLength", "maxLength", "minimum", "maximum", "minItems")
+"""What a schema asks of a value besides its type, under the same names in both."""
+
+
+def structural(schema: object) -> Structural:
+    """Return the structural form of a schema; it refuses no more than that, but for fractions beside text."""
+    if not isinstance(schema, Mapping):
+        return {WHATEVER: True}
+    return {**_said(schema), **_value([*_typed(schema)])}
+
+
+def _said(schema: Mapping[str, object]) -> Structural:
+    """Return what is said to people: the meaning, and what holds without a value."""
+    text, default = schema.get("description"), schema.get("default")
+    if text is None:
+        return {}
+    without = "" if default is None else f" Without it: {_word(default)}."
+    return {"description": f"{text}{without}"}
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _typed(schema: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the types that a value may have but null, each with what is asked of it then."""
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        (kind,) = (each for each in kind if each != _NULL)
+    if "enum" in schema or "const" in schema:
+        kind = "string"
+    if kind == _NULL:
+        return
+    if isinstance(kind, str):
+        yield kind, schema
+    elif isinstance(choice := schema.get("anyOf"), list):
+        for each in choice:
+            yield from _typed(each)
+    else:
+        yield "", schema
+
+
+def _value(typed: Sequence[tuple[str, Mapping[str, object]]]) -> Structural:
+    kinds = {kind for kind, _ in typed}
+    if kinds <= {"string", *_NUMBERS} and "string" in kinds and len(kinds) > 1:
+        asked = [_checks(each) for _, each in typed]
+        return {_INT_OR_TEXT: True, **{name: value for each in asked for name, value in each.items()}}
+    if len(kinds) != 1 or "" in kinds:
+        return {WHATEVER: True}
+    (kind,) = kinds
+    forms = [_form(kind, each) for _, each in typed]
+    return {"type": kind, **(forms[0] if len(forms) == 1 else {"anyOf": forms})}
+
+
+def _form(kind: str, schema: Mapping[str, object]) -> Structural:
+    match kind:
+        case "object":
+            return _mapping(schema)
+        case "array":
+            return {"items": structural(schema["items"]), **_checks(schema)}
+        case _:
+            formats = schema.get("anyOf")
+            return {**_checks(schema), **({"anyOf": formats} if formats else {})}
+
+
+def _checks(schema: Mapping[str, object]) -> Structural:
+    found = {name: schema[name] for name in _CHECKS if name in schema}
+    if "const" in schema:
+        found["enum"] = [schema["const"]]
+    if isinstance(allowed := found.get("enum"), list):
+        found["enum"] = [each for each in allowed if each is not None]
+    return found
+
+
+def _mapping(schema: Mapping[str, object]) -> Structural:
+    """Return a mapping with named fields, or one from text to text; an open one keeps what else it has."""
+    fields, others = schema.get("properties"), schema.get("additionalProperties")
+    named = {name: structural(each) for name, each in fields.items()} if isinstance(fields, Mapping) else {}
+    if isinstance(others, Mapping) and not named:
+        return {"additionalProperties": structural(others)}
+    found: Structural = {"properties": named} if named else {}
+    if others is None:
+        found[WHATEVER] = True
+    if required := schema.get("required"):
+        found["required"] = required
+    if isinstance(choice := schema.get("oneOf"), list):
+        found["oneOf"] = [{"required": each["required"]} for each in choice]
+    return found
+
+
+def merged(own: Structural, other: Structural, said: str) -> Structural:
+    """Return a schema whose mappings have the fields of another as well, none of them required.
+
+    Those that come from the other are said to be `said`. Of a field that both have it is the own one.
+    """
+    found = dict(own)
+    if own.get("type") == "object" and isinstance(more := other.get("properties"), Mapping):
+        named = own.get("properties")
+        mine = named if isinstance(named, Mapping) else {}
+        both = {name: merged(each, more[name], said) if name in more else each for name, each in mine.items()}
+        found["properties"] = both | {
+            name: _of_others(each, said) for name, each in more.items() if name not in mine
+        }
+    elif isinstance(items := own.get("items"), Mapping) and isinstance(there := other.get("items"), Mapping):
+        found["items"] = merged(dict(items), dict(there), said)
+    return found
+
+
+def _of_others(schema: Structural, said: str) -> Structural:
+    return {**schema, "description": f"{said} {schema.get('description', '')}".rstrip()}

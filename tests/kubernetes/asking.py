@@ -1,0 +1,111 @@
+"""Requests to an API server as they are, with its warnings: for what kubectl and clients would hide."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPSConnection
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from tools.real_parts.cluster import Cluster
+
+PATIENCE: Final = 60.0
+JSON: Final = "application/json"
+TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
+STRICT: Final = "fieldValidation=Strict"
+DRY: Final = f"dryRun=All&{STRICT}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an API server answered: status, body, and what it warned of."""
+
+    status: int
+    body: Mapping[str, Any]
+    warnings: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """Why it refuses."""
+        return str(self.body.get("message", ""))
+
+
+@dataclass(slots=True)
+class Asking:
+    """The administrator's requests, over connections that are kept until the end of a context."""
+
+    cluster: Cluster
+    _free: list[HTTPSConnection] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in self._free:
+            each.close()
+
+    def __call__(
+        self, method: str, path: str, body: object = None, content: str = JSON, accept: str = JSON
+    ) -> Answer:
+        """Return the answer to a request; several threads may ask."""
+        connection = self._free.pop() if self._free else self._connection()
+        headers = {"Content-Type": content, "Accept": accept}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        said = json.loads(answer.read() or b"{}")
+        self._free.append(connection)
+        warnings = [each for name, each in answer.getheaders() if name.lower() == "warning"]
+        return Answer(answer.status, said, tuple(warnings))
+
+    def _connection(self) -> HTTPSConnection:
+        netloc = urlsplit(self.cluster.server).netloc
+        return HTTPSConnection(netloc, context=self.cluster.tls(), timeout=PATIENCE)
+
+    def create(self, document: Mapping[str, Any], query: str = STRICT) -> Answer:
+        """Make an object."""
+        return self("POST", f"{collection(document)}?{query}", document)
+
+    def until(self, path: str, holds: Callable[[Mapping[str, Any]], bool]) -> Mapping[str, Any]:
+        """Get an object until it is as it should be."""
+        deadline = time.monotonic() + PATIENCE
+        while not holds(found := self("GET", path).body):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+        return found
+
+
+def collection(document: Mapping[str, Any]) -> str:
+    """Return the path of the objects of a document's kind, in its namespace."""
+    namespace = document.get("metadata", {}).get("namespace")
+    where = f"/namespaces/{namespace}" if namespace else ""
+    plural = f"{str(document['kind']).lower()}s"
+    root = "apis" if "/" in document["apiVersion"] else "api"
+    return f"/{root}/{document['apiVersion']}{where}/{plural}"
+
+
+def path(document: Mapping[str, Any], api_version: str = "") -> str:
+    """Return an object's path, in another version if told."""
+    asked = {**document, "apiVersion": api_version or document["apiVersion"]}
+    return f"{collection(asked)}/{document['metadata']['name']}"
+
+
+def established(asking: Asking, *definitions: Mapping[str, Any]) -> None:
+    """Have the API server take definitions without a word, and serve them."""
+    for each in definitions:
+        at = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}"
+        query = f"fieldManager=test&force=true&{STRICT}"
+        answer = asking("PATCH", f"{at}?{query}", each, "application/apply-patch+yaml")
+        assert (answer.status in (200, 201), answer.warnings) == (True, ()), (
+            answer,
+            each["metadata"]["name"],
+        )
+    for each in definitions:
+        at = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{each['metadata']['name']}"
+        found = asking.until(at, lambda found: _conditions(found).get("Established") == "True")
+        assert _conditions(found).get("NamesAccepted") == "True"
+        assert "NonStructuralSchema" not in _conditions(found)
+
+
+def _conditions(found: Mapping[str, Any]) -> Mapping[str, str]:
+    return {each["type"]: each["status"] for each in found.get("status", {}).get("conditions", ())}

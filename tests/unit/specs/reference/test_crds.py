@@ -1,0 +1,160 @@
+"""CustomResourceDefinitions, as far as one can see without an API server: what each version has, and says."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.errors import CommandFailed
+from cli.offline import reference
+from cli.printing.manifests import printed
+from mesh.kinds import UDP_ROUTE, WORKLOAD, Kind
+from providers.text.documents import documents
+from specs.kinds import READ
+from specs.reference.meanings.installed import INSTALLED
+from specs.reference.schema import of_shape
+from specs.reference.shapes import walked
+from specs.reference.structural import WHATEVER, structural
+from tests.typed import ROOT
+
+CRDS: dict[str, Any] = {each["spec"]["names"]["kind"]: each for each in reference.definitions(())}
+DESCRIBED = {each.kind: each for each in reference.described() if each.kind in INSTALLED}
+OF_KUBERNETES = ("", "apps", "batch", "discovery.k8s.io")
+VERSIONS = [
+    pytest.param(kind, version, id=f"{kind.name}-{version['name']}")
+    for kind in DESCRIBED
+    for version in CRDS[kind.name]["spec"]["versions"]
+]
+
+
+def test_the_manifests_are_what_the_program_makes() -> None:
+    """`meshwright crds > docs/kubernetes/crds.yaml` mends them."""
+    assert (ROOT / "docs" / "kubernetes" / "crds.yaml").read_text("utf-8") == printed(
+        reference.definitions(())
+    )
+
+
+def test_every_kind_that_is_read_has_one() -> None:
+    """But for those that Kubernetes brings, and the one that is refused whatever it says."""
+    assert set(DESCRIBED) == {kind for kind in READ if kind.group not in OF_KUBERNETES} - {UDP_ROUTE}
+
+
+def test_they_are_read_back_as_they_were_made() -> None:
+    """As text of YAML, by our own reader of it, and as JSON."""
+    found = [each.value for each in documents(printed(reference.definitions(())))]
+    assert found == list(CRDS.values()) == json.loads(json.dumps(list(CRDS.values())))
+
+
+@pytest.mark.parametrize("kind", DESCRIBED, ids=str)
+def test_every_version_that_is_read_is_served_and_the_newest_is_stored(kind: Kind) -> None:
+    """Newest first; nothing converts."""
+    spec = CRDS[kind.name]["spec"]
+    assert [each["name"] for each in spec["versions"]] == [*reversed(READ[kind].versions)]
+    assert [each["storage"] for each in spec["versions"]] == [True] + [False] * (len(READ[kind].versions) - 1)
+    assert all(each["served"] for each in spec["versions"])
+    assert spec["conversion"] == {"strategy": "None"}
+
+
+def _field(schema: Any, place: str) -> Any:
+    for name in place.replace("[]", ".[]").split("."):
+        schema = schema.get("items") if name == "[]" else schema.get("properties", {}).get(name)
+        if schema is None or ("type" not in schema and WHATEVER in schema):
+            return schema
+    return schema
+
+
+@pytest.mark.parametrize(("kind", "version"), VERSIONS)
+def test_no_version_drops_a_field_that_any_version_has(kind: Kind, version: Any) -> None:
+    """What has no place in a schema is gone when the object is stored, or shown."""
+    schema = version["schema"]["openAPIV3Schema"]
+    places = {
+        field.place
+        for shape in DESCRIBED[kind].shapes
+        for field in walked(shape.body)
+        if not field.place.startswith("metadata")
+    }
+    assert [place for place in sorted(places) if _field(schema, place) is None] == []
+
+
+def test_a_document_has_the_form_of_one_version() -> None:
+    """That of the spec, or the older one beside metadata: with neither, or both, it is refused."""
+    for version in CRDS["TrafficTarget"]["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        assert sorted(each["required"] for each in schema["oneOf"]) == [["destination"], ["spec"]]
+        assert "required" not in schema
+    for version in CRDS["TrafficSplit"]["spec"]["versions"]:
+        assert version["schema"]["openAPIV3Schema"]["required"] == ["spec"]
+
+
+def test_a_version_says_which_fields_are_of_another() -> None:
+    """For `kubectl explain`."""
+    newest = CRDS["TrafficTarget"]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert newest["properties"]["specs"]["description"].startswith("As v1alpha1 has it: What may be called")
+    assert _field(newest, "spec.destination.port")["description"].startswith("As v1alpha2 has it:")
+    assert not _field(newest, "spec.rules")["description"].startswith("As ")
+
+
+@pytest.mark.parametrize(("kind", "version"), VERSIONS)
+def test_what_is_asked_for_beyond_fields_stands_somewhere(kind: Kind, version: Any) -> None:
+    """Each rule, each list whose items must differ and each column is of a field that is there."""
+    schema, installed = version["schema"]["openAPIV3Schema"], INSTALLED[kind]
+    for rule in installed.rules:
+        rules = _field(schema, rule.place)["x-kubernetes-validations"]
+        assert {"rule": rule.holds, "message": rule.message} in rules
+    for place, key in installed.keys.items():
+        assert _field(schema, place)["x-kubernetes-list-map-keys"] == [key]
+    assert version["additionalPrinterColumns"][-1]["name"] == "Age"
+
+
+def test_only_own_kinds_have_a_status() -> None:
+    """SMI's have none, and MeshConfig is Open Service Mesh's."""
+    having = {name for name, crd in CRDS.items() if "status" in _properties(crd)}
+    assert having == {WORKLOAD.name}
+    assert CRDS["Workload"]["spec"]["versions"][0]["subresources"] == {"status": {}}
+
+
+def _properties(crd: Any) -> Any:
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+
+
+def _schemas(schema: Any) -> Any:
+    yield schema
+    for each in (
+        *schema.get("properties", {}).values(),
+        schema.get("items"),
+        schema.get("additionalProperties"),
+    ):
+        if isinstance(each, dict):
+            yield from _schemas(each)
+
+
+@pytest.mark.parametrize("described", reference.described(), ids=lambda each: each.kind.name)
+def test_every_value_has_one_type_or_is_left_to_the_reader(described: Any) -> None:
+    """What makes a schema structural, of any kind that is read."""
+    for shape in described.shapes:
+        for schema in _schemas(structural(of_shape(shape))):
+            assert {"type", "x-kubernetes-int-or-string", WHATEVER} & set(schema), schema
+            assert not {"type", "x-kubernetes-int-or-string"} <= set(schema)
+            assert isinstance(schema.get("type", ""), str)
+            assert not {"properties", "additionalProperties"} <= set(schema)
+            assert None not in schema.get("enum", [])
+
+
+def test_a_kind_is_chosen_by_its_name() -> None:
+    """One that has none is a failure that says what may be meant."""
+    assert [each["metadata"]["name"] for each in reference.definitions(["Workload"])] == [
+        "workloads.meshwright.dev"
+    ]
+    with pytest.raises(CommandFailed, match=r"--kind is 'Wrkload': did you mean Workload\?"):
+        reference.definitions(["Wrkload"])
+    with pytest.raises(CommandFailed, match="--kind is 'Pod': must be one of Workload, TrafficTarget"):
+        reference.definitions(["Pod"])
+
+
+def test_a_mapping_that_its_reader_leaves_open_keeps_what_else_it_has() -> None:
+    """A MeshConfig of OSM has more than is read; an SMI kind with another field is a slip."""
+    (config,) = (each["schema"]["openAPIV3Schema"] for each in CRDS["MeshConfig"]["spec"]["versions"][:1])
+    assert _field(config, "spec.traffic.inboundExternalAuthorization")[WHATEVER]
+    assert _field(config, "spec.sidecar")[WHATEVER]
+    (target,) = (each["schema"]["openAPIV3Schema"] for each in CRDS["TrafficTarget"]["spec"]["versions"][:1])
+    assert WHATEVER not in [name for schema in _schemas(target) for name in schema]
