@@ -77,8 +77,8 @@ class Program:
         self.environment = {name: value for name, value in os.environ.items() if name == "MESHWRIGHT_VERIFY"}
         self.serials: tuple[str, ...] = ()
         self.mesh = files / "mesh"
+        self.reads: tuple[str, ...] = ("--mesh", str(self.mesh))
         self.mesh.mkdir(parents=True)
-        self.sources: tuple[str, ...] = ("--mesh", str(self.mesh))
         workloads = (
             texts.workload(f"w-{each}", f"10.0.0.{number}", app="store", account="store", uuid=each)
             for number, each in enumerate(PROXIES, 1)
@@ -160,7 +160,7 @@ class Program:
             assert DIFFERS not in server.log_path.read_text()
 
     def _start(self, *flags: str) -> Server:
-        at = (*self.sources, "--state", str(self.state))
+        at = (*self.reads, "--state", str(self.state))
         addresses = [f"--{each}-address=127.0.0.1:0" for each in ("ads", "http", "debug")]
         log_path = self.files / f"serve-{len(self._started)}.log"
         arguments = (

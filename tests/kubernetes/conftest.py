@@ -107,7 +107,7 @@ def accounts(shared_cluster: RunningCluster, kubectl: Kubectl, tmp_path: Path) -
 def program(tmp_path: Path, typed: Typed) -> Iterator[Program]:
     """Return a program that reads nothing yet."""
     made = Program(tmp_path / "state", tmp_path / "files", typed)
-    made.sources = ()
+    made.reads = ()
     yield made
     made.end()
 
