@@ -93,7 +93,9 @@ class ApiError(KubeError):
     ) -> None:
         self.status, self.status_reason, self.message = status, status_reason, shortened(message)
         self.verb, self.resource, self.retry_after = verb, resource, retry_after
-        self._unserved = status == 404 and (not named or not status_reason or _UNSERVED in message)
+        # What is made without its namespace is not found either, and that is no fault of its kind.
+        whole = not named and verb != "create"
+        self._unserved = status == 404 and (whole or not status_reason or _UNSERVED in message)
         reason = Reason.NOT_SERVED if self._unserved else _reason(status, status_reason)
         super().__init__(self._sentence(what), reason)
 

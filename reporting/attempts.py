@@ -64,7 +64,7 @@ class Attempts:
         try:
             found = await request()
         except KubeError as error:
-            if isinstance(error, ApiError) and (error.is_conflict or _is_absent(error)):
+            if error.reason in (Reason.NOT_FOUND, Reason.CONFLICT):
                 raise
             raise self._failed(what, on, error) from error
         self._failures = 0
@@ -86,8 +86,3 @@ class Attempts:
         asked = error.retry_after if isinstance(error, ApiError) else None
         self._paused = self._now() + PACING.pause(self._failures, self._chance(), asked)
         return NotWritten(self._paused)
-
-
-def _is_absent(error: ApiError) -> bool:
-    """Say whether it is an object that is not there, or its namespace, and not the kind."""
-    return error.status == 404 and "could not find the requested resource" not in error.message

@@ -98,9 +98,9 @@ async def test_an_object_that_is_not_there_is_no_failure() -> None:
     """Nor is one that is there already: whoever asked knows what that means."""
     meter = Counted()
     attempts = Attempts(meter, lambda: 0.5, Clock())
-    for status in (404, 409):
+    for status, reason in ((404, "NotFound"), (409, "AlreadyExists")):
         with pytest.raises(ApiError):
-            await attempts.make(What.EVENT, "create events", failing(refusal(status)))
+            await attempts.make(What.EVENT, "create events", failing(refusal(status, reason)))
     assert meter.said == []
 
 

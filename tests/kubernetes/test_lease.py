@@ -1,0 +1,110 @@
+"""A Lease on a real API server: one writes, and the next when that is gone."""
+
+import asyncio
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from kube.api import Api
+from kube.connection import found
+from kube.errors import Unreachable
+from kube.lease import LEASES, Lease, Terms
+from kube.resource import Raw, Resource
+from tools.real_parts.cluster import RunningCluster
+
+TERMS: Final = Terms(lasts=3, patience=1.5, every=0.2)
+
+
+class Cut(Api):
+    """An API server that its client can be cut off from."""
+
+    is_cut = False
+
+    async def get(self, resource: Resource, namespace: str | None, name: str, **more: Any) -> Raw:
+        """Answer as long as it is not."""
+        self._try()
+        return await super().get(resource, namespace, name, **more)
+
+    async def replace(
+        self, resource: Resource, namespace: str | None, name: str, body: Raw, **more: Any
+    ) -> Raw:
+        """Answer as long as it is not."""
+        self._try()
+        return await super().replace(resource, namespace, name, body, **more)
+
+    def _try(self) -> None:
+        if self.is_cut:
+            raise Unreachable("nobody is there")
+
+
+class Leading:
+    """Who writes."""
+
+    def __init__(self) -> None:
+        self.now: list[str] = []
+
+    async def lead(self, name: str) -> None:
+        """Write until that ends."""
+        self.now.append(name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.now.remove(name)
+
+    async def until(self, *names: str) -> set[tuple[str, ...]]:
+        """Wait until these write; return who did meanwhile."""
+        seen = set()
+        async with asyncio.timeout(30):
+            while self.now != [*names]:
+                seen.add(tuple(self.now))
+                await asyncio.sleep(0.01)
+        return seen
+
+
+async def test_one_that_is_cut_off_stops_before_another_begins(
+    shared_cluster: RunningCluster, namespace: str
+) -> None:
+    """It stands still for a while; and one that ends gives the Lease back, which nobody has to wait for."""
+    leading = Leading()
+    connection = found(shared_cluster.kubeconfig, "")
+    async with Cut(connection) as first, Cut(connection) as second, asyncio.TaskGroup() as group:
+
+        def start(name: str, api: Api) -> asyncio.Task[None]:
+            lease = Lease(api, namespace, "writing", name, lambda: datetime.now(UTC), terms=TERMS)
+            return group.create_task(lease.run(partial(leading.lead, name)), name=name)
+
+        one = start("first", first)
+        await leading.until("first")
+        two = start("second", second)
+        first.is_cut = True
+        assert await leading.until("second") == {("first",), ()}
+        held = (await second.get(LEASES, namespace, "writing"))["spec"]
+        assert (held["holderIdentity"], held["leaseTransitions"]) == ("second", 1)
+        first.is_cut = False
+        while (await second.get(LEASES, namespace, "writing"))["spec"]["renewTime"] == held["renewTime"]:
+            assert leading.now == ["second"]
+        two.cancel()
+        await asyncio.wait({two})
+        held = (await first.get(LEASES, namespace, "writing"))["spec"]
+        assert held.get("holderIdentity") in (None, "", "first"), "it was given back"
+        await leading.until("first")
+        one.cancel()
+
+
+async def test_a_lease_that_may_not_be_had_is_asked_for_again(namespace: str, api: Api) -> None:
+    """Its namespace may be made later: then it is held."""
+    leading, later = Leading(), f"{namespace}-later"
+    lease = Lease(api, later, "writing", "one", lambda: datetime.now(UTC), terms=TERMS)
+    task = asyncio.create_task(lease.run(partial(leading.lead, "one")))
+    async with asyncio.timeout(30):
+        while not lease.error:
+            await asyncio.sleep(0.01)
+    assert f'namespaces "{later}" not found' in lease.error
+    namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": later}}
+    await api.create(namespaces, None, body)
+    await leading.until("one")
+    assert lease.error == ""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await api.delete(namespaces, None, later)
