@@ -16,6 +16,8 @@ BURST: Final = 8
 """So many of the largest requests may come at once: a sidecar answers each push with all its names."""
 SILENT_PART: Final = 4
 """Of the idle connections one in so many may be one on which nothing was ever received."""
+SPEAK_SECONDS: Final = 1.0
+"""So long a connection may be there before it counts as one of these: when all come back, many speak late."""
 
 Address = tuple[str, int]
 """A client's IP address and port."""
@@ -135,7 +137,7 @@ class Connections:
             each.socket.number: self._verdict(each, cause) for each, cause in self._too_dear(now, restless)
         }
         idle = [each for each in restless if each.socket.number not in ended]
-        ended |= {each.socket.number: self._verdict(each, Cause.CROWD) for each in self._crowd(idle)}
+        ended |= {each.socket.number: self._verdict(each, Cause.CROWD) for each in self._crowd(now, idle)}
         return tuple(ended.values())
 
     def stands(self, verdict: Verdict) -> bool:
@@ -182,15 +184,15 @@ class Connections:
             elif now - known.idle > self._limits.idle_seconds:
                 yield known, Cause.IDLE
 
-    def _crowd(self, known: Collection[_Known]) -> list[_Known]:
+    def _crowd(self, now: float, known: Collection[_Known]) -> list[_Known]:
         """Return the idle ones beyond the bounds: first who never said a word, then who did so longest ago.
 
-        A client that means it speaks at once, and carries a call a moment later: it is among the last. Many
-        may do so together, when all come back; so of those that are silent fewer may be there.
+        A client that means it speaks soon, and carries a call a moment later: it is among the last. Many may
+        do so together, when all come back; so of those that are silent fewer may be there for long.
         """
         idle = [(bool(each.socket.received), each.idle, each) for each in known if each.idle is not None]
         idle.sort(key=lambda each: each[:2])
-        silent = sum(not spoke for spoke, _, _ in idle)
+        silent = sum(not spoke and now - since >= SPEAK_SECONDS for spoke, since, _ in idle)
         surplus = max(0, len(idle) - self._idle, silent - self._idle // SILENT_PART)
         return [each for _, _, each in idle[:surplus]]
 

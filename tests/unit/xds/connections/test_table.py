@@ -69,6 +69,16 @@ def test_of_too_many_the_silent_go_first_and_of_these_the_oldest() -> None:
     assert _ended(connections, 10.0, *sockets) == {3: Cause.CROWD}
 
 
+def test_who_has_only_just_come_may_still_be_about_to_speak() -> None:
+    """After a restart thousands are accepted before the first of them is read; the bound on all stands."""
+    connections = Connections(LIMITS, 40)
+    fresh = [_socket(number, quiet=0.1) for number in range(40)]
+    assert _ended(connections, 10.0, *fresh) == {}
+    assert len(_ended(connections, 10.9, *fresh)) == 30, "a fourth may be silent for longer than a second"
+
+    assert len(_ended(Connections(LIMITS, 30), 10.0, *fresh)) == 10
+
+
 def test_a_verdict_over_one_that_was_idle_falls_with_its_first_call() -> None:
     """It began between the look and the end."""
     connections = Connections(LIMITS, 0)
