@@ -137,7 +137,10 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the load generator says of one command; `last_ack_ms` has a value per round."""
+    """What the load generator says of one command; `last_ack_ms` has a value per round.
+
+    `refused` are connections that came to nothing; who made them came again.
+    """
 
     proxies: int
     rounds: int
@@ -150,6 +153,7 @@ class Load:
     lost: int
     losses: list[str] = field(default_factory=list)
     slow_settled: int = 0
+    refused: int = 0
 
 
 class LoadGenerator:

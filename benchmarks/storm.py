@@ -118,6 +118,7 @@ def table(storms: Sequence[Storm]) -> Table:
         "EDS",
         "LDS",
         "RDS",
+        "refused",
         "streams",
         "responses after equal snapshot",
     ):
@@ -132,6 +133,7 @@ def table(storms: Sequence[Storm]) -> Table:
             f"{storm.peak_mib:.0f}",
             f"{storm.connect.bytes / 1e6:.1f}",
             *(str(_received(storm.connect, kind)) for kind in _KINDS),
+            str(storm.connect.refused),
             str(storm.streams),
             str(storm.after.responses),
         )
@@ -159,6 +161,7 @@ def _with(connected: Load, late: Load) -> Load:
         connected.lost + late.lost,
         connected.losses + late.losses,
         connected.slow_settled + late.slow_settled,
+        connected.refused + late.refused,
     )
 
 
@@ -171,6 +174,7 @@ def values(storms: Sequence[Storm]) -> Values:
             "configured_s": storm.connect.seconds,
             "cpu_s": storm.cpu_seconds,
             "peak_mib": storm.peak_mib,
+            "refused": storm.connect.refused,
             "responses_after": storm.after.responses,
             "sent_again": sum(_received(storm.connect, kind) for kind in held),
         }

@@ -30,6 +30,7 @@ type fleet struct {
 	round   atomic.Int64
 	missing atomic.Int64
 	closing atomic.Bool
+	dials   atomic.Int64
 
 	mutex      sync.Mutex
 	started    time.Time
@@ -57,6 +58,7 @@ type report struct {
 	Lost        int64            `json:"lost"`
 	Losses      []string         `json:"losses"`
 	SlowSettled int64            `json:"slow_settled"`
+	Refused     int64            `json:"refused"`
 }
 
 type distribution struct {
@@ -184,8 +186,10 @@ func (f *fleet) settle() report {
 }
 
 // connect opens all streams, `parallel` at a time (0: all at once), and waits for the first configuration.
+// Who is refused comes again, as Envoy does; a deadline bounds it all.
 func (f *fleet) connect() (report, error) {
 	f.closing.Store(false)
+	f.dials.Store(0)
 	f.begin()
 	limit := f.parallel
 	if limit == 0 {
@@ -199,13 +203,20 @@ func (f *fleet) connect() (report, error) {
 			failures <- p.connect(context.Background())
 		}()
 	}
+	late := time.After(f.deadline)
 	for range f.proxies {
-		if err := <-failures; err != nil {
-			return report{}, err
+		select {
+		case err := <-failures:
+			if err != nil {
+				return report{}, err
+			}
+		case <-late:
+			return report{}, fmt.Errorf("not all of %d proxies have a stream after %v", len(f.proxies), f.deadline)
 		}
 	}
 	seconds, err := f.wait()
 	out := f.settle()
+	out.Refused = f.dials.Load() - int64(len(f.proxies))
 	out.Rounds, out.Seconds, out.LastAck = 1, seconds, distribution{seconds * 1e3, seconds * 1e3, seconds * 1e3}
 	return out, err
 }

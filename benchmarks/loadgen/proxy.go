@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"meshwright.benchmarks/loadgen/wire"
 )
@@ -42,12 +43,14 @@ func (p *proxy) order() []string {
 
 // connect dials, opens the stream and asks; the rest happens when responses come.
 func (p *proxy) connect(ctx context.Context) error {
+	retry := backoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 30 * time.Second} // as Envoy's
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(p.fleet.credentials),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.RawCodec{}), grpc.MaxCallRecvMsgSize(64<<20)),
-	}
-	if p.slow {
-		options = append(options, grpc.WithContextDialer(dialSlowly))
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(wire.RawCodec{}), grpc.MaxCallRecvMsgSize(64<<20), grpc.WaitForReady(true),
+		),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: retry, MinConnectTimeout: 20 * time.Second}),
+		grpc.WithContextDialer(p.dial),
 	}
 	connection, err := grpc.NewClient("passthrough:///"+p.fleet.address, options...)
 	if err != nil {
@@ -205,11 +208,13 @@ func (c *slowConn) Read(buffer []byte) (int, error) {
 	return size, err
 }
 
-func dialSlowly(ctx context.Context, address string) (net.Conn, error) {
+// dial counts: every connection beyond the first was refused, or ended in its handshake.
+func (p *proxy) dial(ctx context.Context, address string) (net.Conn, error) {
+	p.fleet.dials.Add(1)
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
+	if err != nil || !p.slow {
+		return connection, err
 	}
 	return &slowConn{Conn: connection}, nil
 }
