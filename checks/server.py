@@ -130,7 +130,7 @@ def source(found: Source) -> Check:
         return Check.failed(name, f"{found.error}{since}", do)
     if found.refused or found.stale:
         bad = f"{counted(found.refused, 'object')} refused, {found.stale} in force in an older form"
-        return Check.failed(name, bad, "`meshwright lint` of the mesh directory says which, and why")
+        return Check.failed(name, bad, "`/debug/policies` says which, and why; so does `meshwright lint`")
     if found.held:
         do = "if they are to go, nothing is to be done: that is believed soon; `meshwright sources`"
         return Check.warning(name, f"held back, as they went all at once: {listed(found.held)}", do)

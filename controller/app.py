@@ -50,7 +50,7 @@ from xds.server.listener import ListenError
 MEASURE_SECONDS: Final = 2.0
 CLOCK_BEHIND: Final = timedelta(minutes=5)
 """By how much the newest certificate may be ahead of the clock: machines differ a little."""
-_FIRST_READ: Final = "first read of the mesh directory"
+_FIRST_READ: Final = "first read of the sources"
 _FIRST_WAVE: Final = "first snapshots"
 _DRIVERS: Final = "sidecar drivers"
 
@@ -94,7 +94,7 @@ async def run(
     """
     with explained():
         lock.prepare(settings.state, shared=settings.shared_state)
-        if not settings.mesh.is_dir():
+        if settings.mesh is not None and not settings.mesh.is_dir():
             raise StartupError(f"the mesh directory {settings.mesh} is not there, or is no directory")
     descriptors.raise_limit()
     with lock.held(settings.state, lock.COMMAND_SECONDS), tended(), contextlib.ExitStack() as stack:

@@ -1,7 +1,7 @@
 """Settings of the server: flags, then environment `MESHWRIGHT_*`, then the config file, then defaults."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -26,6 +26,11 @@ from providers.dns.asking import Nameserver
 from sidecars.selection import VARIABLES
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
+
+_NO_SOURCE: Final = (
+    "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or name providers "
+    "(docs/sources.md)"
+)
 
 
 def _address(value: object) -> HostPort:
@@ -94,6 +99,11 @@ def _nameservers(value: object) -> object:
     return tuple(each if isinstance(each, Nameserver) else Nameserver.parse(str(each)) for each in texts)
 
 
+def _given(value: object) -> object:
+    """Return a path; one that is empty, as a variable that is set to nothing, is none."""
+    return None if value == "" else value
+
+
 # NoDecode: in the environment these are plain text, not JSON.
 Listening = Annotated[HostPort, NoDecode, BeforeValidator(_address), PlainSerializer(str)]
 Listenings = Annotated[
@@ -112,6 +122,7 @@ Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
 ]
 Domain = Annotated[str, BeforeValidator(_domain)]
+Directory = Annotated[Path | None, BeforeValidator(_given)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 
 
@@ -125,8 +136,8 @@ class Settings(BaseSettings):
         env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
     )
 
-    mesh: Path
-    """Directory of manifests."""
+    mesh: Directory = None
+    """Directory of manifests; without, the mesh is what the other sources have."""
     state: Path
     """Directory of CA, keys, ledger, socket."""
     shared_state: bool = False
@@ -260,6 +271,11 @@ class Settings(BaseSettings):
             raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
         return self
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Name what the mesh is read from, as `sources_named`."""
+        return sources_named(self.mesh, self.providers)
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -275,16 +291,26 @@ class Settings(BaseSettings):
         return init_settings, env_settings, from_file
 
 
-def load(flags: Mapping[str, object]) -> Settings:
+def sources_named(mesh: Path | None, providers: Iterable[str]) -> tuple[str, ...]:
+    """Name what a mesh is read from, in its precedence, for people; empty where nothing is told."""
+    directory = () if mesh is None else (f"the mesh directory {mesh}",)
+    return (*directory, *(f"provider {name}" for name in providers))
+
+
+def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Settings:
     """Build the settings from `flags` (None: not given) and the environment; raise SettingsError.
 
-    The error names the first wrong setting as its source spells it, the value, and what would be right.
+    The error names the first wrong setting as its source spells it, the value, and what would be right. That
+    there is no source at all is one, but for who can do with `nothing_to_read`.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     try:
-        return Settings(**given)  # type: ignore[arg-type] # values are checked by the model itself
+        settings = Settings(**given)  # type: ignore[arg-type] # values are checked by the model itself
     except ValidationError as error:
         raise SettingsError(_sentence(error, given)) from error
+    if not settings.sources and not nothing_to_read:
+        raise SettingsError(_NO_SOURCE)
+    return settings
 
 
 def variables() -> frozenset[str]:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from controller.kept import Kept
 from controller.settings import Settings
+from providers.contract import Source
 from providers.directory.source import DirectorySource
 from providers.dns import kept
 from providers.dns.asking import Resolver
@@ -16,7 +17,7 @@ from providers.sources import Sources
 
 
 def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[], datetime]) -> Sources:
-    """Make the sources of one server; where two contradict each other, the directory wins.
+    """Make the sources of one server; where two contradict each other, the directory wins, if there is one.
 
     After it come the providers as they are named. The DNS begins with the `answers` that were kept, and
     keeps them. Raises ProviderError.
@@ -32,9 +33,11 @@ def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[],
         kept=answers.load(),
         keep=answers.keep,
     )
-    directory = DirectorySource(settings.mesh, clock, hold=hold)
-    others = (
+    given: list[Source] = []
+    if settings.mesh is not None:
+        given.append(DirectorySource(settings.mesh, clock, hold=hold))
+    given += (
         ProviderSource(name, provider, clock, hold=hold)
-        for name, provider in providers(settings.providers, taken=(directory.name, dns.name))
+        for name, provider in providers(settings.providers, taken=(DirectorySource.name, DnsSource.name))
     )
-    return Sources((directory, *others), following=(dns,))
+    return Sources(given, following=(dns,))

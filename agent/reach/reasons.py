@@ -194,7 +194,7 @@ def _answer(at: str, answer: Answered, shown: Shown) -> Unreached | None:
             return Unreached(
                 Reason.WORKLOAD_UNKNOWN,
                 f"{at} knows no workload of {shown.name}, and serves nothing until it does",
-                f"declare a Workload with the uuid {shown.name.partition('.')[0]} in its mesh directory",
+                f"declare a Workload with the uuid {shown.name.partition('.')[0]} in what it reads",
             )
         case _, "translation-failed":
             return Unreached(

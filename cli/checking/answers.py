@@ -13,6 +13,7 @@ from checks.certificates import Certificate
 from checks.problems import Found
 from checks.server import Moment, Proxy, Source
 from cli.checking.told import Told
+from controller.settings import sources_named
 from mesh.host_port import HostPort
 from mesh.problems import Severity
 
@@ -147,8 +148,11 @@ def told(page: Page, state: Path) -> Told:
         (words.get(name, name), f"--{name}-address", HostPort.parse(str(at)))
         for name, at in _object(page, "listening").items()
     )
-    mesh, domain = Path(str(_field(settings, "mesh"))), str(_field(settings, "trust_domain"))
-    return Told(state, mesh, domain, bool(_field(settings, "shared_state")), addresses)
+    directory = _field(settings, "mesh")
+    mesh = None if directory is None else Path(str(directory))
+    sources = sources_named(mesh, _object(settings, "providers"))
+    domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
+    return Told(state, mesh, sources, domain, shared, addresses)
 
 
 def _field(page: Page, name: str) -> object:

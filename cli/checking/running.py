@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from checks import certificates, ports, server
-from checks.check import Check, Unseen
+from checks.check import Check, Unseen, listed
 from checks.server import Answer, Proxy
 from cli.checking import answers
 from cli.checking.answers import Page, Policies
@@ -55,7 +55,7 @@ def checks(told: Told) -> Iterator[Check]:
     yield directory(told)
     pid = holder(state)
     yield Check.ok(
-        "server", f"it answers{'' if pid is None else f' (pid {pid})'}; its mesh directory is {told.mesh}"
+        "server", f"it answers{'' if pid is None else f' (pid {pid})'}; it reads {listed(told.sources)}"
     )
     yield ready.judged("readiness", server.readiness)
     yield certs.judged("ledger", lambda found: server.ledger(found.proxies.known))

@@ -26,21 +26,19 @@ from controller.errors import StartupError, StateInUse
 from controller.process.lock import held
 from mesh.names import TrustDomain
 
+_DIRECTORY: Final = "mesh directory"
 _START: Final = "start it: `meshwright serve`; if it ends, its last line says why"
 
 
 def checks(told: Told, why: str) -> Iterator[Check]:
     """Look at what can be seen without the server; `why` says that there is none."""
     now = datetime.now(UTC)
-    lint, ledger = (
-        Look("mesh directory", lambda: _mesh(told.mesh)),
-        Look("ledger", lambda: _ledger(told, now)),
-    )
+    mesh, ledger = _Mesh(told), Look("ledger", lambda: _ledger(told, now))
     yield directory(told)
     yield Check.failed("server", why, _START)
     found = ledger.seen()
     yield _of_ledger(found, told.state)
-    yield lint.judged("mesh directory", lambda check: check)
+    yield from mesh.checks()
     yield authority(told, now)
     if isinstance(found, Issued):
         yield certificates.proxies(found.newest(), now)
@@ -50,10 +48,10 @@ def checks(told: Told, why: str) -> Iterator[Check]:
 
 def before(told: Told, envoy: str) -> Iterator[Check]:
     """Look at a machine on which no server was set up yet."""
-    lint = Look("mesh directory", lambda: _mesh(told.mesh))
+    mesh = _Mesh(told)
     yield kernel.python()
     yield fitness.directory("state directory", kernel.directory(told.state), "--state")
-    yield lint.judged("mesh directory", lambda check: check)
+    yield from mesh.checks()
     yield from all_ports(told, ports.free)
     need = "the server itself needs none, each sidecar does"
     do = "install it where sidecars are to run, or name it with --envoy"
@@ -61,10 +59,23 @@ def before(told: Told, envoy: str) -> Iterator[Check]:
     yield clocks.beside_certificates(kernel.clock(), ())
 
 
-def _mesh(where: Path | None) -> Check:
+class _Mesh:
+    """What the mesh is read from, looked at from the moment on at which this is made."""
+
+    def __init__(self, told: Told) -> None:
+        self._sources = told.sources
+        self._directory = None if (mesh := told.mesh) is None else Look(_DIRECTORY, lambda: _directory(mesh))
+
+    def checks(self) -> Iterator[Check]:
+        """Return what was found; of a directory only where there is one, or nobody has named anything."""
+        if not self._sources:
+            yield Check.unseen(_DIRECTORY, Unseen("nobody has named it", "give --mesh or MESHWRIGHT_MESH"))
+        if self._directory is not None:
+            yield self._directory.judged(_DIRECTORY, lambda check: check)
+
+
+def _directory(where: Path) -> Check:
     """Look at the mesh directory as `lint` does."""
-    if where is None:
-        return Check.unseen("mesh directory", Unseen("nobody has named it", "give --mesh or MESHWRIGHT_MESH"))
     try:
         found = read(where)
     except OfflineError as error:

@@ -22,17 +22,21 @@ from mesh.host_port import HostPort
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the server was told: where things are; `mesh` is None where nobody said that."""
+    """What the server was told: where things are.
+
+    `sources` names what the mesh is read from, and is empty where nobody said that.
+    """
 
     state: Path
     mesh: Path | None
+    sources: tuple[str, ...] = ()
     trust_domain: str = "cluster.local"
     shared: bool = False
     addresses: tuple[tuple[str, str, HostPort], ...] = ()
 
     @classmethod
-    def of(cls, settings: Settings, *, mesh: bool) -> "Told":
-        """Return it as settings have it; `mesh`: that one was named."""
+    def of(cls, settings: Settings) -> "Told":
+        """Return it as settings have it."""
         named = (("ADS", "ads_address"), ("HTTP", "http_address"), ("debug", "debug_address"))
         addresses = [
             (purpose, f"--{name.replace('_', '-')}", getattr(settings, name)) for purpose, name in named
@@ -40,7 +44,8 @@ class Told:
         addresses += [(name, "driver_addresses", at) for name, at in settings.driver_addresses.items()]
         return cls(
             settings.state,
-            settings.mesh if mesh else None,
+            settings.mesh,
+            settings.sources,
             settings.trust_domain,
             settings.shared_state,
             tuple(addresses),

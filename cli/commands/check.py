@@ -1,6 +1,5 @@
 """`meshwright check` and `meshwright agent check`: whether a server, or a machine, is well."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,14 +61,13 @@ def check(
 
 
 def _settings(flags: dict[str, object]) -> "Told":
-    """Return what a server would be told; that no mesh directory is named is no reason to look at nothing."""
+    """Return what a server would be told; that nothing is named to read is no reason to look at nothing."""
     from cli.checking.told import Told
     from controller.errors import SettingsError
     from controller.settings import load
 
-    named = flags["mesh"] is not None or "MESHWRIGHT_MESH" in os.environ or flags["config"] is not None
     try:
-        return Told.of(load(flags if named else {**flags, "mesh": Path()}), mesh=named)
+        return Told.of(load(flags, nothing_to_read=True))
     except SettingsError as error:
         raise CommandFailed(error) from error
 

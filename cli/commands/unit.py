@@ -160,7 +160,8 @@ def _server(found: _Typed, told: units.Command, user: str) -> str:
     except SettingsError as error:
         raise CommandFailed(error) from error
     for name, path in (("mesh", settings.mesh), ("state", settings.state)):
-        _require_seen(name, str(path), _ELSEWHERE)
+        if path is not None:
+            _require_seen(name, str(path), _ELSEWHERE)
     addresses = (settings.ads_address, settings.http_address, settings.debug_address)
     ports = (each.port for each in (*addresses, *settings.driver_addresses.values()))
     return units.server_unit(

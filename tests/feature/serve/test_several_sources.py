@@ -53,6 +53,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemorySource:
     made = MemorySource("cluster", _in_cluster(MeshConfig(permissive=True), _store("two", "10.0.0.2")))
 
     def sources(settings: Settings, _: object, clock: Callable[[], datetime]) -> Sources:
+        assert settings.mesh is not None
         return Sources((DirectorySource(settings.mesh, clock), made))
 
     monkeypatch.setattr(wiring, "sources_of", sources)

@@ -58,7 +58,8 @@ def test_a_certificate_is_revoked_without_a_server(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("serve",), "the setting mesh is missing: give --mesh or MESHWRIGHT_MESH"),
+        (("serve",), "the setting state is missing: give --state or MESHWRIGHT_STATE"),
+        (("serve", "--state", "s"), "there is nothing to read a mesh from: give --mesh DIR"),
         (("serve", "--mesh", "none", "--state", "s"), "the mesh directory none is not there"),
         (("serve", "--mesh", ".", "--state", "s", "--http-address", "x"), "--http-address is 'x': must be"),
         (("proxies", "--state", "s"), "no meshwright serve is running with the state directory s"),

@@ -39,7 +39,9 @@ def test_flags_win_over_environment_over_file_over_defaults(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        ({"mesh": None}, "the setting mesh is missing: give --mesh or MESHWRIGHT_MESH"),
+        ({"state": None}, "the setting state is missing: give --state or MESHWRIGHT_STATE"),
+        ({"mesh": None}, "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH"),
+        ({"mesh": ""}, "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH"),
         (
             {"ads_address": "15128"},
             "--ads-address is '15128': must be HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092",
@@ -115,6 +117,15 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
 def test_addresses_are_written_as_they_are_read() -> None:
     """IPv6 hosts keep their brackets."""
     assert [str(HostPort.parse(text)) for text in ("[::1]:1", "a.example:0")] == ["[::1]:1", "a.example:0"]
+
+
+def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory is one of those that there may be; a variable set to nothing takes it away."""
+    monkeypatch.setenv("MESHWRIGHT_MESH", "")
+    settings = load({"state": "s", "providers": "mine:a=1;other"})
+    assert (settings.mesh, settings.sources) == (None, ("provider mine", "provider other"))
+    assert load({"state": "s"}, nothing_to_read=True).sources == ()
+    assert load(REQUIRED | {"providers": "mine"}).sources == ("the mesh directory m", "provider mine")
 
 
 def test_nameservers_are_written_as_they_are_read() -> None:

@@ -24,7 +24,7 @@ Way = tuple[str | int, ...]
 MADE, ENDS = "2026-01-01T00:00:00+00:00", "2126-01-01T00:00:00+00:00"
 PAGES: Final[Mapping[str, Any]] = {
     "/debug/config": {
-        "settings": {"mesh": "/mesh", "trust_domain": "cluster.local", "shared_state": False},
+        "settings": {"mesh": "/m", "providers": {}, "trust_domain": "cluster.local", "shared_state": False},
         "listening": {"debug": "127.0.0.1:1"},
     },
     "/debug/sources": {
@@ -137,7 +137,15 @@ def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
     found = _checked(tmp_path, PAGES)
     assert _not_understood(found) == set()
     assert found["proxies"].said.startswith("1 connected")
+    assert found["server"].said == "it answers; it reads the mesh directory /m"
     assert found["event loop"].status is Status.OK
+
+
+def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
+    """All of it is named."""
+    settings = {**PAGES["/debug/config"]["settings"], "mesh": None, "providers": {"mine": {}, "other": {}}}
+    found = _checked(tmp_path, {**PAGES, "/debug/config": {**PAGES["/debug/config"], "settings": settings}})
+    assert found["server"].said == "it answers; it reads provider mine, provider other"
 
 
 @pytest.mark.parametrize(("path", "way"), EVERY, ids=str)
