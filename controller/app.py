@@ -162,6 +162,7 @@ class _Server:
         self._handshakes = handshakes
         self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
         self._unwell: tuple[str, ...] = ()
+        self._degraded: tuple[str, ...] = ()
 
     async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
         tasks: list[asyncio.Task[None]] = []
@@ -196,7 +197,7 @@ class _Server:
         return (*self._waiting, *self._unwell)
 
     def _remarks(self) -> tuple[str, ...]:
-        return (*descriptors.remarks(), *self._parts.room.remarks())
+        return (*descriptors.remarks(), *self._parts.room.remarks(), *self._degraded)
 
     async def _beating(self) -> None:
         await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
@@ -282,6 +283,8 @@ class _Server:
         while True:
             parts.delivery.observer.report()
             self._report_handshakes()
+            # Probes ask in a thread of their own, and sources are looked at on the event loop.
+            self._degraded = parts.sources.remarks()
             await gauging.count(parts.delivery.loop.state.published.snapshots)
             parts.metrics.measured(
                 gauging.gauges(
@@ -298,6 +301,8 @@ class _Server:
                     ledger_unwritten=parts.opened.ledger.unwritten,
                 )
             )
+            fresh = (each.freshness() for each in parts.sources.all)
+            parts.metrics.watched((watch for each in fresh for watch in each.watches), parts.clock())
             await asyncio.sleep(MEASURE_SECONDS)
 
     @contextlib.asynccontextmanager

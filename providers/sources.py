@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Final
 
 from mesh.kinds import Kind
@@ -50,6 +51,11 @@ class Sources:
         """Return everything that is in force, sorted by key; looks at all there is."""
         return self.merged.objects()
 
+    def remarks(self) -> tuple[str, ...]:
+        """Say which answer from memory, and since when; why is not for whoever may ask for health."""
+        fresh = ((each.name, each.freshness()) for each in self.all)
+        return tuple(_degraded(name, found.error_since) for name, found in fresh if found.error)
+
     async def first(self) -> None:
         """Return when each has said all that it has at the start, one after the other; raise SourceError."""
         for each in self.all:
@@ -65,3 +71,10 @@ class Sources:
         """Yield what runs as long as the server does, by name."""
         for each in self.all:
             yield f"{each.name} source", each.run(changed)
+
+
+def _degraded(name: str, since: datetime | None) -> str:
+    began = "" if since is None else f" since {since.isoformat(timespec='seconds')}"
+    return (
+        f"source {name} is degraded{began}: what it said before stays in force; `meshwright sources` says why"
+    )

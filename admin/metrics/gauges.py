@@ -110,16 +110,16 @@ class MomentMetrics:
 
     def measured(self, now: Gauges) -> None:
         """Take over what was measured; a label value that is gone goes here as well."""
-        _set(self._streams, _single(now.streams))
-        _set(self._proxies, _single(now.proxies))
-        _set(self._resources, _single(now.resources))
-        _set(self._withheld, _single(now.withheld))
-        _set(self._problems, _single(now.problems))
-        _set(self._age, _single(now.source_age))
-        _set(self._event_age, _single(now.source_event_age))
-        _set(self._failing, _single(now.source_failing))
-        _set(self._held, _single(now.source_held))
-        _set(self._objects, {(source, state): n for (source, state), n in now.source_objects.items()})
+        set_all(self._streams, _single(now.streams))
+        set_all(self._proxies, _single(now.proxies))
+        set_all(self._resources, _single(now.resources))
+        set_all(self._withheld, _single(now.withheld))
+        set_all(self._problems, _single(now.problems))
+        set_all(self._age, _single(now.source_age))
+        set_all(self._event_age, _single(now.source_event_age))
+        set_all(self._failing, _single(now.source_failing))
+        set_all(self._held, _single(now.source_held))
+        set_all(self._objects, {(source, state): n for (source, state), n in now.source_objects.items()})
         self._groups.set(now.groups)
         self._certificates.set(now.certificates)
         self._state_failing.set(now.state_failing)
@@ -134,7 +134,8 @@ def _single(values: Mapping[str, float]) -> dict[tuple[str, ...], float]:
     return {(label,): value for label, value in values.items()}
 
 
-def _set(gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
+def set_all(gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
+    """Set a gauge's series; those that are not among `values` go."""
     known: Iterable[Sequence[str]] = list(gauge._metrics)  # noqa: SLF001 - the library has no public list
     for labels in known:
         if tuple(labels) not in values:

@@ -5,7 +5,7 @@ from datetime import datetime
 from admin.pages.behind import duration
 from admin.pages.jsonable import Document, jsonable
 from admin.reading import SourceReading
-from providers.contract import Counts, Freshness
+from providers.contract import Counts, Freshness, Watch
 
 
 def sources(reading: SourceReading, now: datetime) -> Document:
@@ -22,7 +22,8 @@ def sources(reading: SourceReading, now: datetime) -> Document:
 def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Document:
     """Return one source; ages are for people and in seconds, None where it never happened.
 
-    `held` names what stays in force although the source says that it is gone.
+    `held` names what stays in force although the source says that it is gone; `watches` are what it is put
+    together from.
     """
     return {
         "name": name,
@@ -36,6 +37,27 @@ def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Do
         "held": list(freshness.held),
         "error": freshness.error or None,
         "error_since": jsonable(freshness.error_since),
+        "watches": [_watch(each, now) for each in freshness.watches],
+    }
+
+
+def _watch(watch: Watch, now: datetime) -> Document:
+    return {
+        "name": watch.name,
+        "heard": jsonable(watch.heard),
+        "heard_age": _told(watch.heard, now),
+        "heard_age_seconds": _age(watch.heard, now),
+        "last_event": jsonable(watch.last_event),
+        "event_age": _told(watch.last_event, now),
+        "event_age_seconds": _age(watch.last_event, now),
+        "last_list": jsonable(watch.last_list),
+        "list_age": _told(watch.last_list, now),
+        "list_age_seconds": _age(watch.last_list, now),
+        "relists": watch.relists,
+        "events": watch.events,
+        "errors": dict(sorted(watch.errors.items())),
+        "error": watch.error or None,
+        "error_since": jsonable(watch.error_since),
     }
 
 

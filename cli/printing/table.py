@@ -1,6 +1,6 @@
 """Proxies and certificates as tables for a terminal."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -84,8 +84,11 @@ def certificates_tables(found: Found) -> tuple[Table, ...]:
     return (proxies,) if found.get("service_certificates") is None else (services, proxies)
 
 
-def sources_tables(found: Found) -> tuple[Table]:
-    """Return the table of what `/debug/sources` lists: how fresh each source is, and what it holds."""
+def sources_tables(found: Found) -> tuple[Table, ...]:
+    """Return the tables of what `/debug/sources` lists: how fresh each source is, and what it holds.
+
+    Of what is followed kind by kind there is one more.
+    """
     made = columns("SOURCE", "READ", "CHANGED", "GOOD", "STALE", "REFUSED", "HELD BACK", "ERROR")
     for each in records(found, "sources"):
         objects = each.get("objects")
@@ -98,7 +101,25 @@ def sources_tables(found: Found) -> tuple[Table]:
             Text(", ".join(texts(each, "held")), style="yellow"),
             Text(_since(each.get("error"), each.get("error_since")), style="red"),
         )
-    return (made,)
+    watches = [watch for each in records(found, "sources") for watch in records(each, "watches")]
+    return (made, _watches(watches)) if watches else (made,)
+
+
+def _watches(watches: Iterable[Found]) -> Table:
+    made = columns("WATCHED", "HEARD", "CHANGED", "LISTED", "EVENTS", "LISTED AGAIN", "ERRORS", "ERROR")
+    for each in watches:
+        errors = each.get("errors")
+        counts = errors if isinstance(errors, Mapping) else {}
+        made.add_row(
+            str(each.get("name", "")),
+            _ago(each.get("heard_age"), "never"),
+            _ago(each.get("event_age"), "not yet"),
+            _ago(each.get("list_age"), "never"),
+            *(str(each.get(count, "")) for count in ("events", "relists")),
+            ", ".join(f"{count} {reason}" for reason, count in counts.items()),
+            Text(_since(each.get("error"), each.get("error_since")), style="red"),
+        )
+    return made
 
 
 def _ago(age: object, otherwise: str) -> str:

@@ -63,6 +63,27 @@ def test_the_one_on_the_page_gives_workloads_and_follows_its_file(
     assert any("MW1112" in str(each) for each in server.said("problem_gone"))
 
 
+def test_a_mesh_needs_no_directory(program: Program, page: Path, tmp_path: Path) -> None:
+    """What one provider says is all of it; one that has gone is said, and the server goes on, and starts."""
+    file = tmp_path / "inventory.txt"
+    file.write_text("shop web-1 10.0.1.7 web 4f1c\n")
+    _finds(program, page)
+    program.reads = ()
+    server = program.serve("--set", f"providers=inventory:file={file},seconds=0.1")
+    status, out, _ = program.run("sources", "--state", str(program.state), "--json")
+    assert (status, [each["name"] for each in json.loads(out)["sources"]]) == (0, ["dns", "inventory"])
+    assert _good(program) == 1
+    status, out, _ = program.run("check", "--state", str(program.state), "--json")
+    said = {each["name"]: each["said"] for each in json.loads(out)["checks"]}
+    assert said["server"].endswith("; it reads provider inventory")
+
+    file.unlink()
+    server.until(lambda: "but: source inventory" in server.get("/healthz/ready")[1])
+    status, text = server.get("/healthz/ready")
+    assert (status, text.splitlines()[0]) == (200, "ready")
+    assert "is degraded" in text
+
+
 def _good(program: Program, name: str = "inventory") -> object:
     objects = _source(program, name)["objects"]
     assert isinstance(objects, dict)

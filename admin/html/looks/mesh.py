@@ -127,7 +127,7 @@ def _held(source: Document) -> Markup:
 
 
 _SOURCE: Final = (
-    Column("Source", lambda each: name(said(each, "name")), ("name",)),
+    Column("Source", lambda each: name(said(each, "name")), ("name", "watches")),
     Column("State", _error, ("error", "error_since")),
     Column("Objects", _objects, ("objects",)),
     Column(
@@ -144,9 +144,43 @@ _SOURCE: Final = (
 )
 
 
+def _errors(watch: Document) -> Markup:
+    errors = part(watch, "errors")
+    return listed(text(f"{count} {reason}") for reason, count in errors.items()) if errors else NONE
+
+
+_WATCH: Final = (
+    Column("Kind", lambda each: name(said(each, "name")), ("name",)),
+    Column("State", _error, ("error", "error_since")),
+    Column(
+        "Heard of",
+        lambda each: _ago(each, "heard_age", "heard"),
+        ("heard_age", "heard_age_seconds", "heard"),
+    ),
+    Column(
+        "Last event",
+        lambda each: _ago(each, "event_age", "last_event"),
+        ("event_age", "event_age_seconds", "last_event"),
+    ),
+    Column(
+        "Listed",
+        lambda each: _ago(each, "list_age", "last_list"),
+        ("list_age", "list_age_seconds", "last_list"),
+    ),
+    Column("Events", lambda each: text(str(int(number(each, "events")))), ("events",)),
+    Column("Listed again", lambda each: text(str(int(number(each, "relists")))), ("relists",)),
+    Column("Errors", _errors, ("errors",)),
+)
+
+
 def _sources(found: Document, _asked: Asked) -> Iterable[Markup]:
     empty = "No source is configured: `meshwright serve --mesh DIRECTORY` reads manifests of a directory."
-    yield table(records(found, "sources"), _SOURCE, empty, lambda each: said(each, "name"))
+    sources = records(found, "sources")
+    yield table(sources, _SOURCE, empty, lambda each: said(each, "name"))
+    for each in sources:
+        if watches := records(each, "watches"):
+            yield tag("h2", joined((text("Watched by "), name(said(each, "name")))))
+            yield table(watches, _WATCH, "", lambda watch: said(watch, "name"))
 
 
 def of_config(found: Document) -> Verdict:

@@ -1,6 +1,8 @@
 """Metrics are what Prometheus reads, and no label grows."""
 
 import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ from admin.metrics.gauges import Gauges
 from admin.metrics.registry import Metrics
 from admin.metrics.streams import LATENCIES
 from admin.metrics.tallies import Durations
+from providers.contract import Watch
 
 CLUSTER: Final = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 PAGE: Final = Path(__file__).parents[4] / "docs" / "metrics.md"
@@ -85,6 +88,28 @@ def test_a_label_value_that_is_gone_leaves() -> None:
     assert found == {("meshwright_source_age_seconds", "directory"): 4.0}
 
 
+def test_watches_are_shown_as_they_stand_and_as_they_counted() -> None:
+    """Ages of what happened; counts grow by what is new, also of a watch that began anew."""
+    metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
+    pods = Watch("pods", now, now - timedelta(seconds=2), now - timedelta(seconds=5), 1, 40, {"gone": 2})
+    smi = Watch("trafficsplits.split.smi-spec.io", error="is not served", error_since=now)
+    metrics.watched([pods, smi], now)
+    metrics.watched([replace(pods, events=43), smi], now)
+    metrics.watched([replace(pods, events=4, relists=0, errors={})], now)
+    found = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
+    assert found == {
+        ("meshwright_kubernetes_heard_age_seconds", "pods"): 0.0,
+        ("meshwright_kubernetes_event_age_seconds", "pods"): 2.0,
+        ("meshwright_kubernetes_list_age_seconds", "pods"): 5.0,
+        ("meshwright_kubernetes_failing", "pods"): 0.0,
+        ("meshwright_kubernetes_events_total", "pods"): 47.0,
+        ("meshwright_kubernetes_events_total", smi.name): 0.0,
+        ("meshwright_kubernetes_relists_total", "pods"): 1.0,
+        ("meshwright_kubernetes_relists_total", smi.name): 0.0,
+        ("meshwright_kubernetes_errors_total", "gone,pods"): 2.0,
+    }
+
+
 def test_the_longest_lateness_stays() -> None:
     """A spike between two readings by Prometheus is not lost."""
     metrics = Metrics()
@@ -155,6 +180,8 @@ def _walked(metrics: Metrics, proxies: int) -> int:
             source_objects={("word", "good"): proxies},
         )
     )
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    metrics.watched([Watch("pods", now, now, now, proxies, proxies, {"gone": proxies})], now)
     for collector, names in metrics.registry._collector_to_names.items():
         assert not names or any(family.samples for family in collector.collect()), collector
     return sum(len(family.samples) for family in metrics.registry.collect())

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from admin.pages.sources import source, sources
-from providers.contract import Counts, Freshness
+from providers.contract import Counts, Freshness, Watch
 
 
 def test_a_source_shows_its_ages_and_what_it_holds(reading: Any, now: Any) -> None:
@@ -23,6 +23,7 @@ def test_a_source_shows_its_ages_and_what_it_holds(reading: Any, now: Any) -> No
                 "held": [],
                 "error": None,
                 "error_since": None,
+                "watches": [],
             }
         ]
     }
@@ -43,4 +44,48 @@ def test_a_source_that_cannot_be_read_says_why_and_since_when(now: Any) -> None:
         "held": ["shop/db"],
         "error": "gone",
         "error_since": "2026-01-02T03:03:56.000Z",
+        "watches": [],
     }
+
+
+def test_a_source_shows_what_it_is_put_together_from(now: Any) -> None:
+    """Each kind with its ages and counts; one of which nothing was ever heard says why."""
+    minute = timedelta(minutes=1)
+    pods = Watch("pods", now, now - minute, now - 5 * minute, 2, 40, {"timeout": 1, "gone": 2})
+    smi = Watch("traffictargets.access.smi-spec.io", error="may not list them", error_since=now - minute)
+    assert source("kubernetes", Freshness(watches=(pods, smi)), Counts(), now)["watches"] == [
+        {
+            "name": "pods",
+            "heard": "2026-01-02T03:04:05.000Z",
+            "heard_age": "0 s",
+            "heard_age_seconds": 0.0,
+            "last_event": "2026-01-02T03:03:05.000Z",
+            "event_age": "1 min",
+            "event_age_seconds": 60.0,
+            "last_list": "2026-01-02T02:59:05.000Z",
+            "list_age": "5 min",
+            "list_age_seconds": 300.0,
+            "relists": 2,
+            "events": 40,
+            "errors": {"gone": 2, "timeout": 1},
+            "error": None,
+            "error_since": None,
+        },
+        {
+            "name": "traffictargets.access.smi-spec.io",
+            "heard": None,
+            "heard_age": None,
+            "heard_age_seconds": None,
+            "last_event": None,
+            "event_age": None,
+            "event_age_seconds": None,
+            "last_list": None,
+            "list_age": None,
+            "list_age_seconds": None,
+            "relists": 0,
+            "events": 0,
+            "errors": {},
+            "error": "may not list them",
+            "error_since": "2026-01-02T03:03:05.000Z",
+        },
+    ]

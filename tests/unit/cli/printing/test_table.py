@@ -73,3 +73,17 @@ def test_sources_are_a_table() -> None:
         ["dns", "never", "not", "yet", "shop/db", "gone", "(since", "t)"],
         ["idle", "-", "not", "yet", "0", "0", "0"],
     ]
+
+
+def test_what_is_watched_is_a_table_of_its_own() -> None:
+    """Where anything is."""
+    pods = {"name": "pods", "heard_age": "1 s", "event_age": "2 s", "list_age": "5 min"}
+    counts = {"events": 7, "relists": 1}
+    errors = {"errors": {"gone": 1, "timeout": 3}}
+    smi = {"name": "s", "events": 0, "relists": 0, "error": "no", "error_since": "t"}
+    source = {"name": "kubernetes", "objects": {}, "watches": [pods | counts | errors, smi]}
+    assert _printed(*sources_tables({"sources": [source]}))[2:] == [
+        ["WATCHED", "HEARD", "CHANGED", "LISTED", "EVENTS", "LISTED", "AGAIN", "ERRORS", "ERROR"],
+        ["pods", "1", "s", "ago", "2", "s", "ago", "5", "min", "ago", "7", "1", "1", "gone,", "3", "timeout"],
+        ["s", "never", "not", "yet", "never", "0", "0", "no", "(since", "t)"],
+    ]

@@ -1,0 +1,67 @@
+"""How each kind of objects is followed in a cluster, as it stands and as it was counted."""
+
+from collections import Counter as Count
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from admin.metrics.gauges import set_all
+from providers.contract import Watch
+
+_RESOURCE: Final = ("resource",)
+
+
+class WatchMetrics:
+    """Ages and failures of watches, and what they have counted."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._watch_ages = {
+            field: Gauge(f"meshwright_kubernetes_{name}_age_seconds", words, _RESOURCE, registry=registry)
+            for field, name, words in (
+                ("heard", "heard", "Since anything was last heard of a kind."),
+                ("last_event", "event", "Since an object was last another one."),
+                ("last_list", "list", "Since all objects of a kind were last listed."),
+            )
+        }
+        self._watch_unfollowed = Gauge(
+            "meshwright_kubernetes_failing",
+            "1 while a kind cannot be followed, and its last answer is in force.",
+            _RESOURCE,
+            registry=registry,
+        )
+        self._watch_events = Counter(
+            "meshwright_kubernetes_events_total", "Changes of objects.", _RESOURCE, registry=registry
+        )
+        self._watch_relists = Counter(
+            "meshwright_kubernetes_relists_total",
+            "Lists after the first: a watch could not be gone on with.",
+            _RESOURCE,
+            registry=registry,
+        )
+        self._watch_errors = Counter(
+            "meshwright_kubernetes_errors_total",
+            "Answers of the API server that were none, or their absence.",
+            (*_RESOURCE, "reason"),
+            registry=registry,
+        )
+        self._watch_shown: dict[tuple[Counter, tuple[str, ...]], int] = {}
+
+    def watched(self, watches: Iterable[Watch], now: datetime) -> None:
+        """Take over how watches stand; of one that began anew, all that it counts is new."""
+        watches = tuple(watches)
+        for field, gauge in self._watch_ages.items():
+            moments = [(each.name, getattr(each, field)) for each in watches]
+            set_all(gauge, {(name,): (now - at).total_seconds() for name, at in moments if at is not None})
+        set_all(self._watch_unfollowed, {(each.name,): bool(each.error) for each in watches})
+        counts: Count[tuple[Counter, tuple[str, ...]]] = Count()
+        for each in watches:
+            counts[self._watch_events, (each.name,)] += each.events
+            counts[self._watch_relists, (each.name,)] += each.relists
+            for reason, count in each.errors.items():
+                counts[self._watch_errors, (each.name, reason)] += count
+        for (counter, labels), total in counts.items():
+            shown = self._watch_shown.get((counter, labels), 0)
+            counter.labels(*labels).inc(total - shown if total >= shown else total)
+            self._watch_shown[counter, labels] = total
