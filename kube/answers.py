@@ -81,7 +81,7 @@ def said(error: Exception) -> str:
             return f"there is no such host as {error.host}"
         case aiohttp.ClientConnectorError():
             return _of_system(error.os_error)
-        case aiohttp.ServerDisconnectedError():
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
             return "the connection was closed"
         case asyncio.TimeoutError():
             return "no answer in time"
