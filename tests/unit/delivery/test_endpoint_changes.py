@@ -19,6 +19,7 @@ from delivery.snapshots.translation import translation
 from engine.graph import Graph
 from engine.node import Derivation
 from mesh.names import IpAddress
+from mesh.workload import Health
 from sidecars.contract.driver import Piece, Pieces
 from sidecars.document.driver import DocumentDriver
 from sidecars.document.translate import DOCUMENT, NAME
@@ -32,6 +33,7 @@ ONCE = (
     "catalog.relations.backing.backing",
     "catalog.relations.backing.services_of",
     "catalog.relations.endpoints.endpoints",
+    "catalog.relations.readiness.taking_traffic",
     "catalog.policy.outbound.who_is_behind",
     "catalog.policy.outbound.spoken_there",
     "delivery.snapshots.rendering.made",
@@ -161,10 +163,21 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     step = server.wave(Edits(admitted={proxy: proxy}))
     assert server.translated == []
     assert dict(computed) == {
+        "catalog.relations.readiness.taking_traffic": 1,
         "delivery.snapshots.rendering.made": 1,
         **dict.fromkeys(PER_CALLER, 3),
     }
     assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}
+
+
+def test_an_endpoint_that_is_not_ready_translates_nothing() -> None:
+    """Pods are so every time they begin: callers are sent endpoints, and nothing else."""
+    server = _server()
+    for health in (Health.UNREADY, Health.READY, Health.DRAINING):
+        before = server.published
+        step = server.wave(Edits(a.objects(replace(MOVED, health=health))))
+        assert server.translated == []
+        assert _changes(step, before) == {name: {ENDPOINT} for name in _clients()}
 
 
 def test_an_identity_that_comes_to_answer_translates_the_callers() -> None:
