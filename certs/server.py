@@ -1,4 +1,4 @@
-"""The ADS server's certificate: what the control plane shows to the sidecars that dial it."""
+"""What the control plane shows to whoever dials it: sidecars, and API servers that ask its webhook."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import structlog
 from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServerCertificate
-from certs.stored import ADS_SERVER, Pairs, kept_pair
+from certs.stored import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pair
 from mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
@@ -31,8 +31,19 @@ def ads_server_certificate(
     cannot be stored serves until a restart. Raises RequestError for a host that is neither, IssuerError,
     StateError where what is stored cannot be read.
     """
-    names = server_names(issuer.trust_domain, hosts)
-    pair, unkept = kept_pair(pairs, ADS_SERVER, issuer, Usage.SERVER, names, lambda: VALIDITY, now)
+    return _kept(issuer, pairs, ADS_SERVER, server_names(issuer.trust_domain, hosts), now)
+
+
+def webhook_certificate(issuer: Issuer, pairs: Pairs, now: datetime, host: str) -> ServerCertificate:
+    """Return the webhook's certificate, for the `host` alone that API servers dial; kept as the other is.
+
+    Raises RequestError for a host that is neither a DNS name nor an address, IssuerError, StateError.
+    """
+    return _kept(issuer, pairs, WEBHOOK, _names("webhook", (host,)), now)
+
+
+def _kept(issuer: Issuer, pairs: Pairs, holder: Holder, names: Names, now: datetime) -> ServerCertificate:
+    pair, unkept = kept_pair(pairs, holder, issuer, Usage.SERVER, names, lambda: VALIDITY, now)
     if unkept:
         _log.warning("server certificate issued, and not stored", serial=pair.leaf.serial, reason=unkept)
     return ServerCertificate(
@@ -47,14 +58,18 @@ def ads_server_certificate(
 
 
 def server_names(trust_domain: TrustDomain, hosts: Sequence[str]) -> Names:
-    """Return what the server's certificate says; names and addresses are sorted, each once."""
+    """Return what the ADS server's certificate says; names and addresses are sorted, each once."""
+    return _names("ads", (f"ads.{trust_domain}", *_ALWAYS, *hosts))
+
+
+def _names(common_name: str, hosts: Sequence[str]) -> Names:
     dns_names: set[str] = set()
     addresses: set[str] = set()
-    for host in (f"ads.{trust_domain}", *_ALWAYS, *hosts):
+    for host in hosts:
         try:
             addresses.add(str(ipaddress.ip_address(host)))
         except ValueError:
             if not is_dns_subdomain(host):
                 raise RequestError(f"host {host[:80]!r} is neither a DNS name nor an IP address") from None
             dns_names.add(host)
-    return Names("ads", dns_names=tuple(sorted(dns_names)), ip_addresses=tuple(sorted(addresses)))
+    return Names(common_name, dns_names=tuple(sorted(dns_names)), ip_addresses=tuple(sorted(addresses)))

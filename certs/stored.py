@@ -17,6 +17,7 @@ Holder = NewType("Holder", str)
 """Whose a pair is: words with slashes between them, which are file names anywhere."""
 
 ADS_SERVER: Final = Holder("ads")
+WEBHOOK: Final = Holder("webhook")
 
 _log = structlog.get_logger("certs.stored")
 

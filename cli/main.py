@@ -24,6 +24,7 @@ from cli.commands.schema import schema
 from cli.commands.serve import serve
 from cli.commands.unit import unit
 from cli.commands.version import printed, version
+from cli.commands.webhook import webhook
 from cli.errors import ending_in_words
 from cli.program import Program
 
@@ -68,6 +69,7 @@ for command in (
     bootstrap,
     unit,
     version,
+    webhook,
 ):
     app.command()(command)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 PACKAGES: Final = (
-    *("admin", "agent", "catalog", "certs", "checks", "cli", "controller", "delivery", "engine", "kube"),
-    *("mesh", "protos", "providers", "reporting", "sidecars", "specs", "xds"),
+    *("admin", "admission", "agent", "catalog", "certs", "checks", "cli", "controller", "delivery", "engine"),
+    *("kube", "mesh", "protos", "providers", "reporting", "sidecars", "specs", "xds"),
 )
 """What stands beside this package."""
 ROOT: Final = Path(__file__).resolve().parent.parent

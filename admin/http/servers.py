@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import ssl
 import stat
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -66,13 +67,15 @@ def _remove_stale(path: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def serving(app: web.Application, listening: socket.socket) -> AsyncIterator[None]:
+async def serving(
+    app: web.Application, listening: socket.socket, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[None]:
     """Serve `app` on a listening socket for as long as the context lasts, to so many clients at a time."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=_DRAIN_SECONDS)
     await runner.setup()
     try:
         loop = asyncio.get_running_loop()
-        async with await loop.create_server(_bounded(runner), sock=listening):
+        async with await loop.create_server(_bounded(runner), sock=listening, ssl=tls):
             yield
     finally:
         await runner.cleanup()

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from admin.metrics.gauges import MomentMetrics
 from admin.metrics.reports import ReportMetrics
+from admin.metrics.reviews import ReviewMetrics
 from admin.metrics.streams import StreamMetrics
 from admin.metrics.watches import WatchMetrics
 from admin.metrics.waves import WaveMetrics
@@ -13,7 +14,7 @@ from admin.metrics.waves import WaveMetrics
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Metrics(StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMetrics):
+class Metrics(StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMetrics, ReviewMetrics):
     """The server's metrics in a registry of their own; safe to read from another thread.
 
     No label takes a value that grows with proxies, services or objects.
@@ -26,6 +27,7 @@ class Metrics(StreamMetrics, WaveMetrics, MomentMetrics, WatchMetrics, ReportMet
         MomentMetrics.__init__(self, self.registry)
         ReportMetrics.__init__(self, self.registry)
         WatchMetrics.__init__(self, self.registry)
+        ReviewMetrics.__init__(self, self.registry)
 
     def text(self) -> bytes:
         """Return everything in Prometheus' text format."""

@@ -10,6 +10,9 @@ from mesh.names import is_dns_label, is_dns_subdomain
 IGNORED: Final = "openservicemesh.io/ignore"
 """The label with which OSM's users keep a namespace out of the mesh, whatever its value."""
 
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+"""The label that every namespace has: its name."""
+
 Labels = Mapping[str, str]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -42,6 +45,12 @@ class Requirement:
         found = labels.get(self.label)
         is_so = found is not None and (self.values is None or found in self.values)
         return is_so is not self.negated
+
+    def expression(self) -> Mapping[str, object]:
+        """Return it as an expression of a LabelSelector."""
+        if self.values is None:
+            return _expression(self.label, "DoesNotExist" if self.negated else "Exists")
+        return _expression(self.label, "NotIn" if self.negated else "In", self.values)
 
 
 Selector = tuple[Requirement, ...]
@@ -108,3 +117,12 @@ class Scope:
         if labels is None:
             return not self.selector
         return IGNORED not in labels and all(each.fits(labels) for each in self.selector)
+
+    def expressions(self) -> tuple[Mapping[str, object], ...]:
+        """Return what is wanted of a namespace's labels as a LabelSelector's `matchExpressions`."""
+        named = [_expression(NAME_LABEL, "In", self.namespaces)] if self.namespaces else []
+        return (*named, _expression(IGNORED, "DoesNotExist"), *(each.expression() for each in self.selector))
+
+
+def _expression(label: str, operator: str, values: Iterable[str] | None = None) -> Mapping[str, object]:
+    return {"key": label, "operator": operator, **({} if values is None else {"values": list(values)})}

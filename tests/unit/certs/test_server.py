@@ -1,4 +1,4 @@
-"""The ADS server's certificate."""
+"""The certificates of the ADS server and of the webhook."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ from certs.errors import RequestError
 from certs.issuers.authority import CertificateAuthority
 from certs.leaf import read_leaf
 from certs.pair_files import PairFiles
-from certs.server import VALIDITY, ads_server_certificate
+from certs.server import VALIDITY, ads_server_certificate, webhook_certificate
 
 
 def test_it_is_for_servers_of_the_decided_names(
@@ -56,3 +56,21 @@ def test_a_host_that_is_none_is_refused(authority: CertificateAuthority, state: 
     """A host and port, or anything else, is named in the error."""
     with pytest.raises(RequestError, match=r"^host 'mesh:15128' is neither a DNS name nor an IP address$"):
         ads_server_certificate(authority, PairFiles(state), now, ["mesh:15128"])
+
+
+@pytest.mark.parametrize(
+    ("host", "alternatives"),
+    [
+        ("meshwright.mesh-system.svc", (("meshwright.mesh-system.svc",), ())),
+        ("fd00:0::7", ((), ("fd00::7",))),
+    ],
+)
+def test_the_webhook_s_is_for_the_host_that_is_dialled_and_no_other(
+    authority: CertificateAuthority, state: Path, now: datetime, host: str, alternatives: object
+) -> None:
+    """Beside the other one, and kept as that is."""
+    made = webhook_certificate(authority, PairFiles(state), now, host)
+    assert (made.dns_names, made.ip_addresses) == alternatives
+    assert webhook_certificate(authority, PairFiles(state), now, host) == made
+    assert ads_server_certificate(authority, PairFiles(state), now).serial != made.serial
+    assert (state / "webhook" / "certificate.pem").stat().st_mode & 0o777 == 0o600

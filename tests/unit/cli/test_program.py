@@ -66,6 +66,8 @@ NO_AND_UNKNOWN = [
     (("proxy", "show", *NOBODY, "u"), 2),
     (("crds", "--kind", "Nothing"), 2),
     (("schema", "Workloat"), 2),
+    (("webhook", "--at", "nowhere", "--ca", "s/ca/ca.pem"), 2),
+    (("webhook", "--at", "a/b", "--ca", "s/ca/ca.key"), 2),
     (("serve", "--mesh", "none", "--state", "s"), 2),
     (("sources", *NOBODY), 2),
     (("no-such-command",), 2),
@@ -79,6 +81,7 @@ YES = [
     ("lint", "good.yaml"),
     ("lint", "--codes"),
     ("schema", "Workload"),
+    ("webhook", "--at", "mesh-system/meshwright", "--ca", "s/ca/ca.pem"),
     ("unit", "serve", "--program", "/opt/meshwright/bin/meshwright"),
     ("version",),
 ]

@@ -165,6 +165,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.reported("event")
         metrics.reported("status", "forbidden")
         metrics.reporting(leads=True)
+        metrics.reviewed("allowed")
     one = {"word": proxies}
     metrics.measured(
         Gauges(

@@ -1,0 +1,19 @@
+"""What became of the objects that a cluster asked about."""
+
+from prometheus_client import CollectorRegistry, Counter
+
+
+class ReviewMetrics:
+    """Reviews of the validating webhook."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._reviews = Counter(
+            "meshwright_kubernetes_reviews",
+            "Objects that an API server asked the webhook about, by what became of them.",
+            ["verdict"],
+            registry=registry,
+        )
+
+    def reviewed(self, verdict: str) -> None:
+        """Count a review: `allowed`, `warned`, `refused`, or `unchecked` for want of time."""
+        self._reviews.labels(verdict).inc()

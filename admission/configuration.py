@@ -1,0 +1,108 @@
+"""The ValidatingWebhookConfiguration: of which objects an API server asks, where, and whom it trusts."""
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from admission.place import Place
+from mesh.kinds import NAMESPACE, SERVICE, Kind
+from specs.kinds import READ
+from specs.reference.crds import plural_of
+from specs.reference.meanings.installed import INSTALLED
+
+API_VERSION: Final = "admissionregistration.k8s.io/v1"
+KIND: Final = "ValidatingWebhookConfiguration"
+NAME: Final = "meshwright"
+WEBHOOK: Final = "policy.meshwright.dev"
+SECONDS: Final = 5
+"""How long an API server waits for an answer; then the object is let through."""
+
+_NOT_KUBERNETES: Final = {
+    "key": "kubernetes.io/metadata.name",
+    "operator": "NotIn",
+    "values": ["kube-node-lease", "kube-public", "kube-system"],
+}
+"""Kubernetes' own namespaces: no mesh is there, and a cluster must come up without one."""
+
+_ALWAYS: Final = ("CREATE", "UPDATE")
+
+Configuration = Mapping[str, Any]
+
+
+def configuration(place: Place, ca: bytes, namespaces: Iterable[Mapping[str, object]] = ()) -> Configuration:
+    """Return the object as it should be, with the roots (PEM) that certify the webhook's server.
+
+    Asked about are the namespaces of the mesh, by a LabelSelector's expressions, but for Kubernetes' own.
+    """
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/name": "meshwright"}},
+        "webhooks": [
+            {
+                "name": WEBHOOK,
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+                "failurePolicy": "Ignore",
+                "matchPolicy": "Equivalent",
+                "timeoutSeconds": SECONDS,
+                "clientConfig": {**place.client_config(), "caBundle": base64.b64encode(ca).decode("ascii")},
+                "namespaceSelector": {"matchExpressions": [_NOT_KUBERNETES, *namespaces]},
+                "rules": [*_rules()],
+            }
+        ],
+    }
+
+
+def _rules() -> Iterator[Mapping[str, Any]]:
+    """Yield what is asked about: policy, Services, and Namespaces but for their end, that of all in them.
+
+    Not asked about is what controllers write, such as Pods and EndpointSlices: nobody would read the answer.
+    """
+    together: dict[tuple[str, tuple[str, ...]], list[Kind]] = {}
+    for kind in INSTALLED:
+        together.setdefault((kind.group, READ[kind].versions), []).append(kind)
+    for (group, versions), kinds in sorted(together.items()):
+        yield _rule(group, versions, map(plural_of, sorted(kinds)), (*_ALWAYS, "DELETE"))
+    yield _rule(SERVICE.group, READ[SERVICE].versions, ["services"], (*_ALWAYS, "DELETE"))
+    yield _rule(NAMESPACE.group, READ[NAMESPACE].versions, ["namespaces"], _ALWAYS, "Cluster")
+
+
+def _rule(
+    group: str,
+    versions: tuple[str, ...],
+    resources: Iterable[str],
+    operations: tuple[str, ...],
+    scope: str = "Namespaced",
+) -> Mapping[str, Any]:
+    return {
+        "apiGroups": [group],
+        "apiVersions": list(versions),
+        "resources": list(resources),
+        "operations": list(operations),
+        "scope": scope,
+    }
+
+
+def is_as(found: object, wanted: object) -> bool:
+    """Say whether all that is wanted of a value stands in it: what else it has is others' business.
+
+    Webhooks are found by their names, in whatever order.
+    """
+    match wanted:
+        case dict():
+            return isinstance(found, dict) and all(
+                name in found and is_as(found[name], each) for name, each in wanted.items()
+            )
+        case [{"name": str()}, *_]:
+            by_name = {each.get("name"): each for each in _items(found) if isinstance(each, dict)}
+            return all(is_as(by_name.get(each["name"]), each) for each in _items(wanted))
+        case list():
+            there = _items(found)
+            return len(there) == len(wanted) and all(map(is_as, there, wanted))
+        case _:
+            return bool(found == wanted)
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

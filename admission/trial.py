@@ -1,0 +1,69 @@
+"""The mesh a second time, of which it is asked what an object would come to: what is served never sees it."""
+
+from collections.abc import Callable, Hashable, Mapping
+
+from catalog.lint.lint import Further, Nothing
+from catalog.lint.problems import Linter
+from catalog.store.edits import Edits
+from catalog.store.settings import MeshSettings
+from catalog.store.view import View
+from mesh.identity import ProxyName
+from mesh.objects import ObjectKey, Sourced
+from mesh.picture import Picture
+from mesh.problems import Problem, Problems, ordered
+from providers.merge import Merged, merge
+
+Admitted = Picture[ProxyName, ProxyName]
+
+
+class Trial:
+    """A view that follows the sources when it is asked, and its problems; for one thread at a time.
+
+    The first question costs what there is, another one what has changed since, and what the object concerns.
+    """
+
+    def __init__(self, settings: MeshSettings, further: Callable[[], Further] = Nothing) -> None:
+        self._view = View(settings)
+        self._linter = Linter(self._view, further)
+        self._merged = Merged()
+        self._admitted: Admitted = Picture()
+        self._said: dict[Hashable, Problems] = {}
+
+    def follow(self, merged: Merged, admitted: Admitted) -> None:
+        """Take over what the sources say now."""
+        edits = Edits(merged.since(self._merged), admitted.since(self._admitted))
+        self._merged, self._admitted = merged, admitted
+        if edits or not self._said:
+            self._linter.renew()
+            self._view.apply(edits)
+            self._said.update(self._linter.looks())
+
+    def of(self, source: str, key: ObjectKey, sourced: Sourced | None) -> Problems:
+        """Return the problems that there would be if a source had this under a key, and are not there now.
+
+        None is that it had nothing there. What another source has under the key is in force as ever, by
+        precedence, and the contradiction is a problem. Afterwards everything is as it was.
+        """
+        after = self._with(source, key, sourced)
+        edits, back = Edits(after.since(self._merged)), Edits(self._merged.since(after))
+        known = set(self._merged.problems)
+        found: list[Problem] = [each for each in after.problems if each not in known]
+        if edits:
+            try:
+                self._view.apply(edits)
+                for where, said in self._linter.looks():
+                    there = self._said.get(where, ())
+                    found += (each for each in said if each not in there)
+            finally:
+                self._view.apply(back)
+                self._said.update(self._linter.looks())
+        return ordered(found)
+
+    def _with(self, source: str, key: ObjectKey, sourced: Sourced | None) -> Merged:
+        """Return what all sources would come to; of what is read as one kind, a source has one of a name."""
+        edits: Mapping[ObjectKey, Sourced | None] = {
+            **{each: None for each in key.forms() if sourced is not None and each != key},
+            key: sourced,
+        }
+        said = [(name, held.changed(edits) if name == source else held) for name, held in self._merged.of]
+        return merge(said, self._merged)

@@ -1,0 +1,55 @@
+"""`meshwright webhook`: what a cluster is to be told of the validating webhook, as a manifest."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.errors import CommandFailed
+from cli.options import AsJson
+from cli.printing.answers import print_json
+
+
+def webhook(
+    at: Annotated[
+        str, typer.Option(metavar="NAMESPACE/SERVICE|URL", help="Where API servers reach the webhook.")
+    ],
+    ca: Annotated[Path, typer.Option(help="The mesh's CA, such as STATE/ca/ca.pem.")],
+    namespaces: Annotated[str, typer.Option(help="Those of the mesh, with commas; none: all.")] = "",
+    namespace_selector: Annotated[str, typer.Option(help="Labels of the mesh's namespaces.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Print the ValidatingWebhookConfiguration, for who does not let the server keep it.
+
+    Status: 0, or 2 if what is told is wrong, or the file cannot be read.
+    """
+    from admission.configuration import configuration
+    from admission.place import Place
+    from cli.printing.manifests import printed
+    from providers.kubernetes.scope import Scope
+
+    try:
+        place = Place.parse(at)
+    except ValueError as error:
+        raise CommandFailed(f"--at is {at[:200]!r}: {error}") from error
+    try:
+        named = [each.strip() for each in namespaces.split(",") if each.strip()]
+        scope = Scope.of(named, namespace_selector)
+    except ValueError as error:
+        raise CommandFailed(str(error)) from error
+    found = configuration(place, _roots(ca), scope.expressions())
+    if as_json:
+        print_json(found)
+    else:
+        sys.stdout.write(printed([found]))
+
+
+def _roots(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CommandFailed(f"--ca is {str(path)!r}: {error.strerror or error}") from error
+    if b"-----BEGIN CERTIFICATE-----" not in content or b"PRIVATE KEY" in content:
+        raise CommandFailed(f"--ca is {str(path)!r}: must hold certificates in PEM, and no key")
+    return content

@@ -1,0 +1,135 @@
+"""What a cluster is told of the webhook."""
+
+import base64
+import copy
+from typing import Any
+
+import pytest
+
+from admission.configuration import configuration, is_as
+from admission.place import Place
+from mesh.kinds import UDP_ROUTE
+from providers.kubernetes.scope import Scope
+from specs.kinds import READ
+
+SERVICE = Place.parse("mesh-system/meshwright")
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "config"),
+    [
+        (
+            "mesh-system/meshwright",
+            "meshwright.mesh-system.svc",
+            {"service": {"namespace": "mesh-system", "name": "meshwright", "port": 443, "path": "/validate"}},
+        ),
+        (
+            "a/b:9443",
+            "b.a.svc",
+            {"service": {"namespace": "a", "name": "b", "port": 9443, "path": "/validate"}},
+        ),
+        ("https://10.0.0.5:9443", "10.0.0.5", {"url": "https://10.0.0.5:9443/validate"}),
+        ("https://mesh.example.com/", "mesh.example.com", {"url": "https://mesh.example.com/validate"}),
+        ("https://[fd00::7]:1", "fd00::7", {"url": "https://[fd00::7]:1/validate"}),
+    ],
+)
+def test_a_place_is_a_service_or_a_url(text: str, host: str, config: object) -> None:
+    """Its host is what the certificate names."""
+    found = Place.parse(text)
+    assert (found.host, found.client_config()) == (host, config)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "mesh", "a/b/c", "A/b", "a/b:0", "a/b:70000", "http://a:1", "https://", "https://a:x"),
+        *("https://u@a", "https://a/path", "https://a?x=1", "https://a#x", "ftp://a"),
+    ],
+)
+def test_what_is_neither_is_refused(text: str) -> None:
+    """With both forms."""
+    with pytest.raises(ValueError, match=r"must be NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT .*or a URL"):
+        Place.parse(text)
+
+
+def test_it_is_asked_about_all_policy_that_is_read_and_what_that_leans_on() -> None:
+    """In every version that is read: another one the API server converts, or does not ask about."""
+    (webhook,) = configuration(SERVICE, b"roots")["webhooks"]
+    asked = {
+        (group, resource): tuple(rule["apiVersions"])
+        for rule in webhook["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    policy = {kind for kind in READ if kind.group not in ("", "apps", "batch", "discovery.k8s.io")} - {
+        UDP_ROUTE
+    }
+    expected = {(kind.group, f"{kind.name.lower()}s"): READ[kind].versions for kind in policy}
+    assert asked == expected | {("", "services"): ("v1",), ("", "namespaces"): ("v1",)}
+
+
+def test_nobody_waits_long_and_nothing_is_refused_when_nobody_answers() -> None:
+    """Nor is Kubernetes itself asked about."""
+    (webhook,) = configuration(SERVICE, b"roots")["webhooks"]
+    assert (webhook["failurePolicy"], webhook["timeoutSeconds"], webhook["sideEffects"]) == (
+        "Ignore",
+        5,
+        "None",
+    )
+    assert base64.b64decode(webhook["clientConfig"]["caBundle"]) == b"roots"
+    (kept_out,) = webhook["namespaceSelector"]["matchExpressions"]
+    assert (kept_out["operator"], "kube-system" in kept_out["values"]) == ("NotIn", True)
+
+
+def test_it_is_asked_about_the_namespaces_of_the_mesh() -> None:
+    """Those of the list, and of the selector, in the API's own words."""
+    scope = Scope.of(("b", "a"), "openservicemesh.io/monitored-by=osm,tier notin (x,y),mesh,!old")
+    (webhook,) = configuration(SERVICE, b"", scope.expressions())["webhooks"]
+    _, named, ignored, *labels = webhook["namespaceSelector"]["matchExpressions"]
+    assert named == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}
+    assert ignored == {"key": "openservicemesh.io/ignore", "operator": "DoesNotExist"}
+    assert labels == [
+        {"key": "openservicemesh.io/monitored-by", "operator": "In", "values": ["osm"]},
+        {"key": "tier", "operator": "NotIn", "values": ["x", "y"]},
+        {"key": "mesh", "operator": "Exists"},
+        {"key": "old", "operator": "DoesNotExist"},
+    ]
+
+
+def _changed(path: tuple[Any, ...], value: object) -> Any:
+    whole: Any = copy.deepcopy(dict(configuration(SERVICE, b"roots")))
+    at = whole
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    return whole
+
+
+def test_what_an_api_server_and_others_add_is_no_difference() -> None:
+    """Defaults, labels, webhooks of other names, in whatever order."""
+    wanted: Any = dict(configuration(SERVICE, b"roots"))
+    found = copy.deepcopy(wanted)
+    assert is_as(found, wanted)
+    found["webhooks"][0]["objectSelector"] = {}
+    found["metadata"]["labels"]["mine"] = "x"
+    found["webhooks"].insert(0, {"name": "another"})
+    assert is_as(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("webhooks", 0, "failurePolicy"), "Fail"),
+        (("webhooks", 0, "clientConfig", "caBundle"), "b3RoZXI="),
+        (("webhooks", 0, "rules"), []),
+        (("webhooks", 0, "rules", 0, "operations"), ["CREATE"]),
+        (("webhooks",), []),
+        (("webhooks",), None),
+        (("metadata", "labels"), None),
+    ],
+)
+def test_what_is_otherwise_is_seen(path: tuple[Any, ...], value: object) -> None:
+    """Whoever changed it; and that there is none."""
+    wanted = dict(configuration(SERVICE, b"roots"))
+    assert not is_as(_changed(path, value), wanted)
+    assert not is_as(None, wanted)

@@ -1,0 +1,149 @@
+"""Reviews judged: what is refused, what is warned of, and what happens when there is no time."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from admission import judging
+from admission.judging import NOT_LOOKED, Judge, Now, Verdict
+from admission.review import asked
+from admission.trial import Trial
+from catalog.store.view import MeshSettings
+from mesh.picture import Picture
+from providers.merge import merge
+from tests.meshes import values as a
+
+TARGET: dict[str, Any] = {
+    "apiVersion": "access.smi-spec.io/v1alpha3",
+    "kind": "TrafficTarget",
+    "metadata": {"name": "buy", "namespace": "default"},
+    "spec": {
+        "destination": {"kind": "ServiceAccount", "name": "store"},
+        "rules": [{"kind": "HTTPRouteGroup", "name": "paths"}],
+        "sources": [{"kind": "ServiceAccount", "name": "client"}],
+    },
+}
+BAD: dict[str, Any] = {**TARGET, "spec": {**TARGET["spec"], "rules": [{"kind": "X", "name": "paths"}]}}
+SERVICE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "store", "namespace": "default", "annotations": {"meshwright.dev/dns": "!"}},
+    "spec": {"ports": [{"port": 80}]},
+}
+
+
+def _now() -> Now:
+    things = a.objects(a.service("store"), a.workload("store-1", "10.0.0.1", app="store", account="store"))
+    return Now(merge([("kubernetes", Picture(things))]), Picture())
+
+
+def _trial() -> Trial:
+    return Trial(MeshSettings())
+
+
+@pytest.fixture
+async def judged() -> AsyncIterator[Callable[..., Any]]:
+    """Return what judges the request of a review."""
+    judge = Judge("kubernetes", "here", _now, _trial)
+    tidying = asyncio.create_task(judge.tidying())
+
+    async def of(seconds: float = 60.0, **request: Any) -> Verdict:
+        given = {"uid": "7", "operation": "CREATE", **request}
+        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": given}
+        return await judge.judge(asked(body), seconds)
+
+    yield of
+    tidying.cancel()
+    await asyncio.gather(tidying, return_exceptions=True)
+
+
+async def test_policy_that_cannot_be_read_is_refused(judged: Callable[..., Any]) -> None:
+    """With field, value and remedy."""
+    found = await judged(object=BAD)
+    assert found.refused.splitlines() == [
+        "TrafficTarget default/buy cannot be read:",
+        '  - spec.rules[0].kind is "X": must be one of HTTPRouteGroup, TCPRoute (MW1013)',
+    ]
+
+
+async def test_what_lint_would_say_is_a_warning(judged: Callable[..., Any]) -> None:
+    """Of this object: its own first."""
+    found = await judged(object=TARGET)
+    assert found.refused == ""
+    assert any("(MW2001)" in each and "paths" in each for each in found.warnings)
+    assert any("(MW2008)" in each for each in found.warnings)
+
+
+async def test_what_was_wrong_before_does_not_hold_up_who_changes_something_else(
+    judged: Callable[..., Any],
+) -> None:
+    """A label, a finalizer: the errors are warned of; a new one is refused."""
+    labelled = {**BAD, "metadata": {**BAD["metadata"], "labels": {"a": "b"}}}
+    found = await judged(operation="UPDATE", object=labelled, oldObject=BAD)
+    assert (found.refused, len(found.warnings)) == ("", 1)
+    worse = {**BAD, "spec": {**BAD["spec"], "sources": 7}}
+    assert "spec.sources" in (await judged(operation="UPDATE", object=worse, oldObject=BAD)).refused
+    assert (await judged(operation="UPDATE", object=BAD, oldObject=TARGET)).refused
+
+
+async def test_what_kubernetes_runs_on_is_only_warned_of(judged: Callable[..., Any]) -> None:
+    """A Service with an annotation of ours that is wrong is still a Service."""
+    found = await judged(object=SERVICE)
+    assert found.refused == ""
+    assert any("meshwright.dev/dns" in each for each in found.warnings)
+
+
+async def test_an_object_that_goes_is_never_refused(judged: Callable[..., Any]) -> None:
+    """That others name it is warned of."""
+    gone = {**SERVICE, "metadata": {"name": "store", "namespace": "default"}}
+    assert (await judged(operation="DELETE", oldObject=gone)).refused == ""
+    assert (await judged(operation="DELETE", oldObject=BAD)).refused == ""
+
+
+async def test_other_kinds_pass(judged: Callable[..., Any]) -> None:
+    """Whatever somebody has the API server ask."""
+    other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a", "namespace": "default"}}
+    assert await judged(object=other) == Verdict()
+
+
+async def test_without_time_it_is_said_that_nobody_looked() -> None:
+    """While the mesh is built, others are answered as well; later there is time."""
+    go = threading.Event()
+
+    def slow() -> Trial:
+        go.wait(60)
+        return _trial()
+
+    judge = Judge("kubernetes", "here", _now, slow)
+    body = {"uid": "7", "operation": "CREATE", "object": TARGET}
+    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    found = await asyncio.gather(*(judge.judge(review, 0.01) for _ in range(judging.WAITING + 5)))
+    assert {each.warnings for each in found} == {(NOT_LOOKED,)}
+    assert not any(each.looked for each in found)
+    go.set()
+    while not (late := await judge.judge(review, 60.0)).looked:  # until those before have had their turn
+        await asyncio.sleep(0)
+    assert any("(MW2001)" in each for each in late.warnings)
+
+
+async def test_a_fault_of_ours_refuses_nothing_and_is_over_with_the_next_review() -> None:
+    """It is logged, and the second mesh is made anew."""
+    made: list[Trial] = []
+
+    class Broken(Trial):
+        def of(self, *_: object) -> Any:
+            raise ZeroDivisionError
+
+    def new() -> Trial:
+        made.append(Broken(MeshSettings()) if not made else _trial())
+        return made[-1]
+
+    judge = Judge("kubernetes", "here", _now, new)
+    body = {"uid": "7", "operation": "CREATE", "object": TARGET}
+    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    assert await judge.judge(review, 60.0) == Verdict(warnings=(NOT_LOOKED,), looked=False)
+    assert (await judge.judge(review, 60.0)).looked
+    assert len(made) == 2

@@ -1,0 +1,82 @@
+"""AdmissionReview: questions as an API server asks them, and what is none."""
+
+from typing import Any
+
+import pytest
+
+from admission.review import BadReviewError, Operation, answered, asked
+from mesh.kinds import TCP_ROUTE
+from mesh.objects import ObjectKey
+
+ROUTE: dict[str, Any] = {
+    "apiVersion": "specs.smi-spec.io/v1alpha4",
+    "kind": "TCPRoute",
+    "metadata": {"name": "any", "namespace": "shop"},
+    "spec": {},
+}
+
+
+def review(**request: Any) -> dict[str, Any]:
+    """Return a review of a new TCPRoute, with other things in its request."""
+    given = {"uid": "7", "operation": "CREATE", "namespace": "shop", "object": ROUTE, **request}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": given}
+
+
+def test_a_question_is_of_one_object() -> None:
+    """What it will be, and what it is now."""
+    found = asked(review(operation="UPDATE", oldObject={**ROUTE, "spec": None}, dryRun=True))
+    assert (found.uid, found.operation) == ("7", Operation.UPDATE)
+    assert (found.document, found.before) == (ROUTE, {**ROUTE, "spec": None})
+    assert found.key == ObjectKey(TCP_ROUTE, "shop", "any")  # type: ignore[arg-type]
+
+
+def test_of_an_object_that_goes_there_is_only_what_it_was() -> None:
+    """Whatever an API server sends as its object."""
+    found = asked(review(operation="DELETE", object=None, oldObject=ROUTE))
+    assert (found.document, found.before) == (None, ROUTE)
+    assert (found.kind, str(found.key)) == (TCP_ROUTE, "TCPRoute shop/any")
+
+
+def test_an_object_need_not_have_its_name_yet() -> None:
+    """Nor its namespace: the request has it."""
+    found = asked(review(object={**ROUTE, "metadata": {"generateName": "any-"}}))
+    assert str(found.key) == "TCPRoute shop/any-x"
+    assert str(asked(review(object={**ROUTE, "metadata": {"generateName": "a-"}}, name="a-b2")).key).endswith(
+        "/a-b2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ([], "must be an AdmissionReview of admission.k8s.io/v1"),
+        ({"kind": "Status"}, "must be an AdmissionReview"),
+        (
+            {**review(), "apiVersion": "admission.k8s.io/v1beta1"},
+            "apiVersion is admission.k8s.io/v1beta1: must be",
+        ),
+        ({**review(), "request": None}, "request is missing"),
+        (review(uid=""), "request.uid is missing"),
+        (review(uid=7), "request.uid is missing"),
+        (review(operation="CONNECT"), "request.operation is CONNECT: must be one of CREATE, UPDATE, DELETE"),
+        (review(object=None), "request.object is missing"),
+        (review(object="x"), "request.object must be an object"),
+        (review(operation="DELETE"), "request.oldObject is missing"),
+    ],
+)
+def test_what_is_no_question_is_said(body: object, sentence: str) -> None:
+    """By the field that is wrong."""
+    with pytest.raises(BadReviewError, match=sentence):
+        asked(body)
+
+
+def test_an_answer_lets_through_or_says_why_not() -> None:
+    """In the shape that an API server takes."""
+    whole = answered("7", warnings=("look",))
+    assert (whole["apiVersion"], whole["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert whole["response"] == {"uid": "7", "allowed": True, "warnings": ["look"]}
+    assert answered("7", refused="no")["response"] == {
+        "uid": "7",
+        "allowed": False,
+        "status": {"code": 422, "reason": "Invalid", "message": "no"},
+    }

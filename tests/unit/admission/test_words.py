@@ -1,0 +1,64 @@
+"""Problems as kubectl prints them."""
+
+from admission.words import LONGEST, MOST, refusal, shortened, warnings
+from mesh.kinds import TCP_ROUTE, TRAFFIC_TARGET
+from mesh.names import Namespace
+from mesh.objects import ObjectKey
+from mesh.origins import InCluster
+from mesh.problems import Problem, Severity
+
+KEY = ObjectKey(TRAFFIC_TARGET, Namespace("shop"), "buy")
+
+
+def problem(
+    field: str = "spec", value: str = "", expected: str = "must be there", key: ObjectKey = KEY
+) -> Problem:
+    """Return a problem."""
+    origin = InCluster("here", "")
+    return Problem(
+        code="MW1",
+        severity=Severity.ERROR,
+        origin=origin,
+        key=key,
+        field=field,
+        value=value,
+        expected=expected,
+    )
+
+
+def test_a_refusal_has_a_line_for_each_error() -> None:
+    """Field, value, remedy, and the code by which more can be read."""
+    said = refusal(KEY, [problem("spec.rules[0].kind", '"X"', "must be one of A, B"), problem()])
+    assert said.splitlines() == [
+        "TrafficTarget shop/buy cannot be read:",
+        '  - spec.rules[0].kind is "X": must be one of A, B (MW1)',
+        "  - spec: must be there (MW1)",
+    ]
+
+
+def test_a_refusal_ends() -> None:
+    """Of very many errors it is said how many more there are."""
+    said = refusal(None, [problem(f"spec.rules[{each}]") for each in range(50)]).splitlines()
+    assert len(said) == 22
+    assert (said[0], said[-1]) == ("the object cannot be read:", "  - and 30 more")
+
+
+def test_a_warning_says_whose_it_is_if_not_the_object_s() -> None:
+    """On one line, whatever stands in it."""
+    other = ObjectKey(TCP_ROUTE, Namespace("shop"), "any")
+    assert warnings(KEY, [problem(), problem(key=other, expected="a\nb")]) == (
+        "spec: must be there (MW1)",
+        "TCPRoute shop/any: spec: a b (MW1)",
+    )
+
+
+def test_warnings_have_an_end_and_say_so() -> None:
+    """Each of them, and all together; what is to be said in any case has its place."""
+    many = [problem(f"spec.rules[{each}]") for each in range(40)]
+    found = warnings(KEY, many, "further")
+    assert len(found) == MOST
+    assert found[-2:] == ("and 30 more: `meshwright lint --kubernetes` says them all", "further")
+    assert len(warnings(KEY, many[:MOST])) == MOST
+    (long,) = warnings(KEY, [problem(expected="x" * 1000)])
+    assert (len(long), long.endswith("... (MW1)")) == (LONGEST, True)
+    assert shortened("y" * 1000) == "y" * (LONGEST - 3) + "..."
