@@ -45,7 +45,9 @@ class Trial:
         precedence, and the contradiction is a problem. Afterwards everything is as it was.
         """
         after = self._with(source, key, sourced)
-        edits, back = Edits(after.since(self._merged)), Edits(self._merged.since(after))
+        edits = Edits(after.since(self._merged))
+        # Looked up: pictures know what led to them, not what led away, and would compare all there is.
+        back = Edits({each: self._view.sourced.held().get(each) for each in edits.objects})
         known = set(self._merged.problems)
         found: list[Problem] = [each for each in after.problems if each not in known]
         if edits:

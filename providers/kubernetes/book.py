@@ -16,7 +16,8 @@ from mesh.origins import InCluster
 from mesh.problems import Severity
 from providers.kubernetes.scope import Labels, Scope
 from providers.objects import Form, Objects, read_form
-from specs.reader import Reading, read
+from specs.reader import Reading
+from specs.shown import read_shown
 
 Changes = Mapping[ObjectKey, Item[str] | None]
 """Objects as they are now, None for those that are gone."""
@@ -87,7 +88,7 @@ class Book:
             return before
         document = json.loads(item.body)
         origin = InCluster(self.cluster, item.version, _generation(document))
-        return read_form(item.body, ((origin, _quiet(key, read(document, origin))),), before)
+        return read_form(item.body, ((origin, _quiet(key, read_shown(document, origin))),), before)
 
     def _counts(self, key: ObjectKey) -> bool:
         if key.kind == MESH_CONFIG and key.namespace == self.scope.home:

@@ -11,6 +11,7 @@ from mesh.kinds import MESH_CONFIG, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TR
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import InCluster
+from mesh.policy import TrafficTarget
 from providers.kubernetes.book import Book
 from providers.kubernetes.projection import projected
 from providers.kubernetes.scope import Scope
@@ -160,6 +161,18 @@ def test_a_mesh_config_counts_in_the_control_planes_own_namespace() -> None:
         }
     )
     assert names(found) == ["MeshConfig osm-system/osm-mesh-config"]
+
+
+def test_an_object_means_what_it_was_written_as_in_whatever_version_it_is_shown() -> None:
+    """Nothing converts: a port that v1alpha3 does not have narrows as it did in v1alpha2."""
+    account = {"kind": "ServiceAccount", "name": "store"}
+    spec = {"destination": {**account, "port": 80}, "rules": [], "sources": [account]}
+    raw = {"metadata": {"name": "buy", "namespace": "shop"}, "spec": spec}
+    book = EVERYTHING.taken({key(TRAFFIC_TARGET, "buy"): item(TRAFFIC_TARGET, raw)})
+    (found,) = book.state.objects().values()
+    assert isinstance(found.value, TrafficTarget)
+    assert found.value.port == 80
+    assert "MW1033" in {each.code for each in book.state.problems()}
 
 
 def test_a_document_is_what_is_kept_of_an_object_in_its_newest_form() -> None:
