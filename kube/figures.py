@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
-from kube.errors import Reason
+from kube.errors import KubeError, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,8 @@ class Figures:
 
     `heard` is when the server last said anything of these objects, if only that nothing has changed;
     `relists` counts lists after the first, `events` those of objects, `errors` failures by their reason.
-    `error` is why what it has may be old, empty while it is current. `unread` tells of the last object that
-    was left out.
+    `error` is why what it has may be old, empty while it is current, and `reason` of what kind that is.
+    `unread` tells of the last object that was left out.
     """
 
     heard: datetime | None = None
@@ -25,6 +25,7 @@ class Figures:
     events: int = 0
     errors: Mapping[Reason, int] = field(default_factory=dict)
     error: str = ""
+    reason: Reason | None = None
     error_since: datetime | None = None
     unread: str = ""
 
@@ -37,10 +38,10 @@ class Figures:
         """Count failures that do not make what is known old."""
         return replace(self, errors={**self.errors, reason: self.errors.get(reason, 0) + times})
 
-    def erring(self, said: str, now: datetime) -> Self:
+    def erring(self, error: KubeError, now: datetime) -> Self:
         """Say why what is known may be old, since the first such moment."""
-        return replace(self, error=said, error_since=self.error_since or now)
+        return replace(self, error=str(error), reason=error.reason, error_since=self.error_since or now)
 
     def well(self) -> Self:
         """Say that what is known is current."""
-        return replace(self, error="", error_since=None) if self.error else self
+        return replace(self, error="", reason=None, error_since=None) if self.error else self

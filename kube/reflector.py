@@ -251,7 +251,7 @@ class Reflector(Generic[T]):
         if error.reason is Reason.GONE and self._failures == 1:
             return 0.0  # a list is all that it takes
         before = self.figures
-        self.figures = before.erring(str(error), self._clock())
+        self.figures = before.erring(error, self._clock())
         if before.error != self.figures.error:
             self._changed({})
         asked = error.retry_after if isinstance(error, ApiError) else None

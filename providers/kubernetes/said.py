@@ -1,6 +1,6 @@
 """What a cluster's source says of itself: which kinds cannot be read and why, and how old its answer is."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -8,15 +8,17 @@ from mesh.kinds import Kind
 from mesh.origins import FromSource
 from mesh.problems import Problem, Problems, Severity, ordered
 from providers.contract import Freshness, Watch
-from providers.kubernetes.resources import Plan
+from providers.kubernetes.resources import Plan, kind_of
 from providers.kubernetes.watches import Watches
 from providers.kubernetes.watching import Place, Watching, shown
 from specs.codes import Code
 from specs.kinds import READ
+from specs.osm.unenforced import UNENFORCED
 
 NAME: Final = "kubernetes"
 
 _STAYS: Final = "what was last known stays in force"
+_NAMED: Final = 3
 _KEPT: Final = "its objects are kept for empty_answer_hold_seconds, in case that is a mistake"
 
 
@@ -32,14 +34,26 @@ def _discovery(watches: Watches) -> Iterator[Problem]:
 
 
 def _failing(at: Mapping[Place, Watching]) -> Iterator[Problem]:
-    found: dict[str, list[str]] = {}
+    found: dict[object, list[Place]] = {}
     for place, watching in at.items():
         if watching.figures.error:
-            found.setdefault(watching.figures.error, []).append(shown(place))
-    for error, places in found.items():
-        yield _problem(
-            Code.CLUSTER_UNREADABLE, Severity.ERROR, ", ".join(sorted(places)), f"{error}; {_STAYS}"
-        )
+            # What is refused is so for each by itself; a server that is away is away for all of them.
+            one = place if watching.is_refused else watching.figures.reason
+            found.setdefault(one, []).append(place)
+    for places in found.values():
+        names = sorted(map(shown, places))
+        error = at[min(places, key=shown)].figures.error
+        said = f"{error}; {_STAYS}" if len(names) == 1 else f"{error}; of all {len(names)} {_STAYS}"
+        if all(kind_of(resource) in UNENFORCED for resource, _ in places):
+            expected = f"{error}; it is not enforced here, which its owners are not told"
+            yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, names[0], expected)
+        else:
+            yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, _listed(names), said)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def _held(watches: Watches) -> Iterator[Problem]:
@@ -68,7 +82,8 @@ def _problem(code: Code, severity: Severity, what: str, expected: str) -> Proble
 
 def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
     """Say how old the answer is: as old as that of the watch that has not been heard of for longest."""
-    at = watches.at.values()
+    # What is not enforced anyway makes nothing old.
+    at = [each for (resource, _), each in watches.at.items() if kind_of(resource) not in UNENFORCED]
     heard = [each.heard for each in at if each.heard is not None]
     errors = sorted({each.figures.error for each in at if each.figures.error})
     since = [each.figures.error_since for each in at if each.figures.error_since is not None]
@@ -77,7 +92,7 @@ def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
     return Freshness(
         last_event=last_event,
         last_full_read=min(heard, default=None) if len(heard) == len(at) else None,
-        error=errors[0] if len(errors) == 1 else _counted(errors, len(at)),
+        error=_counted(errors),
         error_since=min(since, default=None),
         held=(
             *(shown(place) for place, each in watches.at.items() if each.emptied.held_since is not None),
@@ -91,8 +106,10 @@ def _by_name(watch: Watch) -> str:
     return watch.name
 
 
-def _counted(errors: list[str], all_there_are: int) -> str:
-    return f"{errors[0]}; and {len(errors) - 1} more errors, of {all_there_are} watches" if errors else ""
+def _counted(errors: Sequence[str]) -> str:
+    if len(errors) < 2:
+        return "".join(errors)
+    return f"{errors[0]}; and {len(errors) - 1} more"
 
 
 def _watch(place: Place, watching: Watching) -> Watch:

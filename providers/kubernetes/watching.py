@@ -76,8 +76,8 @@ class Watching:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it has had an answer that will not be another one soon."""
-        return bool(self.figures.error) and not _REFUSED.isdisjoint(self.figures.errors)
+        """Whether its last answer was one that will not be another one soon."""
+        return self.figures.reason in _REFUSED
 
 
 def objects(kind: Kind, found: Mapping[Key, Item[str] | None]) -> dict[ObjectKey, Item[str] | None]:

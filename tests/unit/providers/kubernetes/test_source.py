@@ -19,7 +19,7 @@ from providers.kubernetes.resources import CORE
 from providers.kubernetes.scope import Scope
 from providers.kubernetes.source import KubernetesSource
 from tests.unit.providers.kubernetes import objects
-from tests.unit.providers.kubernetes.cluster import TARGETS, WORKLOADS, Cluster
+from tests.unit.providers.kubernetes.cluster import TARGETS, WORKLOADS, Cluster, crd
 
 SOON = timedelta(milliseconds=50)
 HOLD = timedelta(seconds=30)
@@ -162,6 +162,23 @@ async def test_what_is_forbidden_is_said_by_name_and_the_rest_works(cluster: Clu
         await running.until(lambda: running.names == EVERYTHING and not running.codes)
 
 
+async def test_policy_that_is_not_enforced_is_told_so_where_that_may_be_read(cluster: Cluster) -> None:
+    """Where it may not, that makes nothing old: it is a warning, and the source is as well as it was."""
+    egress = crd("policy.openservicemesh.io", "v1alpha1", "egresses", "Egress")
+    cluster.served.append(egress)
+    cluster.put(egress, {"metadata": {"name": "out", "namespace": "shop"}, "spec": {"hosts": ["x.test"]}})
+    async with at_work(cluster) as running:
+        (told,) = running.source.problems()
+        assert (told.code, told.severity, str(told.key)) == ("MW1030", "warning", "Egress shop/out")
+    cluster.forbidden = {"egresses"}
+    async with at_work(cluster) as running:
+        (said,) = running.source.problems()
+        assert (said.code, said.severity) == ("MW1113", "warning")
+        assert "may not list egresses.policy.openservicemesh.io" in said.expected
+        fresh = running.source.freshness()
+        assert (fresh.error, fresh.last_full_read is None) == ("", False)
+
+
 async def test_a_grant_that_is_lost_takes_nothing_away(cluster: Cluster) -> None:
     """What was known stays, with its age."""
     async with at_work(cluster) as running:
@@ -178,6 +195,10 @@ async def test_a_server_that_ends_and_comes_back_changes_nothing(cluster: Cluste
         before = running.source.objects()
         await cluster.stop()
         await running.until(lambda: "MW1113" in running.codes)
+        # Once, and not for each kind; that nobody says which kinds there are is another one.
+        said = "of all 7 what was last known stays"
+        await running.until(lambda: any(said in each.expected for each in running.source.problems()))
+        assert len(running.codes) <= 2
         assert running.source.objects() is before
         assert running.source.freshness().error
         cluster.delete(CORE[SERVICE], "shop", "books")

@@ -1,0 +1,54 @@
+"""Objects of one key in a directory and in a cluster."""
+
+from mesh.kinds import SERVICE, WORKLOAD
+from providers.directory.manifests import Manifests
+from providers.kubernetes.book import Book
+from providers.kubernetes.scope import Scope
+from providers.merge import merge
+from tests.meshes import texts
+from tests.unit.providers.kubernetes import objects
+from tests.unit.providers.kubernetes.test_book import item, key
+
+HERE = texts.joined(texts.workload("vm", "10.2.0.2"), texts.service("shop"))
+
+
+def test_what_two_sources_say_of_one_object_is_the_first_ones_and_said() -> None:
+    """With both places; an object of the same name in another namespace is another one."""
+    directory = Manifests().apply("mesh.yaml", HERE)
+    book = Book("east", Scope.of()).taken(
+        {
+            key(WORKLOAD, "vm"): item(WORKLOAD, objects.workload("vm"), "7"),
+            key(WORKLOAD, "vm", "books"): item(WORKLOAD, objects.workload("vm", namespace="books"), "8"),
+            key(SERVICE, "more"): item(SERVICE, objects.service("more"), "9"),
+        }
+    )
+    merged = merge([("directory", directory.objects()), ("kubernetes", book.state.objects())])
+    assert [f"{each.origin}" for each in merged.objects().values()] == [
+        "east (resourceVersion 9)",
+        "mesh.yaml:6 (document 2)",
+        "east (resourceVersion 8)",
+        "mesh.yaml:1 (document 1)",
+    ]
+    (problem,) = merged.problems
+    assert str(problem) == (
+        "MW1108 east (resourceVersion 7): Workload shop/vm: is known differently by the source directory, "
+        "which comes first and is used (mesh.yaml:1 (document 1))"
+    )
+    alone = merge([("directory", Manifests().objects()), ("kubernetes", book.state.objects())], merged)
+    assert str(alone.objects()[key(WORKLOAD, "vm")].origin) == "east (resourceVersion 7)"
+    assert alone.problems == ()
+
+
+def test_one_service_has_a_pod_a_workload_of_the_cluster_and_one_of_a_directory() -> None:
+    """They stand behind it by their labels, wherever they are known from."""
+    directory = Manifests().apply(
+        "mesh.yaml", texts.workload("premises", "10.2.0.2", app="shop", account="shop")
+    )
+    from_cluster = {
+        key(SERVICE, "shop"): item(SERVICE, objects.service("shop")),
+        key(WORKLOAD, "vm"): item(WORKLOAD, objects.workload("vm")),
+    }
+    book = Book("east", Scope.of()).taken(from_cluster)
+    merged = merge([("directory", directory.objects()), ("kubernetes", book.state.objects())])
+    assert merged.problems == ()
+    assert len(merged.objects()) == 3
