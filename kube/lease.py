@@ -207,9 +207,9 @@ class Lease:
             raise
         return seen(self._known, Held.of(raw, self._terms), self._now())
 
-    async def _write(self, what: Step, known: Seen | None) -> Held:
+    async def _write(self, what: Step, known: Seen | None, holder: str | None = None) -> Held:
         metadata = {"name": self.name, "namespace": self.namespace}
-        said = spec(what, known, self.me, self._clock(), self._terms)
+        said = spec(what, known, self.me if holder is None else holder, self._clock(), self._terms)
         lease: dict[str, object] = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "spec": said}
         if known is None:
             raw = await self._api.create(LEASES, self.namespace, lease | {"metadata": metadata})
@@ -224,12 +224,12 @@ class Lease:
         known, self._known = self._known, None
         if known is None or known.held.holder != self.me:
             return
-        said = {**spec(Step.RENEW, known, "", self._clock(), self._terms), "leaseDurationSeconds": 1}
-        metadata = {"name": self.name, "namespace": self.namespace, "resourceVersion": known.held.version}
-        lease = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": said}
         with contextlib.suppress(KubeError, TimeoutError):
             async with asyncio.timeout(self._terms.every):
-                await self._api.replace(LEASES, self.namespace, self.name, lease)
+                # Looked at anew: the last renewal may have been cancelled on its way, and have arrived.
+                if (there := await self._look()) is not None and there.held.holder == self.me:
+                    await self._write(Step.RENEW, there, holder="")
+        self._known = None
 
     async def _pause(self) -> None:
         """Wait for the next look, longer after an error: those who wait do not all look at once."""

@@ -110,6 +110,8 @@ class Reporter:
 
     def changed(self) -> None:
         """Take note that something may be otherwise, after each wave and each look for problems."""
+        if not self._merged.of:
+            self._follow()  # what there is with the first wave has not changed
         self._changed.set()
 
     async def _follow_on(self) -> None:
@@ -135,6 +137,7 @@ class Reporter:
             self._unpublished.clear()
         self._standing.heard(self._moves.take())
         self._standing.touch(self._rollouts.look())
+        self._writer.known.set()
         if self._standing.is_touched:
             self._writer.changed.set()
 

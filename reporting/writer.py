@@ -27,7 +27,9 @@ AT_A_TIME: Final = 50
 
 
 class Writer:
-    """Writes of the objects of `standing` that are touched what is other; `changed` is set when some are.
+    """Writes of the objects of `standing` that are touched what is other.
+
+    `known` is set once `standing` has all there is, and `changed` whenever more is touched.
 
     `resource` returns how a kind is served now, None where it is not. `namespaces` are those that are looked
     at, all without any. `instance` is what this server is called.
@@ -47,7 +49,7 @@ class Writer:
         instance: str,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.changed = asyncio.Event()
+        self.changed, self.known = asyncio.Event(), asyncio.Event()
         self._api, self._resource = api, resource
         self._standing, self._progress = standing, progress
         self._meter, self._clock, self._now = meter, clock, monotonic
@@ -66,6 +68,7 @@ class Writer:
         self._meter.reporting(leads=True)
         try:
             await self._remember(statuses, told)
+            await self.known.wait()  # before, all that was told seems to be mended
             self._standing.touch_all()
             await self._write(statuses, told)
         finally:
@@ -97,7 +100,8 @@ class Writer:
             others = [key for key in touched if not self._standing.is_of_status(key.kind)]
             for report, keys in ((statuses.report, with_status), (told.report, others)):
                 await self._some(report, keys, later)
-            await self._due(min([looked + LOOK, *later.values()]))
+            if not self._standing.is_touched:
+                await self._due(min([looked + LOOK, *later.values()]))
             now = self._now()
             self._standing.touch([key for key, at in later.items() if at <= now])
             if now >= looked + LOOK:

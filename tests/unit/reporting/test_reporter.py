@@ -76,7 +76,7 @@ class Noticed:
     """In the writer's place: the test looks at what is to be written."""
 
     def __init__(self) -> None:
-        self.changed = asyncio.Event()
+        self.changed, self.known = asyncio.Event(), asyncio.Event()
 
     async def lead(self) -> None:
         """Write nothing."""
@@ -177,6 +177,17 @@ async def test_a_change_is_followed_to_those_whom_it_concerns(plane: Plane) -> N
     assert await plane.told() == (key(SHOP),)
     assert plane.progress(SHOP) == Progress(concerned.of, concerned.of)
     assert plane.progress(BUYER) is None, "it has not changed"
+
+
+async def test_what_changes_right_after_the_start_has_changed(tmp_path: Path, now: datetime) -> None:
+    """Before anybody has looked for the first time."""
+    plane = Plane(tmp_path, now)
+    await plane.delivery.loop.wave()
+    plane.come(SHOP)
+    await plane.delivery.loop.attend()
+    await plane.change(workload(SHOP, "10.0.0.9", 2))
+    await plane.told()
+    assert plane.progress(SHOP) == Progress(0, 1)
 
 
 async def test_a_change_that_concerns_nobody_is_over_at_once(plane: Plane) -> None:
