@@ -73,7 +73,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What its unit must know of `serve`: `state` is below /var/lib; times are in seconds."""
+    """What its unit must know of `serve`: `state` is below /var/lib; times are in seconds.
+
+    A `kubeconfig` may be root's alone: systemd hands it over.
+    """
 
     command: Command
     user: str
@@ -81,6 +84,7 @@ class Server:
     drain: float
     heartbeat: float
     low_ports: bool
+    kubeconfig: PurePosixPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +125,9 @@ def server_unit(server: Server) -> str:
 Type=notify
 # Ready is what /healthz/ready says: the mesh has been read, and proxies can dial in.
 TimeoutStartSec=5min
-ExecStart={server.command.line()}
+ExecStart={server.command.line()}{_HANDED if server.kubeconfig else ""}
 ExecReload=/bin/kill -HUP $MAINPID
-{server.command.environment()}\
+{server.command.environment()}{_credential(server.kubeconfig)}\
 # An event loop that is held for so long is killed, and leaves in the log where it hung.
 WatchdogSec={max(30, round(3 * server.heartbeat))}
 {_RESTART}\
@@ -209,6 +213,18 @@ ReadWritePaths=/run
         + _confined(("CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"), root=True)
         + _TAIL
     )
+
+
+_HANDED: Final = " --kubeconfig ${CREDENTIALS_DIRECTORY}/kubeconfig"
+
+
+def _credential(kubeconfig: PurePosixPath | None) -> str:
+    if kubeconfig is None:
+        return ""
+    return f"""\
+# Copied for this user at each start: it may be root's alone. Relative paths in it lead nowhere.
+LoadCredential=kubeconfig:{str(kubeconfig).replace("%", "%%")}
+"""
 
 
 _TAIL: Final = """

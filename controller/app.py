@@ -166,7 +166,7 @@ class _Server:
 
     async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
         tasks: list[asyncio.Task[None]] = []
-        async with asyncio.TaskGroup() as group:
+        async with self._cluster(), asyncio.TaskGroup() as group:
             try:
                 tasks.append(spawn(group, "heartbeat", self._beating()))
                 tasks += [spawn(group, name, work) for name, work in self._managed()]
@@ -304,6 +304,15 @@ class _Server:
             fresh = (each.freshness() for each in parts.sources.all)
             parts.metrics.watched((watch for each in fresh for watch in each.watches), parts.clock())
             await asyncio.sleep(MEASURE_SECONDS)
+
+    @contextlib.asynccontextmanager
+    async def _cluster(self) -> AsyncIterator[None]:
+        """Be able to ask the cluster, if there is one, until all who may have ended."""
+        if self._parts.cluster is None:
+            yield
+        else:
+            async with self._parts.cluster.api:
+                yield
 
     @contextlib.asynccontextmanager
     async def _http(self) -> AsyncIterator[HostPort]:

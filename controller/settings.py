@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -20,16 +20,17 @@ from controller.config_file import read_config
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
 from mesh.host_port import HostPort
-from mesh.names import is_dns_subdomain
+from mesh.names import is_dns_label, is_dns_subdomain
 from mesh.spelling import nearest
 from providers.dns.asking import Nameserver
+from providers.kubernetes.scope import selector
 from sidecars.selection import VARIABLES
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
 _NO_SOURCE: Final = (
-    "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or name providers "
-    "(docs/sources.md)"
+    "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kubernetes, "
+    "or name providers (docs/sources.md)"
 )
 
 
@@ -92,6 +93,17 @@ def _hosts(value: object) -> object:
     )
 
 
+def _namespaces(value: tuple[str, ...]) -> tuple[str, ...]:
+    if wrong := [each for each in value if not is_dns_label(each)]:
+        raise ValueError(f"must be names of namespaces, which {wrong[0]!r} is not")
+    return tuple(sorted(set(value)))
+
+
+def _selector(value: str) -> str:
+    selector(value)  # raises ValueError
+    return value
+
+
 def _nameservers(value: object) -> object:
     texts = _hosts(value)
     if not isinstance(texts, tuple | list):
@@ -118,11 +130,13 @@ Providers = Annotated[
     Field(repr=False),
 ]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts)]
+Selector = Annotated[str, AfterValidator(_selector)]
+Namespaces = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), AfterValidator(_namespaces)]
 Nameservers = Annotated[
     tuple[Annotated[Nameserver, PlainSerializer(str)], ...], NoDecode, BeforeValidator(_nameservers)
 ]
 Domain = Annotated[str, BeforeValidator(_domain)]
-Directory = Annotated[Path | None, BeforeValidator(_given)]
+MaybePath = Annotated[Path | None, BeforeValidator(_given)]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 
 
@@ -136,8 +150,18 @@ class Settings(BaseSettings):
         env_prefix=ENVIRONMENT_PREFIX, extra="forbid", frozen=True, use_attribute_docstrings=True
     )
 
-    mesh: Directory = None
+    mesh: MaybePath = None
     """Directory of manifests; without, the mesh is what the other sources have."""
+    kubernetes: bool = False
+    """Read the mesh from a Kubernetes cluster, beside the directory or in its place."""
+    kubeconfig: MaybePath = None
+    """How the cluster is reached; without, as from a Pod of it, else by $KUBECONFIG or ~/.kube/config."""
+    kube_context: str = ""
+    """The context of that file; without, its current one."""
+    namespaces: Namespaces = ()
+    """Namespaces of the cluster whose objects are read; without, all of them."""
+    namespace_selector: Selector = ""
+    """Of these, the ones whose labels fit, such as openservicemesh.io/monitored-by=osm."""
     state: Path
     """Directory of CA, keys, ledger, socket."""
     shared_state: bool = False
@@ -274,7 +298,8 @@ class Settings(BaseSettings):
     @property
     def sources(self) -> tuple[str, ...]:
         """Name what the mesh is read from, as `sources_named`."""
-        return sources_named(self.mesh, self.providers)
+        cluster = self.kube_context if self.kubernetes else None
+        return sources_named(self.mesh, cluster, self.providers)
 
     @classmethod
     def settings_customise_sources(
@@ -291,10 +316,15 @@ class Settings(BaseSettings):
         return init_settings, env_settings, from_file
 
 
-def sources_named(mesh: Path | None, providers: Iterable[str]) -> tuple[str, ...]:
-    """Name what a mesh is read from, in its precedence, for people; empty where nothing is told."""
-    directory = () if mesh is None else (f"the mesh directory {mesh}",)
-    return (*directory, *(f"provider {name}" for name in providers))
+def sources_named(mesh: Path | None, context: str | None, providers: Iterable[str]) -> tuple[str, ...]:
+    """Name what a mesh is read from, in its precedence, for people; empty where nothing is told.
+
+    `context` is that of a cluster, empty for its current one; None where no cluster is read.
+    """
+    found = [] if mesh is None else [f"the mesh directory {mesh}"]
+    if context is not None:
+        found.append(f"the Kubernetes cluster of context {context}" if context else "a Kubernetes cluster")
+    return (*found, *(f"provider {name}" for name in providers))
 
 
 def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Settings:

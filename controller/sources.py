@@ -1,7 +1,8 @@
-"""Where the mesh is read from: a directory of manifests, installed providers, the DNS for what names it."""
+"""Where the mesh is read from: a directory, a cluster, installed providers, the DNS for what names it."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Final
 
 from controller.kept import Kept
 from controller.settings import Settings
@@ -15,12 +16,17 @@ from providers.installed.registry import providers
 from providers.installed.source import ProviderSource
 from providers.sources import Sources
 
+OURS: Final = (DirectorySource.name, "kubernetes", DnsSource.name)
+"""The names of sources of our own, whether there are such or not."""
 
-def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[], datetime]) -> Sources:
+
+def sources_of(
+    settings: Settings, cluster: Source | None, answers: Kept[kept.Kept], clock: Callable[[], datetime]
+) -> Sources:
     """Make the sources of one server; where two contradict each other, the directory wins, if there is one.
 
-    After it come the providers as they are named. The DNS begins with the `answers` that were kept, and
-    keeps them. Raises ProviderError.
+    After it come the cluster, if there is one, and the providers as they are named. The DNS begins with the
+    `answers` that were kept, and keeps them. Raises ProviderError.
     """
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     floor, ceiling = settings.dns_floor_seconds, settings.dns_ceiling_seconds
@@ -36,8 +42,10 @@ def sources_of(settings: Settings, answers: Kept[kept.Kept], clock: Callable[[],
     given: list[Source] = []
     if settings.mesh is not None:
         given.append(DirectorySource(settings.mesh, clock, hold=hold))
+    if cluster is not None:
+        given.append(cluster)
     given += (
         ProviderSource(name, provider, clock, hold=hold)
-        for name, provider in providers(settings.providers, taken=(DirectorySource.name, DnsSource.name))
+        for name, provider in providers(settings.providers, taken=OURS)
     )
     return Sources(given, following=(dns,))

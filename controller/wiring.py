@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from admin.http.heartbeat import Heartbeat
 from admin.metrics.registry import Metrics
@@ -38,10 +39,15 @@ from sidecars.contract.events import Broker
 from xds.cache import NodeKey
 from xds.protocol.resource import Reference
 
+if TYPE_CHECKING:
+    from controller.cluster import Cluster
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The server's parts, joined; `settings` are those of its start, `reloading` has those in force.
+
+    `cluster` is that from which the mesh is read, None where it is from none.
 
     `listening` is filled as soon as the server serves: addresses by what they are for.
     """
@@ -52,6 +58,7 @@ class Parts:
     metrics: Metrics
     heartbeat: Heartbeat
     watchdog: Watchdog
+    cluster: "Cluster | None"
     sources: Sources
     opened: Opened
     room: StateRoom
@@ -93,10 +100,12 @@ class Parts:
 
 
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:
-    """Make every part; to be called on the running event loop. Raises CertificateError."""
+    """Make every part; to be called on the running event loop. Raises CertificateError, or StartupError."""
     metrics, ledger, pairs = Metrics(), found.ledger, PairFiles(settings.state)
     verdicts = StateFile(settings.state, VERDICTS)
-    sources = sources_of(settings, StateFile(settings.state, DNS_ANSWERS), clock)
+    cluster = _cluster(settings, clock) if settings.kubernetes else None
+    answers = StateFile(settings.state, DNS_ANSWERS)
+    sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
     ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
     translate, preview = (
         translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
@@ -127,6 +136,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         metrics=metrics,
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
         watchdog=Watchdog(metrics, lambda: delivered.loop.doing, clock),
+        cluster=cluster,
         sources=sources,
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
@@ -138,6 +148,13 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         events=Broker(),
         listening={},
     )
+
+
+def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":
+    from controller.cluster import ANSWER, Reached, cluster
+
+    hold = timedelta(seconds=settings.empty_answer_hold_seconds)
+    return cluster(Reached.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
 
 
 def paces(settings: Settings) -> Paces:

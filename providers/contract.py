@@ -39,13 +39,15 @@ class Counts:
 class Watch:
     """How objects of one kind are followed, by a source that asks for each kind by itself.
 
-    `name` is the kind's as permissions have it, such as `traffictargets.access.smi-spec.io`. `heard` is when
-    anything was last heard of it, be it that nothing is new, `last_event` when an object was last another
-    one, `last_list` when all were last listed. `relists`, `events` and `errors`, by reason, count since the
-    start. `error` and `error_since` are as Freshness has them.
+    `name` is the kind's as permissions have it, such as `traffictargets.access.smi-spec.io`; the `namespace`
+    is empty where all are followed together. `heard` is when anything was last heard of it, be it that no
+    object is new, `last_event` when one was last another, `last_list` when all were last listed. `relists`,
+    `events` and `errors`, by reason, count since the start. `error` and `error_since` are as Freshness has
+    them.
     """
 
     name: str
+    namespace: str = ""
     heard: datetime | None = None
     last_event: datetime | None = None
     last_list: datetime | None = None

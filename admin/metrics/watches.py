@@ -1,6 +1,5 @@
 """How each kind of objects is followed in a cluster, as it stands and as it was counted."""
 
-from collections import Counter as Count
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Final
@@ -46,22 +45,36 @@ class WatchMetrics:
             (*_RESOURCE, "reason"),
             registry=registry,
         )
-        self._watch_shown: dict[tuple[Counter, tuple[str, ...]], int] = {}
+        self._watch_shown: dict[tuple[str, ...], int] = {}
 
     def watched(self, watches: Iterable[Watch], now: datetime) -> None:
-        """Take over how watches stand; of one that began anew, all that it counts is new."""
+        """Take over how watches stand; of one that began anew, all that it counts is new.
+
+        Of a kind that is followed in several namespaces the worst is shown, and all is counted together.
+        """
         watches = tuple(watches)
         for field, gauge in self._watch_ages.items():
             moments = [(each.name, getattr(each, field)) for each in watches]
-            set_all(gauge, {(name,): (now - at).total_seconds() for name, at in moments if at is not None})
-        set_all(self._watch_unfollowed, {(each.name,): bool(each.error) for each in watches})
-        counts: Count[tuple[Counter, tuple[str, ...]]] = Count()
+            set_all(
+                gauge, _worst((kind, (now - at).total_seconds()) for kind, at in moments if at is not None)
+            )
+        set_all(self._watch_unfollowed, _worst((each.name, bool(each.error)) for each in watches))
         for each in watches:
-            counts[self._watch_events, (each.name,)] += each.events
-            counts[self._watch_relists, (each.name,)] += each.relists
-            for reason, count in each.errors.items():
-                counts[self._watch_errors, (each.name, reason)] += count
-        for (counter, labels), total in counts.items():
-            shown = self._watch_shown.get((counter, labels), 0)
-            counter.labels(*labels).inc(total - shown if total >= shown else total)
-            self._watch_shown[counter, labels] = total
+            place = (each.name, each.namespace)
+            self._count(self._watch_events.labels(each.name), ("events", *place), each.events)
+            self._count(self._watch_relists.labels(each.name), ("relists", *place), each.relists)
+            for reason, total in each.errors.items():
+                self._count(self._watch_errors.labels(each.name, reason), ("errors", *place, reason), total)
+
+    def _count(self, counter: Counter, what: tuple[str, ...], total: int) -> None:
+        shown = self._watch_shown.get(what, 0)
+        counter.inc(total - shown if total >= shown else total)
+        self._watch_shown[what] = total
+
+
+def _worst(values: Iterable[tuple[str, float]]) -> dict[tuple[str, ...], float]:
+    """Return the largest value of each kind."""
+    found: dict[tuple[str, ...], float] = {}
+    for kind, value in values:
+        found[(kind,)] = max(value, found.get((kind,), value))
+    return found

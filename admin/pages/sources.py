@@ -44,6 +44,7 @@ def source(name: str, freshness: Freshness, counts: Counts, now: datetime) -> Do
 def _watch(watch: Watch, now: datetime) -> Document:
     return {
         "name": watch.name,
+        "namespace": watch.namespace,
         "heard": jsonable(watch.heard),
         "heard_age": _told(watch.heard, now),
         "heard_age_seconds": _age(watch.heard, now),

@@ -150,7 +150,9 @@ def told(page: Page, state: Path) -> Told:
     )
     directory = _field(settings, "mesh")
     mesh = None if directory is None else Path(str(directory))
-    sources = sources_named(mesh, _object(settings, "providers"))
+    context = str(_field(settings, "kube_context"))
+    cluster = context if _field(settings, "kubernetes") else None
+    sources = sources_named(mesh, cluster, _object(settings, "providers"))
     domain, shared = str(_field(settings, "trust_domain")), bool(_field(settings, "shared_state"))
     return Told(state, mesh, sources, domain, shared, addresses)
 

@@ -14,6 +14,21 @@ def serve(
     mesh: Annotated[Path | None, typer.Option(help="Directory of manifests, watched.")] = None,
     state: Annotated[Path | None, typer.Option(help="Directory for CA, keys, ledger, socket.")] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file with settings.")] = None,
+    kubernetes: Annotated[
+        bool | None, typer.Option("--kubernetes", help="Read a Kubernetes cluster, too or alone.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="How it is reached, where this is no Pod of it.")
+    ] = None,
+    kube_context: Annotated[
+        str | None, typer.Option("--kube-context", "--context", help="Of the kubeconfig. [its current one]")
+    ] = None,
+    namespaces: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Those of the cluster that are read. [all]")
+    ] = None,
+    namespace_selector: Annotated[
+        str | None, typer.Option(metavar="SELECTOR", help="The same, by labels of theirs.")
+    ] = None,
     ads_address: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where proxies dial in. [0.0.0.0:15128]")
     ] = None,
@@ -60,6 +75,11 @@ def serve(
         "mesh": mesh,
         "state": state,
         "config": config,
+        "kubernetes": kubernetes,
+        "kubeconfig": kubeconfig,
+        "kube_context": kube_context,
+        "namespaces": namespaces,
+        "namespace_selector": namespace_selector,
         "ads_address": ads_address,
         "http_address": http_address,
         "debug_address": debug_address,

@@ -113,6 +113,8 @@ class _Typed:
         }
         if first.get("config") is not None:  # the file has them
             lacking = {}
+        if first.get("kubernetes") or "MESHWRIGHT_KUBERNETES" in self.variables:
+            lacking.pop("mesh", None)
         self.arguments = (*(word for n, folder in lacking.items() for word in (f"--{n}", folder)), *given)
         self.values: Mapping[str, Any] = self._parsed(command, which, self.arguments)
         for name, value in self.values.items():
@@ -162,6 +164,10 @@ def _server(found: _Typed, told: units.Command, user: str) -> str:
     for name, path in (("mesh", settings.mesh), ("state", settings.state)):
         if path is not None:
             _require_seen(name, str(path), _ELSEWHERE)
+    if settings.kubernetes:
+        if settings.kubeconfig is None:
+            raise CommandFailed("--kubernetes: a unit sees no ~/.kube/config; name a file with --kubeconfig")
+        _require_seen("kubeconfig", str(settings.kubeconfig), _ELSEWHERE)
     addresses = (settings.ads_address, settings.http_address, settings.debug_address)
     ports = (each.port for each in (*addresses, *settings.driver_addresses.values()))
     return units.server_unit(
@@ -172,6 +178,7 @@ def _server(found: _Typed, told: units.Command, user: str) -> str:
             settings.drain_seconds,
             settings.heartbeat_seconds,
             low_ports=any(0 < port < _LOW for port in ports),
+            kubeconfig=PurePosixPath(settings.kubeconfig) if settings.kubeconfig is not None else None,
         )
     )
 

@@ -111,7 +111,7 @@ def _watches(watches: Iterable[Found]) -> Table:
         errors = each.get("errors")
         counts = errors if isinstance(errors, Mapping) else {}
         made.add_row(
-            str(each.get("name", "")),
+            f"{each.get('name', '')}{f' in {where}' if (where := each.get('namespace')) else ''}",
             _ago(each.get("heard_age"), "never"),
             _ago(each.get("event_age"), "not yet"),
             _ago(each.get("list_age"), "never"),

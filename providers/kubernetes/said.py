@@ -89,6 +89,7 @@ def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
     since = [each.figures.error_since for each in at if each.figures.error_since is not None]
     if watches.undiscovered and not errors:
         errors.append(watches.undiscovered)
+        since += [each for each in (watches.undiscovered_since,) if each is not None]
     return Freshness(
         last_event=last_event,
         last_full_read=min(heard, default=None) if len(heard) == len(at) else None,
@@ -102,8 +103,8 @@ def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
     )
 
 
-def _by_name(watch: Watch) -> str:
-    return watch.name
+def _by_name(watch: Watch) -> tuple[str, str]:
+    return watch.name, watch.namespace
 
 
 def _counted(errors: Sequence[str]) -> str:
@@ -113,9 +114,10 @@ def _counted(errors: Sequence[str]) -> str:
 
 
 def _watch(place: Place, watching: Watching) -> Watch:
-    figures = watching.figures
+    figures, (resource, namespace) = watching.figures, place
     return Watch(
-        shown(place),
+        resource.name,
+        namespace or "",
         heard=watching.heard,
         last_event=figures.last_event,
         last_list=figures.last_list,

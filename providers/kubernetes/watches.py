@@ -30,6 +30,10 @@ _SHORTEST: Final = timedelta(milliseconds=1)
 _log = structlog.get_logger("providers.kubernetes.source")
 
 
+AGAIN: Final = timedelta(seconds=5)
+"""How soon it is asked again which kinds there are, where nobody has said it."""
+
+
 class Watches:
     """What is watched of a cluster.
 
@@ -65,6 +69,7 @@ class Watches:
         self.at: dict[Place, Watching] = {}
         self.is_discovered = self._is_discovery_due = False
         self.undiscovered = ""
+        self.undiscovered_since: datetime | None = None
 
     def kept(self) -> tuple[KeptWatch, ...]:
         """Return what is known, for the server after."""
@@ -116,7 +121,8 @@ class Watches:
             while True:
                 await self._discovered(group)
                 missing = (since + self._hold for since in self.plan.missing.values())
-                due = min((self._monotonic() + self._discover, *missing))
+                again = min(self._discover, AGAIN) if self.undiscovered else self._discover
+                due = min((self._monotonic() + again, *missing))
                 while not self._is_discovery_due and self._monotonic() < due:
                     wait = max(self._due(due) - self._monotonic(), _SHORTEST)
                     with contextlib.suppress(TimeoutError):  # it is due
@@ -137,6 +143,7 @@ class Watches:
             self.plan = planned(self.plan, found, self._monotonic(), self._hold)
             self._follow(group)
         self.undiscovered = said
+        self.undiscovered_since = (self.undiscovered_since or self._clock()) if said else None
         self._heard({})
 
     def _due(self, discovery: Moment) -> Moment:

@@ -149,8 +149,13 @@ def _errors(watch: Document) -> Markup:
     return listed(text(f"{count} {reason}") for reason, count in errors.items()) if errors else NONE
 
 
+def _kind(watch: Document) -> Markup:
+    where = f" in {said(watch, 'namespace')}" if said(watch, "namespace") else ""
+    return joined((name(said(watch, "name")), text(where)))
+
+
 _WATCH: Final = (
-    Column("Kind", lambda each: name(said(each, "name")), ("name",)),
+    Column("Kind", _kind, ("name", "namespace")),
     Column("State", _error, ("error", "error_since")),
     Column(
         "Heard of",

@@ -52,7 +52,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> MemorySource:
     """Return a source that servers have beside their directory, which comes first."""
     made = MemorySource("cluster", _in_cluster(MeshConfig(permissive=True), _store("two", "10.0.0.2")))
 
-    def sources(settings: Settings, _: object, clock: Callable[[], datetime]) -> Sources:
+    def sources(settings: Settings, _: object, __: object, clock: Callable[[], datetime]) -> Sources:
         assert settings.mesh is not None
         return Sources((DirectorySource(settings.mesh, clock), made))
 

@@ -40,7 +40,10 @@ def test_flags_win_over_environment_over_file_over_defaults(
     ("flags", "sentence"),
     [
         ({"state": None}, "the setting state is missing: give --state or MESHWRIGHT_STATE"),
-        ({"mesh": None}, "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH"),
+        (
+            {"mesh": None},
+            "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kube",
+        ),
         ({"mesh": ""}, "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH"),
         (
             {"ads_address": "15128"},
@@ -51,6 +54,11 @@ def test_flags_win_over_environment_over_file_over_defaults(
         ({"trust_domain": "Bad_Domain"}, "--trust-domain is 'Bad_Domain': must be a DNS name in lower case"),
         ({"quiet_seconds": "0"}, "--quiet-seconds is '0': input should be greater than 0"),
         ({"quiet_seconds": 2}, "longest_seconds must not be less than quiet_seconds"),
+        ({"namespaces": "a,B"}, "--namespaces is 'a,B': must be names of namespaces, which 'B' is not"),
+        (
+            {"namespace_selector": "a in b"},
+            "--namespace-selector is 'a in b': 'a in b' must be a label selector",
+        ),
         ({"dns_floor_seconds": 400}, "dns_ceiling_seconds must not be less than dns_floor_seconds"),
         ({"dns_nameservers": "10.0.0.2:"}, "--dns-nameservers is '10.0.0.2:': must be IP addresses, or with"),
         ({"dns_nameservers": "ns.test"}, "--dns-nameservers is 'ns.test': must be IP addresses, or with"),
@@ -122,8 +130,11 @@ def test_addresses_are_written_as_they_are_read() -> None:
 def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory is one of those that there may be; a variable set to nothing takes it away."""
     monkeypatch.setenv("MESHWRIGHT_MESH", "")
-    settings = load({"state": "s", "providers": "mine:a=1;other"})
-    assert (settings.mesh, settings.sources) == (None, ("provider mine", "provider other"))
+    settings = load({"state": "s", "providers": "mine:a=1;other", "kubernetes": True})
+    assert settings.mesh is None
+    assert settings.sources == ("a Kubernetes cluster", "provider mine", "provider other")
+    named = load({"state": "s", "kubernetes": "yes", "kube_context": "east"}).sources
+    assert named == ("the Kubernetes cluster of context east",)
     assert load({"state": "s"}, nothing_to_read=True).sources == ()
     assert load(REQUIRED | {"providers": "mine"}).sources == ("the mesh directory m", "provider mine")
 

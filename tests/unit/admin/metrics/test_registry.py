@@ -91,7 +91,7 @@ def test_a_label_value_that_is_gone_leaves() -> None:
 def test_watches_are_shown_as_they_stand_and_as_they_counted() -> None:
     """Ages of what happened; counts grow by what is new, also of a watch that began anew."""
     metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
-    pods = Watch("pods", now, now - timedelta(seconds=2), now - timedelta(seconds=5), 1, 40, {"gone": 2})
+    pods = Watch("pods", "", now, now - timedelta(seconds=2), now - timedelta(seconds=5), 1, 40, {"gone": 2})
     smi = Watch("trafficsplits.split.smi-spec.io", error="is not served", error_since=now)
     metrics.watched([pods, smi], now)
     metrics.watched([replace(pods, events=43), smi], now)
@@ -107,6 +107,21 @@ def test_watches_are_shown_as_they_stand_and_as_they_counted() -> None:
         ("meshwright_kubernetes_relists_total", "pods"): 1.0,
         ("meshwright_kubernetes_relists_total", smi.name): 0.0,
         ("meshwright_kubernetes_errors_total", "gone,pods"): 2.0,
+    }
+
+
+def test_a_kind_in_several_namespaces_is_one_series() -> None:
+    """However many there are: the worst of them, and all that was counted."""
+    metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
+    names = ("a", "b", "c")
+    watches = [Watch("pods", n, now - timedelta(seconds=i), events=1) for i, n in enumerate(names)]
+    metrics.watched([*watches, Watch("pods", "d", error="no", error_since=now)], now)
+    found = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
+    assert found == {
+        ("meshwright_kubernetes_heard_age_seconds", "pods"): 2.0,
+        ("meshwright_kubernetes_failing", "pods"): 1.0,
+        ("meshwright_kubernetes_events_total", "pods"): 3.0,
+        ("meshwright_kubernetes_relists_total", "pods"): 0.0,
     }
 
 
@@ -182,7 +197,7 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         )
     )
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    metrics.watched([Watch("pods", now, now, now, proxies, proxies, {"gone": proxies})], now)
+    metrics.watched([Watch("pods", "", now, now, now, proxies, proxies, {"gone": proxies})], now)
     for collector, names in metrics.registry._collector_to_names.items():
         assert not names or any(family.samples for family in collector.collect()), collector
     return sum(len(family.samples) for family in metrics.registry.collect())

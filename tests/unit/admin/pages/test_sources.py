@@ -51,11 +51,12 @@ def test_a_source_that_cannot_be_read_says_why_and_since_when(now: Any) -> None:
 def test_a_source_shows_what_it_is_put_together_from(now: Any) -> None:
     """Each kind with its ages and counts; one of which nothing was ever heard says why."""
     minute = timedelta(minutes=1)
-    pods = Watch("pods", now, now - minute, now - 5 * minute, 2, 40, {"timeout": 1, "gone": 2})
+    pods = Watch("pods", "shop", now, now - minute, now - 5 * minute, 2, 40, {"timeout": 1, "gone": 2})
     smi = Watch("traffictargets.access.smi-spec.io", error="may not list them", error_since=now - minute)
     assert source("kubernetes", Freshness(watches=(pods, smi)), Counts(), now)["watches"] == [
         {
             "name": "pods",
+            "namespace": "shop",
             "heard": "2026-01-02T03:04:05.000Z",
             "heard_age": "0 s",
             "heard_age_seconds": 0.0,
@@ -73,6 +74,7 @@ def test_a_source_shows_what_it_is_put_together_from(now: Any) -> None:
         },
         {
             "name": "traffictargets.access.smi-spec.io",
+            "namespace": "",
             "heard": None,
             "heard_age": None,
             "heard_age_seconds": None,

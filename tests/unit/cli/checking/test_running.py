@@ -24,7 +24,14 @@ Way = tuple[str | int, ...]
 MADE, ENDS = "2026-01-01T00:00:00+00:00", "2126-01-01T00:00:00+00:00"
 PAGES: Final[Mapping[str, Any]] = {
     "/debug/config": {
-        "settings": {"mesh": "/m", "providers": {}, "trust_domain": "cluster.local", "shared_state": False},
+        "settings": {
+            "mesh": "/m",
+            "kubernetes": False,
+            "kube_context": "",
+            "providers": {},
+            "trust_domain": "cluster.local",
+            "shared_state": False,
+        },
         "listening": {"debug": "127.0.0.1:1"},
     },
     "/debug/sources": {
@@ -143,9 +150,10 @@ def test_what_has_every_field_is_understood(tmp_path: Path) -> None:
 
 def test_what_a_server_reads_need_be_no_directory(tmp_path: Path) -> None:
     """All of it is named."""
-    settings = {**PAGES["/debug/config"]["settings"], "mesh": None, "providers": {"mine": {}, "other": {}}}
+    told: dict[str, Any] = {"mesh": None, "kubernetes": True, "providers": {"mine": {}}}
+    settings = PAGES["/debug/config"]["settings"] | told
     found = _checked(tmp_path, {**PAGES, "/debug/config": {**PAGES["/debug/config"], "settings": settings}})
-    assert found["server"].said == "it answers; it reads provider mine, provider other"
+    assert found["server"].said == "it answers; it reads a Kubernetes cluster, provider mine"
 
 
 @pytest.mark.parametrize(("path", "way"), EVERY, ids=str)

@@ -24,6 +24,7 @@ EXAMPLES = {
 VARIANTS = {
     **EXAMPLES,
     "low.service": ("serve", "--", "--ads-address", "0.0.0.0:443", "--set", "quiet_seconds=0.2"),
+    "cluster.service": ("serve", "--", "--kubernetes", "--kubeconfig", "/etc/meshwright/kube config"),
     "most.service": ("agent", "--low-ports", "--tproxy", "--", *ADS, "--hosts-file", "/etc/hosts"),
 }
 WORST = 3.0
@@ -91,6 +92,15 @@ def test_what_the_program_is_told_is_in_what_it_may_do(unit: Unit) -> None:
         assert f"\n{line}\n" in agent
 
 
+def test_a_kubeconfig_is_handed_over_and_a_cluster_needs_no_directory(unit: Unit) -> None:
+    """The unit's user is made when it starts: no file could be given to it."""
+    text = unit("serve", "--", "--kubernetes", "--kubeconfig", "/etc/meshwright/kubeconfig")[1]
+    told = "--state /var/lib/meshwright --kubernetes --kubeconfig /etc/meshwright/kubeconfig"
+    assert f" serve {told} --kubeconfig ${{CREDENTIALS_DIRECTORY}}/kubeconfig\n" in text
+    assert "\nLoadCredential=kubeconfig:/etc/meshwright/kubeconfig\n" in text
+    assert "LoadCredential" not in unit("serve", "--")[1]
+
+
 def test_settings_of_the_environment_and_of_the_file_count(
     unit: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -139,6 +149,11 @@ def test_it_is_json_if_asked_for(unit: Unit) -> None:
         (("serve", "--", "--state", "/var/lib/../x"), "below /var/lib"),
         (("serve", "--", "--mesh", "mesh"), "--mesh is 'mesh': a unit stands in no folder"),
         (("serve", "--", "--mesh", "/home/me/mesh"), "--mesh is '/home/me/mesh': a unit does not see /home"),
+        (("serve", "--", "--kubernetes"), "--kubernetes: a unit sees no ~/.kube/config; name a file with"),
+        (
+            ("serve", "--", "--kubernetes", "--kubeconfig", "/root/.kube/config"),
+            "--kubeconfig is '/root/.kube/config': a unit does not see /home",
+        ),
         (("serve", "--", "--set", "quiet=1"), "--quiet: there is no such setting"),
         (("serve", "--tproxy"), "--low-ports and --tproxy are for the agent's unit alone"),
         (("agent",), "--ads is missing"),

@@ -1,0 +1,166 @@
+"""`meshwright serve --kubernetes`, and an API server that is there, away, slow, forbids, or is none."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.feature.kubernetes.api_server import TOKEN, ApiServer
+from tests.meshes import texts
+from tests.program import Program, Server
+
+pytestmark = pytest.mark.timeout(300)
+
+NAMESPACE = texts.manifest("Namespace", "shop", namespace="")
+MESH = texts.joined(
+    NAMESPACE,
+    texts.account("store"),
+    texts.service("store", texts.port(80, 18080)),
+    texts.workload("w-1", "10.0.0.1", app="store", account="store", uuid="one"),
+)
+OBJECTS = 4
+MORE = texts.workload("w-2", "10.0.0.2", app="store", account="store", uuid="two")
+
+
+def _source(program: Program) -> dict[str, Any]:
+    status, out, complaint = program.run("sources", "--state", str(program.state), "--json")
+    assert status == 0, complaint
+    found: dict[str, dict[str, Any]] = {each["name"]: each for each in json.loads(out)["sources"]}
+    return found["kubernetes"]
+
+
+def _good(program: Program) -> object:
+    return _source(program)["objects"]["good"]
+
+
+def _line(program: Program) -> dict[str, str]:
+    _, out, _ = program.run("check", "--state", str(program.state), "--json")
+    found: dict[str, dict[str, str]] = {each["name"]: each for each in json.loads(out)["checks"]}
+    return found["source kubernetes"]
+
+
+def _is_degraded(server: Server) -> bool:
+    status, text = server.get("/healthz/ready")
+    assert (status, text.splitlines()[0]) == (200, "ready")
+    assert "degraded" not in text or "but: source kubernetes is degraded since 20" in text
+    return "degraded" in text
+
+
+def _failing(server: Server) -> set[str]:
+    """Return the kinds that metrics say to be failing."""
+    lines = (line for line in server.get("/metrics")[1].splitlines() if line.endswith(" 1.0"))
+    found = (line for line in lines if line.startswith("meshwright_kubernetes_failing{"))
+    return {line.partition('resource="')[2].partition('"')[0] for line in found}
+
+
+def test_a_mesh_is_a_cluster_and_follows_it(program: Program, api: ApiServer) -> None:
+    """What comes there comes here, what goes there goes; nobody else is told who we are."""
+    api.apply(MESH)
+    server = program.serve()
+    assert _good(program) == OBJECTS
+    assert _line(program)["status"] == "ok"
+    api.apply(MORE)
+    server.until(lambda: _good(program) == OBJECTS + 1)
+    api.delete("Workload", "shop", "w-1")
+    server.until(lambda: _good(program) == OBJECTS)
+    status, out, _ = program.run("proxies", "--state", str(program.state), "--json")
+    assert (status, [each["uuid"] for each in json.loads(out)["proxies"]]) == (0, ["two"])
+    watches = {each["name"]: each for each in _source(program)["watches"]}
+    assert watches["workloads.meshwright.dev"]["events"] == 2
+    assert all(each["last_list"] and each["heard"] and not each["error"] for each in watches.values())
+    server.stop()
+    for path in (server.log_path, *program.state.rglob("*.json")):
+        assert TOKEN not in path.read_text()
+
+
+def test_an_api_server_that_is_away_takes_nothing_away(program: Program, api: ApiServer) -> None:
+    """The mesh stays, degraded, also over a restart of ours meanwhile; then all of it is current again."""
+    api.apply(MESH)
+    server = program.serve()
+    api.go()
+    server.until(lambda: _is_degraded(server))
+    assert _good(program) == OBJECTS
+    found = _line(program)
+    assert (found["status"], "since 20" in found["said"]) == ("failed", True)
+    assert "services" in _failing(server)
+    server.stop()
+
+    again = program.serve()
+    assert _good(program) == OBJECTS
+    again.until(lambda: _is_degraded(again))
+    api.apply(MORE)
+    api.come()
+    again.until(lambda: _good(program) == OBJECTS + 1)
+    again.until(lambda: not _is_degraded(again))
+    again.until(lambda: not _failing(again))
+    assert (found := _line(program))["status"] == "ok", found
+
+
+def test_one_that_was_never_there_has_nothing_to_be_served(program: Program, api: ApiServer) -> None:
+    """The server ends, and says what it looked for."""
+    api.go()
+    said = program.refused()
+    assert said.startswith("nothing is known of the cluster the-cluster: ")
+    assert "127.0.0.1" in said
+
+
+def test_what_is_forbidden_is_named_and_all_else_works(program: Program, api: ApiServer) -> None:
+    """By verb and resource; once it is granted, it is read."""
+    api.apply(MESH)
+    api.be(forbidden=["workloads"])
+    server = program.serve()
+    assert _good(program) == OBJECTS - 1
+    server.until(lambda: _is_degraded(server))
+    assert "RBAC grants no `list` on `workloads.meshwright.dev`" in _line(program)["said"]
+    assert _failing(server) == {"workloads.meshwright.dev"}
+    api.apply(texts.service("other"))
+    server.until(lambda: _good(program) == OBJECTS)
+    api.be()
+    server.until(lambda: _good(program) == OBJECTS + 1)
+    server.until(lambda: not _is_degraded(server))
+
+
+@pytest.mark.parametrize("nonsense", ["<html>not here</html>", "{"])
+def test_nonsense_takes_nothing_away(program: Program, api: ApiServer, nonsense: str) -> None:
+    """As from a proxy in between that asks for a password, or in the midst of an answer."""
+    api.apply(MESH)
+    server = program.serve()
+    api.be(nonsense=nonsense)
+    server.until(lambda: _is_degraded(server))
+    assert _good(program) == OBJECTS
+    assert "services" in _failing(server)
+    api.be()
+    server.until(lambda: not _is_degraded(server))
+    assert _good(program) == OBJECTS
+
+
+def test_a_slow_one_is_waited_for(program: Program, api: ApiServer) -> None:
+    """At the start there is nothing else to serve."""
+    api.apply(MESH)
+    api.be(slow=0.5)
+    program.serve()
+    assert _good(program) == OBJECTS
+
+
+def test_namespaces_that_are_not_named_are_no_part_of_it(program: Program, api: ApiServer) -> None:
+    """Nor are those that lack a label."""
+    other = texts.manifest("Namespace", "other", namespace="", metadata="labels: {mesh: 'yes'}")
+    api.apply(texts.joined(MESH, other, texts.service("there", namespace="other")))
+    server = program.serve("--namespace-selector", "mesh=yes")
+    assert _good(program) == 2
+    server.stop()
+    said = program.refused("--namespace-selector", "a in b")
+    assert said.startswith("--namespace-selector is 'a in b': 'a in b' must be a label selector")
+
+
+def test_a_directory_beside_it_wins(program: Program, api: ApiServer) -> None:
+    """What both have is the directory's, and the other is told of."""
+    api.apply(MESH)
+    program.reads = (*program.reads, "--mesh", str(program.mesh))
+    (program.mesh / "mesh.yaml").write_text(
+        texts.joined(texts.workload("w-1", "10.9.9.9", app="store", account="store", uuid="one"), MORE)
+    )
+    server = program.serve()
+    status, out, _ = program.run("proxies", "--state", str(program.state), "--json")
+    assert (status, [each["uuid"] for each in json.loads(out)["proxies"]]) == (0, ["one", "two"])
+    assert [each["code"] for each in server.said("problem")] == ["MW1108"]

@@ -1,0 +1,54 @@
+"""Who reads no cluster has nothing of it in memory; who does, is told at once what is wrong."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from controller.cluster import ANSWER, HOME, Reached, cluster, home
+from controller.errors import StartupError
+from controller.kept import StateFile
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
+    """Neither the API nor the source: imports are memory for as long as it runs."""
+    program = (
+        "import sys, cli.serving, controller.wiring\n"
+        "print([n for n in sys.modules if n == 'kube' or n.startswith(('kube.', 'providers.kubernetes.s'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['providers.kubernetes.scope']\n"
+
+
+@pytest.mark.parametrize(
+    ("reached", "said"),
+    [
+        (Reached(Path("none")), "none"),
+        (Reached(selector="a in b"), "must be a label selector"),
+        (Reached(namespaces=("A",)), "'A' is no namespace"),
+    ],
+)
+async def test_what_is_wrong_is_said_before_anything_is_asked(
+    reached: Reached, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one sentence, with which a start ends."""
+    config = tmp_path / "config"
+    config.write_text(
+        "{current-context: a, clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], "
+        "contexts: [{name: a, context: {cluster: a}}]}"
+    )
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(StartupError) as caught:
+        cluster(reached, lambda: NOW, StateFile(tmp_path, ANSWER))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_home_is_the_namespace_of_the_pod() -> None:
+    """Else the usual one."""
+    assert (home({}), home({"POD_NAMESPACE": ""}), home({"POD_NAMESPACE": "mesh"})) == (HOME, HOME, "mesh")
