@@ -49,6 +49,16 @@ def mesh(where: Path, objects: int, found: Sequence[Found], error: str = "") -> 
     )
 
 
+def cluster(objects: int, found: Sequence[Found], error: str = "") -> Check:
+    """Judge a cluster as lint does."""
+    name = "cluster"
+    if error:
+        return Check.failed(name, error, "docs/kubernetes.md says how it is reached, and what it must permit")
+    what = f"the cluster has {counted(objects, 'object')}"
+    do = "`meshwright lint --kubernetes` has them all"
+    return judged(name, found, do, f"{what}, and nothing is wrong", f"{what}: ")
+
+
 def program(name: str, found: str | None, need: str, do: str) -> Check:
     """Judge a program that is to be found."""
     if found is None:

@@ -20,6 +20,28 @@ Shared = Annotated[
         "--shared-state", envvar="MESHWRIGHT_SHARED_STATE", help="Although others can read the directory."
     ),
 ]
+Kubernetes = Annotated[bool, typer.Option("--kubernetes", help="What a Kubernetes cluster has, first.")]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="MESHWRIGHT_KUBECONFIG", help="How it is reached.", show_default="as kubectl's, or a Pod's"
+    ),
+]
+Context = Annotated[
+    str, typer.Option("--context", "--kube-context", envvar="MESHWRIGHT_KUBE_CONTEXT", help="Of that file.")
+]
+Namespaces = Annotated[
+    str, typer.Option(metavar="NAME,...", envvar="MESHWRIGHT_NAMESPACES", help="Of the cluster, these alone.")
+]
+Selector = Annotated[
+    str,
+    typer.Option(
+        "--namespace-selector",
+        metavar="SELECTOR",
+        envvar="MESHWRIGHT_NAMESPACE_SELECTOR",
+        help="The same, by labels of theirs.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 

@@ -3,7 +3,8 @@
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,12 +22,15 @@ from cli.checking.answers import Issued, issued
 from cli.checking.looking import Look
 from cli.checking.told import Told, all_ports, authority, clock, directory
 from cli.errors import OfflineError
-from cli.offline.mesh import read
+from cli.offline.mesh import Offline, read, seen
 from controller.errors import StartupError, StateInUse
 from controller.process.lock import held
+from controller.settings import Settings
 from mesh.names import TrustDomain
 
 _DIRECTORY: Final = "mesh directory"
+_CLUSTER: Final = "cluster"
+_PATIENCE: Final = timedelta(seconds=8)
 _START: Final = "start it: `meshwright serve`; if it ends, its last line says why"
 
 
@@ -64,14 +68,19 @@ class _Mesh:
 
     def __init__(self, told: Told) -> None:
         self._sources = told.sources
-        self._directory = None if (mesh := told.mesh) is None else Look(_DIRECTORY, lambda: _directory(mesh))
+        self._looks: list[tuple[str, Look[Check]]] = []
+        if told.mesh is not None:
+            self._looks.append((_DIRECTORY, Look(_DIRECTORY, partial(_directory, told.mesh))))
+        if told.cluster is not None:
+            self._looks.append((_CLUSTER, Look(_CLUSTER, partial(_cluster, told.cluster))))
 
     def checks(self) -> Iterator[Check]:
-        """Return what was found; of a directory only where there is one, or nobody has named anything."""
+        """Return what was found of each."""
         if not self._sources:
-            yield Check.unseen(_DIRECTORY, Unseen("nobody has named it", "give --mesh or MESHWRIGHT_MESH"))
-        if self._directory is not None:
-            yield self._directory.judged(_DIRECTORY, lambda check: check)
+            do = "give --mesh or MESHWRIGHT_MESH, or --kubernetes"
+            yield Check.unseen(_DIRECTORY, Unseen("nobody has named it", do))
+        for name, look in self._looks:
+            yield look.judged(name, lambda check: check)
 
 
 def _directory(where: Path) -> Check:
@@ -80,8 +89,23 @@ def _directory(where: Path) -> Check:
         found = read(where)
     except OfflineError as error:
         return fitness.mesh(where, 0, (), str(error))
-    problems = [Found(each.code, each.severity, str(each)) for each in found.problems]
-    return fitness.mesh(where, found.objects, problems)
+    return fitness.mesh(where, found.objects, _found(found))
+
+
+def _cluster(settings: Settings) -> Check:
+    """Look at the cluster as `lint --kubernetes` does, as this user, who may be another than the server's."""
+    from cli.offline.cluster import listed
+    from controller.cluster import Reached
+
+    try:
+        found = seen(listed(Reached.of(settings), _PATIENCE))
+    except OfflineError as error:
+        return fitness.cluster(0, (), str(error))
+    return fitness.cluster(found.objects, _found(found))
+
+
+def _found(seen: Offline) -> list[Found]:
+    return [Found(each.code, each.severity, str(each)) for each in seen.problems]
 
 
 def _ledger(told: Told, now: datetime) -> Issued | str | Unseen | None:

@@ -24,7 +24,8 @@ from mesh.host_port import HostPort
 class Told:
     """What the server was told: where things are.
 
-    `sources` names what the mesh is read from, and is empty where nobody said that.
+    `sources` names what the mesh is read from, and is empty where nobody said that; `cluster` has how the
+    cluster is reached, where one is among them.
     """
 
     state: Path
@@ -33,6 +34,7 @@ class Told:
     trust_domain: str = "cluster.local"
     shared: bool = False
     addresses: tuple[tuple[str, str, HostPort], ...] = ()
+    cluster: Settings | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> "Told":
@@ -49,6 +51,7 @@ class Told:
             settings.trust_domain,
             settings.shared_state,
             tuple(addresses),
+            settings if settings.kubernetes else None,
         )
 
 

@@ -24,6 +24,13 @@ def check(
     mesh: Annotated[
         Path | None, typer.Option(envvar="MESHWRIGHT_MESH", help="Manifests, if no server runs.")
     ] = None,
+    kubernetes: Annotated[
+        bool | None, typer.Option("--kubernetes", help="It reads a cluster, if no server runs.")
+    ] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="How that is reached.")] = None,
+    kube_context: Annotated[
+        str | None, typer.Option("--kube-context", "--context", help="Of that file.")
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -50,6 +57,9 @@ def check(
     flags: dict[str, object] = {
         "state": state,
         "mesh": mesh,
+        "kubernetes": kubernetes,
+        "kubeconfig": kubeconfig,
+        "kube_context": kube_context,
         "config": config,
         "ads_address": ads_address,
         "http_address": http_address,

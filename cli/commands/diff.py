@@ -1,20 +1,22 @@
-"""`meshwright diff`: what a directory of manifests would change for the proxies of a running server."""
+"""`meshwright diff`: what a directory of manifests would change for proxies, of a server or in a cluster."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.client import ask
-from cli.errors import Status
-from cli.options import AsJson, State
+from cli.errors import CommandFailed, Status
+from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
     from cli.offline.changes import Change, Changed, Comparison
     from cli.offline.wanted import Wanted
+    from controller.cluster import Reached
     from xds.protocol.snapshot import Snapshot
 
     How = dict[Change, list[str]]
@@ -22,22 +24,41 @@ if TYPE_CHECKING:
 
 def diff(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
-    state: State,
+    state: Annotated[
+        Path | None,
+        typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the server.", show_default=False),
+    ] = None,
     names: Annotated[bool, typer.Option("--names", help="Names of resources only, not how.")] = False,
+    kubernetes: Kubernetes = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    namespaces: Namespaces = "",
+    selector: Selector = "",
     as_json: AsJson = False,
 ) -> None:
     """Say which proxies a directory would change, which resources of theirs, and how. Nothing is applied.
+
+    The directory is compared with all that a running server serves; or, with --kubernetes, applied to what a
+    cluster has, and that compared with the cluster as it is: no server is asked then.
 
     Secrets are not compared. Status: 0 if nothing would change, 1 if something would, 2 if it cannot be told.
     """
     from cli.offline.changes import compare
 
-    published = _ask(state, "/debug/published")
-    wanted = _wanted(directory, _ask(state, "/debug/config"), published["admitted"])
-    served = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
-    before = {proxy: resources for proxy, resources in served.items() if proxy not in wanted.kept}
+    if kubernetes:
+        from cli.offline.cluster import reached
+
+        served, wanted = _applied(directory, reached(kubeconfig, context, namespaces, selector))
+    elif state is not None:
+        served, wanted = _replaced(directory, state)
+    else:
+        raise CommandFailed(
+            "give --state DIR of the running server, or --kubernetes to compare with a cluster"
+        )
+    _say_errors(directory, wanted)
+    before = {proxy: each for proxy, each in served.versions.items() if proxy not in wanted.kept}
     found = compare(before, _versions(wanted.snapshots))
-    how = [{} if names else _how(state, each, wanted.snapshots[each.proxies[0]]) for each in found.changed]
+    how = [{} if names else _how(served, each, wanted.snapshots[each.proxies[0]]) for each in found.changed]
     if as_json:
         print_json(_document(found, wanted, how))
     else:
@@ -77,10 +98,47 @@ def _document(found: "Comparison", wanted: "Wanted", how: list["How"]) -> dict[s
     }
 
 
-def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> "Wanted":
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What proxies have: versions by type and name, and what one's resources say."""
+
+    versions: Mapping[str, Any]
+    resources: Callable[[str], Mapping[str, Any]]
+
+
+def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
+    """Return what a running server serves, and what it would if it had this directory."""
     from cli.offline.wanted import wanted
 
-    found = wanted(directory, config, admitted)
+    published = _ask(state, "/debug/published")
+    versions = {str(proxy): each["resources"] for each in published["snapshots"] for proxy in each["proxies"]}
+
+    def resources(proxy: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = _ask(state, "/debug/proxy", {"proxy": proxy})["configuration"]
+        return found
+
+    return _Served(versions, resources), wanted(
+        directory, _ask(state, "/debug/config"), published["admitted"]
+    )
+
+
+def _applied(directory: Path, asked: "Reached") -> "tuple[_Served, Wanted]":
+    """Return what would be served of a cluster as it is, and with the directory applied."""
+    from admin.pages.decoding import decoded
+    from cli.offline.cluster import before_and_after, new
+    from cli.offline.wanted import served
+
+    there, after = before_and_after(asked, directory)
+    before = served(there.view, ())
+
+    def resources(proxy: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = decoded(before.snapshots[proxy])
+        return found
+
+    return _Served(_versions(before.snapshots), resources), served(after.view, new(there, after))
+
+
+def _say_errors(directory: Path, found: "Wanted") -> None:
     if found.errors:
         sys.stderr.write(
             f"meshwright: {_counted(found.errors, 'error')} in {directory} (see meshwright lint): "
@@ -89,7 +147,6 @@ def _wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str])
     if found.between:
         said = f"{_counted(found.between, 'error')} between objects of {directory} (see meshwright lint)"
         sys.stderr.write(f"meshwright: {said}: what is named there would not be in force\n")
-    return found
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
@@ -118,19 +175,19 @@ def _changed(each: "Changed") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _how(state: Path, each: "Changed", wanted: "Snapshot") -> "How":
+def _how(served: _Served, each: "Changed", wanted: "Snapshot") -> "How":
     """Return unified differences of the resources that change, as YAML, line by line."""
     import difflib
 
     from admin.pages.decoding import decoded
     from cli.offline.changes import Kind
 
-    served = _ask(state, "/debug/proxy", {"proxy": each.proxies[0]})["configuration"]
+    there = served.resources(each.proxies[0])
     coming: Any = decoded(wanted)
     parts: How = {}
     for change in each.changes:
         if change.kind is Kind.CHANGED:
-            old, new = (_yaml(side[change.type][change.name]["resource"]) for side in (served, coming))
+            old, new = (_yaml(side[change.type][change.name]["resource"]) for side in (there, coming))
             label = f"{change.type} {change.name}"
             parts[change] = list(difflib.unified_diff(old, new, f"served {label}", label, lineterm=""))
     return parts

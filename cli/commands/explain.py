@@ -1,17 +1,21 @@
 """`meshwright explain`: why one call may pass or not, from a directory or from the running server."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.client import ask
 from cli.errors import CommandFailed, NotUnderstood, Status
-from cli.options import AsJson
+from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector
 from cli.printing.answers import Found, print_json, records, texts
 from cli.printing.manifests import printed
+
+if TYPE_CHECKING:
+    from cli.offline.mesh import Offline
 
 _INDENT = "  "
 _IN_FORCE = {
@@ -42,26 +46,37 @@ def explain(
     state: Annotated[
         Path | None, typer.Option(envvar="MESHWRIGHT_STATE", help="State directory of the running server.")
     ] = None,
+    kubernetes: Kubernetes = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    namespaces: Namespaces = "",
+    selector: Selector = "",
     as_json: AsJson = False,
 ) -> None:
     """Say why a call is allowed or not, and what would have to be added for a yes.
 
-    A server also says whether that is in force: what the sidecars that the call goes by really have. Offline
-    it is policy alone. Of a line of an access log, who called what is taken from it; of its headers the log
-    has the host and the user agent.
+    A server also says whether that is in force: what the sidecars that the call goes by really have. Offline,
+    of a directory, of a cluster, or of one applied to the other, it is policy alone. Of a line of an access
+    log, who called what is taken from it; of its headers the log has the host and the user agent.
 
     Status: 0 if it is allowed, 1 if it is not, 2 if the question cannot be answered.
     """
     query = {"from": source, "to": to, **_asked(method, path)}
     if not query.get("line") and not (source and to):
         raise CommandFailed("give --from and --to, or a line of a sidecar's access log")
-    if mesh is not None:
-        found = _offline(mesh, query, header or [])
+    if kubernetes:
+        from cli.offline.cluster import reached, together
+
+        asked = reached(kubeconfig, context, namespaces, selector)
+        found = _offline(partial(together, asked, mesh), query, header or [])
+    elif mesh is not None:
+        found = _offline(partial(_read, mesh), query, header or [])
     elif state is not None:
         found = _from_server(state, query, header or [])
     else:
         raise CommandFailed(
-            "give --mesh DIR to explain a directory, or --state DIR to ask the running server"
+            "give --mesh DIR to explain a directory, --kubernetes for a cluster, "
+            "or --state DIR to ask the running server"
         )
     try:
         answer, said = found["answer"], "" if as_json else text(found)
@@ -125,13 +140,18 @@ def _standing(found: Found) -> list[str]:
     return [_IN_FORCE[str(found["in_force"])], *(f"{_INDENT}{each}" for each in because)]
 
 
-def _offline(directory: Path, query: Mapping[str, str], headers: list[str]) -> Found:
-    from admin.pages.access_line import question
-    from admin.pages.explain import QueryError, answer
+def _read(directory: Path) -> "Offline":
     from cli.offline.mesh import read
 
+    return read(directory)
+
+
+def _offline(read: "Callable[[], Offline]", query: Mapping[str, str], headers: list[str]) -> Found:
+    from admin.pages.access_line import question
+    from admin.pages.explain import QueryError, answer
+
     try:
-        view = read(directory).view
+        view = read().view
         asked = question(view, query, headers)
         return answer(view, asked.query, asked.headers) | {"logged": dict(asked.logged)}
     except QueryError as error:

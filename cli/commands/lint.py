@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson
+from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
-    from mesh.problems import Problem
+    from mesh.problems import Problem, Problems
 
 
 def lint(
@@ -26,11 +26,17 @@ def lint(
     strict: Annotated[bool, typer.Option("--strict", help="Fail for warnings too.")] = False,
     as_json: AsJson = False,
     codes: Annotated[bool, typer.Option("--codes", help="Print what each code means.")] = False,
+    kubernetes: Kubernetes = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    namespaces: Namespaces = "",
+    selector: Selector = "",
 ) -> None:
-    """Say what is wrong with manifests; docs/codes.md explains the codes. Nobody is asked.
+    """Say what is wrong with manifests; docs/codes.md explains the codes. No server is asked.
 
-    A file is taken for the whole mesh: what it names in others is missing. Status: 0 without errors, 1 with
-    errors (with --strict also for warnings), 2 if there is nothing to read.
+    A file is taken for the whole mesh: what it names in others is missing. With --kubernetes it is what is
+    applied to a cluster, and only what that brings is said; without a file, all that is wrong in the cluster.
+    Status: 0 without errors, 1 with errors (with --strict also for warnings), 2 if it cannot be read.
     """
     if codes:
         from cli.printing.codes import document, meanings
@@ -40,29 +46,38 @@ def lint(
         else:
             sys.stdout.write(document())
         return
-    found = _problems(where)
+    if kubernetes:
+        from cli.offline.cluster import brought, reached
+
+        cluster = brought(reached(kubeconfig, context, namespaces, selector), where)
+        found, standing = cluster.problems, cluster.standing
+    else:
+        found, standing = _problems(where), 0
     if as_json:
         from admin.pages.debug import problem
 
         print_json([problem(each) for each in found])
     else:
-        sys.stdout.write(text(found))
+        sys.stdout.write(text(found, standing))
     failing = {"error", "warning"} if strict else {"error"}
     if any(each.severity.value in failing for each in found):
         raise typer.Exit(Status.NO)
 
 
-def _problems(where: Path | None) -> "Sequence[Problem]":
+def _problems(where: Path | None) -> "Problems":
     from cli.offline.mesh import read
 
     if where is None:
-        raise CommandFailed("give a directory or a file of manifests, - for standard input, or --codes")
+        raise CommandFailed(
+            "give a directory or a file of manifests, - for standard input, --kubernetes, or --codes"
+        )
     return read(where).problems
 
 
-def text(found: "Sequence[Problem]") -> str:
-    """Return one line for each problem, and how many there are of each severity."""
+def text(found: "Sequence[Problem]", standing: int = 0) -> str:
+    """Return one line for each problem, how many there are of each severity, and how many stand besides."""
     counts = Counter(each.severity.value for each in found)
     summary = ", ".join(f"{counts[name]} {name}{'' if counts[name] == 1 else 's'}" for name in sorted(counts))
     lines = [f"{each.severity.value}: {each}" for each in found]
-    return "\n".join((*lines, summary or "nothing to say")) + "\n"
+    besides = f"; {standing} more in the cluster as it is" if standing else ""
+    return "\n".join((*lines, f"{summary or 'nothing to say'}{besides}")) + "\n"

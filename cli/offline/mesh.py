@@ -3,18 +3,21 @@
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from cli.errors import OfflineError
+from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InFile
+from mesh.picture import Picture
 from mesh.problems import Problem, Problems, ordered
 from providers.directory.file_form import Content
 from providers.directory.files import DirectoryError, Unlisted, content_of, list_directory, read_content
 from providers.directory.manifests import Manifests
+from providers.merge import merge
 from providers.text.documents import MAX_BYTES
 from sidecars import lint
 from sidecars.contract.errors import DriverError
@@ -22,6 +25,21 @@ from sidecars.registry import DriverRegistry
 from specs.codes import Code
 
 STANDARD_INPUT: Final = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Objects that were read, and what is wrong with them one by one."""
+
+    objects: Picture[ObjectKey, Sourced] = field(default_factory=Picture)
+    problems: Problems = ()
+
+    def below(self, other: "Held") -> "Held":
+        """Return both, the other's objects in the place of ours of the same names."""
+        merged = merge([("above", other.objects), ("below", self.objects)])
+        claims = {key.claim for key in other.objects}
+        kept = (each for each in self.problems if each.key is None or each.key.claim not in claims)
+        return Held(Picture(merged.objects()), ordered((*kept, *other.problems)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +53,27 @@ class Offline:
 
 def read(where: Path, settings: MeshSettings | None = None) -> Offline:
     """Read a directory, a single file whatever its name ends in, or `-`; raise OfflineError."""
+    return seen(held(where), settings)
+
+
+def held(where: Path) -> Held:
+    """Return the objects of a directory, a file, or standard input; raise OfflineError."""
     unlisted: list[Unlisted] = []
     try:
         manifests = Manifests().apply_each(_contents(where, unlisted))
     except DirectoryError as error:
         raise OfflineError(str(error)) from error
+    return Held(manifests.objects(), ordered((*map(_unlisted, unlisted), *manifests.problems())))
+
+
+def seen(found: Held, settings: MeshSettings | None = None) -> Offline:
+    """Return what objects come to together; raise OfflineError."""
     try:
-        objects = manifests.objects()
-        view = View.build(objects, settings or MeshSettings())
+        view = View.build(found.objects, settings or MeshSettings())
     except ValueError as error:
         raise OfflineError(str(error)) from error
-    found = {*map(_unlisted, unlisted), *manifests.problems(), *problems(view), *_of_drivers(view)}
-    return Offline(view, ordered(found), len(objects))
+    said = {*found.problems, *problems(view), *_of_drivers(view)}
+    return Offline(view, ordered(said), len(found.objects))
 
 
 def _contents(where: Path, unlisted: list[Unlisted]) -> Iterator[tuple[str, Content]]:

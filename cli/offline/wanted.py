@@ -1,4 +1,4 @@
-"""What each proxy would be served if a directory of manifests were a running server's."""
+"""What each proxy would be served if objects that were read were a running server's."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ from catalog.relations.groups import groups
 from catalog.store.edits import Edits
 from catalog.store.inventory import holder_of
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
-from catalog.store.view import MeshSettings
+from catalog.store.view import MeshSettings, View
 from cli.offline.mesh import read
 from delivery.snapshots.rendering import Rendering, resources
 from delivery.snapshots.translation import translation
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain
-from mesh.problems import Severity
+from mesh.problems import Problems, Severity
 from sidecars.contract.errors import DriverError
 from sidecars.registry import DriverRegistry
 from specs.codes import Code as ReaderCode
@@ -40,22 +40,27 @@ class Wanted:
 
 
 def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> Wanted:
-    """Compute it, with the server's settings (`/debug/config`); whom it has admitted is admitted here.
+    """Compute it of a directory, with a server's settings (`/debug/config`), and whom that has admitted.
 
     Raises OfflineError.
     """
     offline = read(directory, _settings(config["settings"]))
-    view, snapshots, kept = offline.view, dict[str, Snapshot](), dict[str, str]()
+    offline.view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
+    return served(offline.view, offline.problems)
+
+
+def served(view: View, problems: Problems) -> Wanted:
+    """Compute it of a view, in which these things are wrong."""
+    snapshots, kept = dict[str, Snapshot](), dict[str, str]()
     drivers = DriverRegistry.discover().drivers.values()
     rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
-    view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
     for group, uuids in groups(view).items():
         names = [str(found.proxy_name) for uuid in uuids if (found := holder_of(view, uuid)) is not None]
         try:
             snapshots |= dict.fromkeys(names, Snapshot.of(resources(rendering, group).resources))
         except DriverError as error:
             kept |= dict.fromkeys(names, str(error))
-    errors = [each.code for each in offline.problems if each.severity is Severity.ERROR]
+    errors = [each.code for each in problems if each.severity is Severity.ERROR]
     reading, between = ({each.value for each in codes} for codes in (ReaderCode, CatalogCode))
     return Wanted(
         snapshots,

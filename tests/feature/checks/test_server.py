@@ -188,7 +188,7 @@ def test_nothing_is_there(program: Program) -> None:
     assert (status, found["state directory"].status, found["server"].status) == (1, "failed", "failed")
     assert (found["mesh directory"].status, found["mesh directory"].do) == (
         "warning",
-        "give --mesh or MESHWRIGHT_MESH",
+        "give --mesh or MESHWRIGHT_MESH, or --kubernetes",
     )
     assert not program.state.exists()
 

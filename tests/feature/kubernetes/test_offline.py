@@ -1,0 +1,129 @@
+"""`lint`, `diff` and `explain --kubernetes`: a cluster as it is, and what manifests would make of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.feature.kubernetes.api_server import ApiServer
+from tests.meshes import texts
+from tests.program import Program
+
+pytestmark = pytest.mark.timeout(300)
+
+SPLIT = texts.split("s", "store", ("none", 1))
+MESH = texts.joined(
+    texts.manifest("Namespace", "shop", namespace=""),
+    *map(texts.account, ("store", "buyer")),
+    texts.service("store", texts.port(80, 18080)),
+    texts.workload("w-1", "10.0.0.1", app="store", account="store", uuid="one"),
+    texts.workload("b-1", "10.0.0.2", app="buyer", account="buyer", uuid="two"),
+    SPLIT,
+)
+TARGET = texts.joined(
+    texts.route_group("all", texts.match("any", ".*")), texts.target("t", "buyer", "store", texts.http("all"))
+)
+ASK = ("--from", "shop/buyer", "--to", "shop/store:80")
+
+
+@pytest.fixture
+def at(api: ApiServer) -> tuple[str, ...]:
+    """Return the options for a cluster, which has a split without a backend."""
+    api.apply(MESH)
+    return ("--kubernetes", "--kubeconfig", str(api.kubeconfig))
+
+
+def _written(program: Program, text: str) -> Path:
+    folder = program.files / "policy"
+    folder.mkdir(exist_ok=True)
+    (folder / "policy.yaml").write_text(text)
+    return folder
+
+
+def test_lint_says_what_is_wrong_in_a_cluster(program: Program, at: tuple[str, ...]) -> None:
+    """Where it stands: in which cluster, in which version."""
+    status, out, _ = program.run("lint", *at)
+    assert status == 1
+    assert "MW2011 the-cluster (resourceVersion " in out
+    assert "shop/none does not exist" in out
+
+
+def test_lint_says_of_manifests_what_they_bring(program: Program, at: tuple[str, ...]) -> None:
+    """Not what is so already, which is counted; and what they mend is mended."""
+    there = len(json.loads(program.run("lint", *at, "--json")[1]))
+    fine = _written(program, TARGET)
+    status, out, complaint = program.run("lint", *at, str(fine))
+    assert (status, out, complaint) == (0, f"nothing to say; {there} more in the cluster as it is\n", "")
+    wrong = _written(program, TARGET.replace("TrafficTarget", "TrafficTraget"))
+    status, out, _ = program.run("lint", *at, "--json", str(wrong))
+    assert (status, {each["code"] for each in json.loads(out)}) == (1, {"MW1003"})
+    mended = _written(program, texts.joined(TARGET, texts.service("none")))
+    assert "MW2011" not in program.run("lint", *at, str(mended))[1]
+
+
+def test_diff_says_what_manifests_would_change(program: Program, at: tuple[str, ...]) -> None:
+    """For whom, and how; nothing is removed that they lack, and what is there already changes nothing."""
+    status, out, complaint = program.run("diff", *at, str(_written(program, TARGET)))
+    assert (status, complaint) == (1, "")
+    assert out.startswith("2 proxies would change, 0 would not\n")
+    assert "two.buyer.shop" in out
+    status, out, _ = program.run("diff", *at, str(_written(program, MESH)))
+    assert (status, out) == (0, "0 proxies would change, 2 would not\n")
+
+
+def test_explain_asks_a_cluster(program: Program, at: tuple[str, ...]) -> None:
+    """As it is, and with manifests applied."""
+    assert program.run("explain", *at, *ASK)[0] == 1
+    status, out, _ = program.run("explain", *at, "--mesh", str(_written(program, TARGET)), *ASK)
+    assert status == 0
+    assert "policy.yaml:" in out
+
+
+@pytest.mark.parametrize(
+    "command", [("lint",), ("diff", "policy"), ("explain", *ASK)], ids=lambda command: command[0]
+)
+def test_what_cannot_be_read_whole_is_not_judged(
+    command: tuple[str, ...], program: Program, api: ApiServer, at: tuple[str, ...]
+) -> None:
+    """What is not known would be taken for missing: status 2, and what is not permitted."""
+    _written(program, TARGET)
+    api.be(forbidden=["workloads", "services"])
+    status, out, said = program.run(*command, *at)
+    assert (status, out) == (2, "")
+    assert "RBAC grants no `list` on `services` to the-tester" in said
+    api.go()
+    status, out, said = program.run(*command, *at)
+    assert (status, out) == (2, "")
+    assert "the-cluster" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--kubeconfig", "none"), "none"),
+        (("--context", "another"), "another"),
+        (("--namespace-selector", "a in b"), "'a in b' must be a label selector"),
+        (("--namespaces", "Shop"), "'Shop' is no namespace"),
+    ],
+)
+def test_what_is_told_wrong_is_named(
+    program: Program, at: tuple[str, ...], arguments: tuple[str, ...], said: str
+) -> None:
+    """One sentence, status 2."""
+    status, out, complaint = program.run("lint", *at, *arguments)
+    assert (status, out, complaint.count("\n")) == (2, "", 0)
+    assert said in complaint
+
+
+def test_a_check_of_a_server_that_is_to_be_set_up_looks_at_the_cluster(
+    program: Program, api: ApiServer, at: tuple[str, ...]
+) -> None:
+    """And at no directory where none is named."""
+    words = ("check", "--before", "--state", str(program.state), *at, "--json")
+    _, out, _ = program.run(*words)
+    lines = {each["name"]: each for each in json.loads(out)["checks"]}
+    assert "mesh directory" not in lines
+    assert (lines["cluster"]["status"], "MW2011" in lines["cluster"]["said"]) == ("failed", True)
+    api.go()
+    lines = {each["name"]: each for each in json.loads(program.run(*words)[1])["checks"]}
+    assert (lines["cluster"]["status"], "the-cluster" in lines["cluster"]["said"]) == ("failed", True)
