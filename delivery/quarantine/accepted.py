@@ -1,12 +1,13 @@
 """What proxies have acknowledged: the resources that are known to be good."""
 
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import is_not, ne
 from types import MappingProxyType
 from typing import Final
 
 from xds.cache import GroupKey, NodeKey
+from xds.protocol.name_sets import Names
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
 from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
@@ -24,115 +25,121 @@ FEW: Final = 16
 OFTEN: Final = 32
 """Of more it is looked after so many that were noted by name: at rest few stand beside the table."""
 
-SAME: Final = 4096
-"""So many versions that were noted last are known again when the next has acknowledged the same: what a mesh
-of a thousand services has of a type, for proxies and for groups.
-"""
+OWN: Final = 1
+OF_GROUP: Final = 2
+"""How many versions of a resource are kept, of a proxy and of a group."""
 
 _NONE: Final[Mapping[ResourceName, _Newest]] = MappingProxyType({})
 
 
-class Same:
-    """The versions that were noted last: who acknowledges what others have has their very tuple."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, int], _Newest] = OrderedDict()
-
-    def __call__(self, resource: Resource, before: Resource | None = None) -> _Newest:
-        """Return a version, and the one before if that is kept: as they were noted before, or as they are."""
-        if resource.secret:  # of one group alone, and not to be held longer than by it
-            return _versions(resource, before)
-        key = (id(resource), id(before))
-        if (found := self._known.get(key)) is None:
-            # The entry holds both: their identities cannot become others'.
-            found = self._known[key] = _versions(resource, before)
-            if len(self._known) > SAME:
-                self._known.popitem(last=False)
-        return found
-
-
-def _versions(resource: Resource, before: Resource | None) -> _Newest:
-    return (resource,) if before is None else (resource, before)
-
-
 class Noted:
-    """What somebody has acknowledged of one type's resources, by name.
+    """What somebody has acknowledged of one type's resources, by name: up to `count` versions of each.
 
-    Who has acknowledged all that is served has that very table, which its group has as well, and others: what
-    is noted by name is what differs from it, which is hardly ever anything.
+    Unchangeable. Who has acknowledged all that is served has that very table, as others have: what is noted
+    by name is what differs from it, which is hardly ever anything. Who stands where others did, and then
+    acknowledges what they have, comes to the very value that they have come to.
     """
 
-    __slots__ = ("_named", "_same", "_whole")
+    __slots__ = ("__weakref__", "_next", "_replaced", "count", "named", "whole")
 
-    def __init__(self, same: Same) -> None:
-        """Note nothing yet; versions are those that `same` knows of others."""
-        self._same = same
-        self._whole: Resources = NO_RESOURCES
-        self._named = _NONE
+    def __init__(
+        self, count: int, whole: Resources = NO_RESOURCES, named: Mapping[ResourceName, _Newest] = _NONE
+    ) -> None:
+        self.count = count
+        self.whole = whole
+        self.named = named
+        # What others came to is alive only while somebody has it: who is stuck keeps no chain of them.
+        self._next: tuple[tuple[Resource, ...], Resources, weakref.ref[Noted]] | None = None
+        self._replaced: tuple[Resources, Names, weakref.ref[Noted]] | None = None
 
     def get(self, name: ResourceName) -> _Newest:
         """Return the versions of a resource, the newest first."""
-        found = self._named.get(name)
+        found = self.named.get(name)
         if found is None:
-            whole = self._whole.get(name)
+            whole = self.whole.get(name)
             return () if whole is None else (whole,)
         return found
 
-    def put(self, name: ResourceName, newest: _Newest) -> None:
-        """Note the versions of a resource; none where nothing is to be known of it."""
-        if isinstance(self._named, dict):
-            self._named[name] = newest
-        else:
-            self._named = {name: newest}
+    def put(self, named: Mapping[ResourceName, _Newest]) -> "Noted":
+        """Return this with other versions of some resources; none where nothing is to be known of them."""
+        return Noted(self.count, self.whole, {**self.named, **named}) if named else self
 
-    def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
-        """Take acknowledged resources; of each up to `count` versions are kept, one or two."""
+    def known(self, resources: tuple[Resource, ...], served: Resources) -> "Noted | None":
+        """Return what others came to from here, if any acknowledged these very resources."""
+        step = self._next
+        return step[2]() if step is not None and step[0] is resources and step[1] is served else None
+
+    def remember(self, resources: tuple[Resource, ...], served: Resources, after: "Noted") -> None:
+        """Take it that whoever acknowledges these very resources comes to `after`.
+
+        But for what is secret, which nobody holds for others, and from nothing, where all begin.
+        """
+        if (self.whole or self.named) and resources and not resources[0].secret:
+            self._next = (resources, served, weakref.ref(after))
+
+    def after(self, resources: tuple[Resource, ...], served: Resources) -> "Noted":
+        """Return what is noted when resources are acknowledged; `served` is what there is of their type."""
         if len(resources) == len(served) and resources == served.ordered:
-            self._take_all(served, count)
-        else:
-            noted = len(self._named)
-            for each in resources:
-                self._take(each, count)
-            looks = len(served) <= FEW or len(self._named) // OFTEN > noted // OFTEN
-            if looks and self._whole is not served and self._is_all(served):
-                self._take_all(served, count)
-        if len(self._named) + len(self._whole) > 2 * len(served) + SPARE:
-            kept = {name: found for name in served if (found := self.get(name))}
-            self._whole, self._named = NO_RESOURCES, kept
+            return self._of_all(served)._trimmed(served)
+        others = (each for each in resources if not self._is_newest(each))
+        found = self.put({each.name: self._newest(each, self.get(each.name)) for each in others})
+        looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
+        if looks and self.whole is not served and found._has_all(served):
+            found = found._of_all(served)
+        return found._trimmed(served)
 
-    def _take(self, resource: Resource, count: int) -> None:
+    def replaced(self, old: Resources, names: Names) -> "Noted":
+        """Return what is noted when resources of these names are replaced: where nothing was, the old ones."""
+        step = self._replaced
+        if step is not None and step[0] is old and step[1] is names and (known := step[2]()) is not None:
+            return known
+        there = [old[name] for name in names if name in old]
+        found = self.put({each.name: (each,) for each in there if not self.get(each.name)})
+        if (self.whole or self.named) and there and not there[0].secret:
+            self._replaced = (old, names, weakref.ref(found))
+        return found
+
+    def _is_newest(self, resource: Resource) -> bool:
         known = self.get(resource.name)
-        if known and known[0] is resource:
-            return  # as most of its group has it by now
-        if not known or known[0].version != resource.version:
-            self.put(resource.name, self._newest(resource, known, count))
+        return bool(known) and (known[0] is resource or known[0].version == resource.version)
 
-    def _is_all(self, served: Resources) -> bool:
+    def _newest(self, resource: Resource, known: _Newest) -> _Newest:
+        before = [each for each in known if each.version != resource.version] if self.count > 1 else ()
+        return (resource, *before)[: self.count]
+
+    def _has_all(self, served: Resources) -> bool:
         """Say whether of each resource that is served that version is the newest that was acknowledged."""
-        others = {*self._named, *served.differing(self._whole, is_not)}
+        others = {*self.named, *served.differing(self.whole, is_not)}
         return all(
             (known := self.get(name)) and known[0] is each
             for name in others
             if (each := served.get(name)) is not None
         )
 
-    def _take_all(self, served: Resources, count: int) -> None:
-        if not self._named and (not self._whole or self._whole is served):
-            self._whole = served
-            return
-        before = {name: self.get(name) for name in (*self._named, *served.differing(self._whole, ne))}
-        self._whole, self._named = served, _NONE
-        for name, known in before.items():
-            now = served.get(name)
-            found = known if now is None else self._newest(now, known, count)
-            if found and found != self.get(name):
-                self.put(name, found)
+    def _of_all(self, served: Resources) -> "Noted":
+        """Return what is noted when all that is served is acknowledged."""
+        if not self.named and self.whole is served:
+            return self
+        found = Noted(self.count, served)
+        if not self.named and not self.whole:
+            return found
+        named = {}
+        for name in (*self.named, *served.differing(self.whole, ne)):
+            known, now = self.get(name), served.get(name)
+            newest = known if now is None else self._newest(now, known)
+            if newest and newest != found.get(name):
+                named[name] = newest
+        return found.put(named)
 
-    def _newest(self, resource: Resource, known: _Newest, count: int) -> _Newest:
-        if count == 1:
-            return self._same(resource)
-        return self._same(resource, next((each for each in known if each.version != resource.version), None))
+    def _trimmed(self, served: Resources) -> "Noted":
+        """Return this without what is no longer served, where that is too much."""
+        if len(self.named) + len(self.whole) <= 2 * len(served) + SPARE:
+            return self
+        kept = {name: known for name in served if (known := self.get(name))}
+        return Noted(self.count, NO_RESOURCES, kept)
 
+
+_NOTHING: Final = {count: Noted(count) for count in (OWN, OF_GROUP)}
 
 Acknowledged = dict[TypeUrl, Noted]
 """What somebody has acknowledged, by type."""
@@ -149,8 +156,8 @@ class Accepted:
 
     def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:
         self._of = of
-        self._same = Same()
         self._by_group: dict[GroupKey, Acknowledged] = {}
+        self._wholes: dict[tuple[TypeUrl, int], weakref.ref[Noted]] = {}
 
     def note(self, node: NodeKey, group: GroupKey | None, response: Response, served: Snapshot) -> None:
         """Take an acknowledged response of a proxy, which is served that snapshot now.
@@ -158,28 +165,26 @@ class Accepted:
         Without a group it is not what others of its group are served, and says nothing of them.
         """
         in_force = served.resources(response.type_url)
-        noted = [(self._of(node), 1)]
+        self._take(self._of(node), OWN, response, in_force)
         if group is not None:
-            noted.append((self._by_group.setdefault(group, {}), 2))
-        for held, count in noted:
-            self._of_type(held, response.type_url).take(response.resources, in_force, count)
+            if (held := self._by_group.get(group)) is None:
+                held = self._by_group[group] = {}
+            self._take(held, OF_GROUP, response, in_force)
 
     def replaced(self, group: GroupKey, before: Snapshot, after: Snapshot | None) -> None:
         """Take it that a group is served another snapshot: of what it had, the versions before the newest."""
         if after is None:
             return
-        known = self._by_group.setdefault(group, {})
+        held = self._by_group.setdefault(group, {})
         for type_url, names in after.changed_since(before).items():
-            old = before.resources(type_url)
-            noted = self._of_type(known, type_url)
-            for name in names & old.keys():
-                if not noted.get(name):
-                    noted.put(name, self._same(old[name]))
+            noted = held.get(type_url, _NOTHING[OF_GROUP])
+            held[type_url] = noted.replaced(before.resources(type_url), names)
 
     def rejected(self, node: NodeKey, resource: Resource) -> None:
         """Take back that a proxy has accepted a version: it does not any more."""
         if self.accepts(node, resource):
-            self._of(node)[resource.type_url].put(resource.name, ())
+            held = self._of(node)
+            held[resource.type_url] = held[resource.type_url].put({resource.name: ()})
 
     def accepts(self, node: NodeKey, resource: Resource) -> bool:
         """Say whether this very version is what the proxy has acknowledged last."""
@@ -202,11 +207,24 @@ class Accepted:
         for group in groups:
             self._by_group.pop(group, None)
 
-    def _of_type(self, held: Acknowledged, type_url: TypeUrl) -> Noted:
-        found = held.get(type_url)
-        if found is None:
-            found = held[type_url] = Noted(self._same)
-        return found
+    def _take(self, held: Acknowledged, count: int, response: Response, served: Resources) -> None:
+        type_url, resources = response.type_url, response.resources
+        noted = held.get(type_url, _NOTHING[count])
+        if (after := noted.known(resources, served)) is None:
+            after = self._one(type_url, noted.after(resources, served))
+            noted.remember(resources, served, after)
+        if after is not noted:
+            held[type_url] = after
+
+    def _one(self, type_url: TypeUrl, noted: Noted) -> Noted:
+        """Return the value of those who came last to have all that there is, if this is one of them."""
+        if noted.named or not noted.whole:
+            return noted
+        last = self._wholes.get((type_url, noted.count))
+        if last is not None and (known := last()) is not None and known.whole is noted.whole:
+            return known
+        self._wholes[type_url, noted.count] = weakref.ref(noted)
+        return noted
 
 
 def _found(held: Acknowledged, key: Reference) -> _Newest:

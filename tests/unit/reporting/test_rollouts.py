@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from delivery.quarantine.accepted import Noted, Same
+from delivery.quarantine.accepted import OWN, Noted
 from mesh.kinds import WORKLOAD
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
@@ -33,7 +33,7 @@ class Proxies:
         """Have a proxy connected that has acknowledged these, and nothing else."""
         held = self.has[node] = {}
         for each in acknowledged:
-            held.setdefault(each.type_url, Noted(Same())).put(each.name, (each,))
+            held[each.type_url] = held.get(each.type_url, Noted(OWN)).put({each.name: (each,)})
 
     def acknowledged(self, node: NodeKey) -> dict[TypeUrl, Noted] | None:
         """Answer for those who are connected."""

@@ -7,7 +7,7 @@ import pytest
 
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from delivery.proxies.status import ProxyState, ProxyStatus
-from delivery.quarantine.accepted import Noted, Same
+from delivery.quarantine.accepted import Noted
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
 from mesh.picture import Picture
@@ -98,7 +98,7 @@ def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     clock.now += REMEMBERED * 2
     registry.follow(Picture({ONE.uuid: ONE}))
     assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
-    registry.of(NODE).acknowledged[CLUSTER] = Noted(Same())
+    registry.of(NODE).acknowledged[CLUSTER] = Noted(1)
     registry.follow(Picture())
     assert registry.statuses() == ()
     assert registry.find(NODE) is None

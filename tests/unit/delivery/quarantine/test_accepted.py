@@ -1,14 +1,16 @@
 """What is noted of acknowledged resources: as a whole where that is what is served, to the same effect."""
 
+import gc
 import random
+from collections.abc import Mapping
 
 import pytest
 
 from delivery.quarantine import accepted
-from delivery.quarantine.accepted import Accepted, Acknowledged, Noted, Same
+from delivery.quarantine.accepted import OF_GROUP, OWN, Accepted, Acknowledged, Noted
 from xds.cache import GroupKey, NodeKey
-from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, Version
-from xds.protocol.resources import Resources
+from xds.protocol.resource import CLUSTER, SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Response
 
@@ -23,10 +25,9 @@ class Plane:
         self.of: dict[NodeKey, Acknowledged] = {each: {} for each in NODES}
         self.accepted = Accepted(self.of.__getitem__)
 
-    def note(self, node: NodeKey, served: Snapshot, *names: str, group: GroupKey = GROUP) -> None:
+    def note(self, node: NodeKey, served: Snapshot, *names: str) -> None:
         """Have a proxy acknowledge some resources of what is served."""
-        found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
-        self.accepted.note(node, group, Response(CLUSTER, Version("v"), Nonce("1"), found), served)
+        self.accepted.note(node, GROUP, _response(served, *names), served)
 
     def good(self, node: NodeKey, name: str) -> list[str]:
         """Return the versions of a cluster that count as good for a proxy."""
@@ -35,6 +36,15 @@ class Plane:
 
 def _cluster(name: str, version: str) -> Resource:
     return Resource(CLUSTER, ResourceName(name), Version(version), b"")
+
+
+def _response(served: Snapshot, *names: str) -> Response:
+    found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
+    return Response(CLUSTER, Version("v"), Nonce("1"), found)
+
+
+def _all_of(served: Snapshot, type_url: TypeUrl) -> Response:
+    return Response(type_url, served.version(type_url), Nonce("1"), served.ordered(type_url))
 
 
 def _names(count: int) -> list[str]:
@@ -47,11 +57,11 @@ def test_all_that_is_served_is_held_once_for_all() -> None:
     served = Snapshot.of(_cluster(each, "1") for each in names)
     for node in NODES:
         plane.note(node, served, *names)
-    tables = {id(held[CLUSTER]._whole) for held in (*plane.of.values(), plane.accepted._by_group[GROUP])}
+    tables = {id(held[CLUSTER].whole) for held in (*plane.of.values(), plane.accepted._by_group[GROUP])}
     assert tables == {id(served.resources(CLUSTER))}
     later = served.changed([_cluster("cluster-007", "2")])
     plane.note(NODES[0], later, "cluster-007")
-    assert [len(held[CLUSTER]._named) for held in plane.of.values()] == [1, 0, 0]
+    assert [len(held[CLUSTER].named) for held in plane.of.values()] == [1, 0, 0]
     assert plane.good(NODES[0], "cluster-007") == ["2", "2", "1"]
     assert plane.good(NODES[1], "cluster-007") == ["1", "2", "1"]
     assert plane.good(NODES[1], "cluster-008") == ["1", "1"]
@@ -68,30 +78,64 @@ def test_few_are_held_once_for_all_after_any_answer() -> None:
     for node in NODES[:2]:
         plane.note(node, later, "cluster-003")
     held = [plane.of[node][CLUSTER] for node in NODES[:2]]
-    assert [each._whole for each in held] == [later.resources(CLUSTER)] * 2
-    assert all(each._whole is later.resources(CLUSTER) and not each._named for each in held)
+    assert [each.whole for each in held] == [later.resources(CLUSTER)] * 2
+    assert all(each.whole is later.resources(CLUSTER) and not each.named for each in held)
     assert plane.good(NODES[1], "cluster-003") == ["2", "2", "1"]
 
 
 def test_many_that_change_one_by_one_are_the_table_again() -> None:
-    """As endpoints do while sidecars connect: beside the table a proxy has few, whatever there is.
-
-    The versions before, which its group keeps, are other groups' as well.
-    """
+    """As endpoints do while sidecars connect: beside the table a proxy has few, whatever there is."""
     plane, names = Plane(), _names(300)
     served = Snapshot.of(_cluster(each, "1") for each in names)
-    groups = (GROUP, GroupKey("other"))
-    for group in groups:
-        plane.note(NODES[0], served, *names, group=group)
+    plane.note(NODES[0], served, *names)
     for name in names:
         before, served = served, served.changed([_cluster(name, "2")])
-        for group in groups:
-            plane.accepted.replaced(group, before, served)
-            plane.note(NODES[0], served, name, group=group)
-    assert len(plane.of[NODES[0]][CLUSTER]._named) < accepted.OFTEN
-    noted = [plane.accepted._by_group[group][CLUSTER] for group in groups]
-    assert all(noted[0].get(ResourceName(each)) is noted[1].get(ResourceName(each)) for each in names)
+        plane.accepted.replaced(GROUP, before, served)
+        plane.note(NODES[0], served, name)
+    assert len(plane.of[NODES[0]][CLUSTER].named) < accepted.OFTEN
     assert plane.good(NODES[1], "cluster-007") == ["2", "1"]
+
+
+def test_who_acknowledges_what_others_have_comes_to_their_very_value() -> None:
+    """All proxies are one value, and all groups: also those that came later, and had the table at once."""
+    plane, names = Plane(), _names(300)
+    groups = {node: GroupKey(f"group of {node}") for node in NODES}
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+
+    def noted() -> tuple[int, int]:
+        held = [plane.of[node].get(CLUSTER) for node in NODES]
+        of_groups = [plane.accepted._by_group[each].get(CLUSTER) for each in groups.values()]
+        return len(set(map(id, held))), len(set(map(id, of_groups)))
+
+    for node in NODES[:2]:
+        plane.accepted.note(node, groups[node], _response(served, *names), served)
+    for turn in range(4):
+        some = names[turn : turn + 100]
+        before, served = served, served.changed([_cluster(each, f"{turn}+") for each in some])
+        response, whole = _response(served, *some), _response(served, *names)
+        for node in NODES:
+            plane.accepted.replaced(groups[node], before, served)
+            is_new = node == NODES[2] and turn == 0
+            plane.accepted.note(node, groups[node], whole if is_new else response, served)
+        assert noted() == (1, 2), "of the third group nothing was noted when the first were replaced"
+
+
+def test_what_is_secret_is_held_for_nobody_else() -> None:
+    """Who still has the first key holds nothing of the second, which another has acknowledged."""
+    plane = Plane()
+    first, second = (
+        Snapshot.of([Resource(SECRET, ResourceName("key"), Version(each), b"", secret=True)]) for each in "12"
+    )
+    table = second.resources(SECRET)
+    for node in NODES[:2]:
+        plane.accepted.note(node, GROUP, _all_of(first, SECRET), first)
+    stuck = plane.of[NODES[1]][SECRET]
+    plane.accepted.replaced(GROUP, first, second)
+    plane.accepted.note(NODES[0], GROUP, _all_of(second, SECRET), second)
+    assert plane.of[NODES[0]][SECRET].whole is table
+    assert stuck is not plane.of[NODES[0]][SECRET]
+    assert stuck.known(table.ordered, table) is None
+    assert not any(held is table for each in gc.get_referents(stuck) for held in gc.get_referents(each))
 
 
 @pytest.mark.parametrize(("few", "often"), [(0, 3), (0, 10**6), (10, 10**6), (10**6, 10**6)])
@@ -103,21 +147,33 @@ def test_as_a_whole_or_by_name_is_the_same(
     monkeypatch.setattr(accepted, "FEW", few)
     monkeypatch.setattr(accepted, "OFTEN", often)
     found = _history(random.Random(seed))  # noqa: S311 - dice
-    monkeypatch.setattr(accepted, "Noted", ByName)
+    monkeypatch.setattr(accepted, "_NOTHING", {count: ByName(count) for count in (OWN, OF_GROUP)})
     assert found == _history(random.Random(seed))  # noqa: S311 - dice
 
 
 class ByName(Noted):
-    """Notes each resource by its name, whatever is served."""
+    """Notes each resource by its name, whatever is served; and alone, whoever else is there."""
 
-    def take(self, resources: tuple[Resource, ...], served: Resources, count: int) -> None:
+    __slots__ = ()
+
+    def known(self, resources: tuple[Resource, ...], served: Resources) -> None:
+        """Know nothing of others."""
+        del resources, served
+
+    def after(self, resources: tuple[Resource, ...], served: Resources) -> Noted:
         """Take acknowledged resources."""
         del served
+        named = dict(self.named)
         for each in resources:
             known = self.get(each.name)
             if not known or known[0].version != each.version:
                 older = (old for old in known if old.version != each.version)
-                self.put(each.name, (each, *older)[:count])
+                named[each.name] = (each, *older)[: self.count]
+        return ByName(self.count, NO_RESOURCES, named)
+
+    def put(self, named: Mapping[ResourceName, tuple[Resource, ...]]) -> Noted:
+        """Take other versions."""
+        return ByName(self.count, NO_RESOURCES, {**self.named, **named})
 
 
 def _history(dice: random.Random) -> list[object]:
@@ -132,21 +188,10 @@ def _history(dice: random.Random) -> list[object]:
         if dice.random() < 0.5:
             plane.accepted.replaced(GROUP, before, served)
         there = list(served.resources(CLUSTER))
-        node = dice.choice(NODES)
-        plane.note(node, served, *(there if dice.random() < 0.4 else dice.sample(there, 2)))
+        response = _response(served, *(there if dice.random() < 0.4 else sorted(dice.sample(there, 2))))
+        for node in (dice.choice(NODES),) if dice.random() < 0.5 else NODES:
+            plane.accepted.note(node, GROUP, response, served)
         if dice.random() < 0.2:
             plane.accepted.rejected(node, served.resources(CLUSTER)[there[0]])
         seen.append([plane.good(each, name) for each in NODES for name in names])
     return seen
-
-
-def test_who_acknowledges_what_others_have_has_their_tuple() -> None:
-    """Of the same version after the same one; but no key is held longer than by the group that it is of."""
-    same, old, new = Same(), _cluster("a", "1"), _cluster("a", "2")
-    assert same(new) == (new,)
-    assert same(new, old) == (new, old)
-    assert same(new) is same(new)
-    assert same(new, old) is same(new, old)
-    key = Resource(SECRET, ResourceName("service-cert"), Version("1"), b"key", secret=True)
-    assert same(key) == (key,)
-    assert same(key) is not same(key)
