@@ -116,7 +116,7 @@ class PushHistory:
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
         served = self._served(node, response.type_url)
-        content = self._contents.of(proxy.variant, response, served)
+        content = self._contents.of(proxy.variant, response)
         kind = proxy.types.get(response.type_url)
         if kind is None:
             if len(proxy.types) >= TYPES:

@@ -13,8 +13,8 @@ from typing import Final
 
 from delivery.history.push import Trigger
 from delivery.wave import Wave
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version, identities
-from xds.protocol.resources import Resources
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources import Resources, identity
 from xds.protocol.subscription import FULL_STATE
 from xds.protocol.versions import NO_VERSIONS, Versions
 from xds.protocol.wire import Response
@@ -157,10 +157,10 @@ def _moved(before: Versions, content: Content, in_force: Versions) -> tuple[Move
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
-    """A content with the resources it was made from: while they are held, their identities are theirs."""
+    """A content with what it was made from, a table or resources: while held, their identities are theirs."""
 
     content: Content
-    resources: tuple[Resource, ...]
+    held: Resources | tuple[Resource, ...]
 
 
 class Contents:
@@ -168,29 +168,39 @@ class Contents:
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
+        self._last: tuple[Response, Content] | None = None
 
-    def of(self, variant: Variant, response: Response, served: Resources) -> Content:
+    def of(self, variant: Variant, response: Response) -> Content:
         """Return the content of a response, the same object for the same resources.
 
-        `served` is what there is of the type: a response of all of it shares its versions.
+        Of a step that many streams take, one after the other, they are the very same tuple.
         """
-        key = (
-            variant,
-            response.type_url,
-            response.removed,
-            identities(response.resources),
-        )
+        if self._last is not None:
+            before, content = self._last
+            if (
+                before.resources is response.resources
+                and before.removed == response.removed
+                and content.variant is variant
+                and content.type_url == response.type_url
+            ):
+                return content
+        content = self._found(variant, response)
+        self._last = (response, content)
+        return content
+
+    def _found(self, variant: Variant, response: Response) -> Content:
+        key = (variant, response.type_url, response.removed, identity(response.made_of))
         if (known := self._known.get(key)) is not None:
             return known.content
-        content = Content(variant, response.type_url, _versions(response, served), response.removed)
-        self._known[key] = _Known(content, response.resources)
+        content = Content(variant, response.type_url, _versions(response), response.removed)
+        self._known[key] = _Known(content, response.made_of)
         if len(self._known) > CONTENTS:
             self._known.popitem(last=False)
         return content
 
 
-def _versions(response: Response, served: Resources) -> Mapping[ResourceName, Version]:
-    resources = response.resources
-    if len(resources) == len(served) and resources == served.ordered:
-        return served.versions
-    return {resource.name: resource.version for resource in resources}
+def _versions(response: Response) -> Mapping[ResourceName, Version]:
+    """Return what is in a response by version; one of a whole table shares its versions."""
+    if response.table is not None:
+        return response.table.versions
+    return {resource.name: resource.version for resource in response.resources}

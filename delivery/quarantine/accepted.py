@@ -77,11 +77,11 @@ class Noted:
         if (self.whole or self.named) and resources and not resources[0].secret:
             self._next = (resources, served, weakref.ref(after))
 
-    def after(self, resources: tuple[Resource, ...], served: Resources) -> "Noted":
-        """Return what is noted when resources are acknowledged; `served` is what there is of their type."""
-        if len(resources) == len(served) and resources == served.ordered:
+    def after(self, response: Response, served: Resources) -> "Noted":
+        """Return what is noted when a response is acknowledged; `served` is what there is of its type."""
+        if response.table is served:
             return self._of_all(served)._trimmed(served)
-        others = (each for each in resources if not self._is_newest(each))
+        others = (each for each in response.resources if not self._is_newest(each))
         found = self.put({each.name: self._newest(each, self.get(each.name)) for each in others})
         looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
         if looks and self.whole is not served and found._has_all(served):
@@ -211,7 +211,7 @@ class Accepted:
         type_url, resources = response.type_url, response.resources
         noted = held.get(type_url, _NOTHING[count])
         if (after := noted.known(resources, served)) is None:
-            after = self._one(type_url, noted.after(resources, served))
+            after = self._one(type_url, noted.after(response, served))
             noted.remember(resources, served, after)
         if after is not noted:
             held[type_url] = after

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from xds.protocol.name_sets import joined, without
 from xds.protocol.resource import ENDPOINT, LISTENER, ROUTE, Resource, ResourceName
+from xds.protocol.resources import NO_RESOURCES
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.stream import Stream
 from xds.protocol.subscription import NO_CHANGE, Change
@@ -129,9 +130,9 @@ class DeltaStream(Stream):
             return None, []
         interims = self._interims(channel, snapshot)
         news = [interims.get(each.name, each) for each in news] if interims else news
-        response = self._respond(
-            channel, snapshot.version(channel.type_url), news, sorted({*absent, *removed})
-        )
+        table = NO_RESOURCES if interims else snapshot.resources(channel.type_url)
+        version, gone = snapshot.version(channel.type_url), sorted({*absent, *removed})
+        response = self._respond(channel, version, news, gone, of=table)
         self._interim = response.nonce if interims else self._interim
         return response, changed
 

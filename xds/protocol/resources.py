@@ -1,21 +1,29 @@
 """The resources of one type that stand together, with what is derived from them."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final, Self
 
 from xds.errors import XdsError
 from xds.protocol.layers import FLAT, NOTHING, Layers
 from xds.protocol.name_sets import NO_NAMES, Names
-from xds.protocol.resource import Resource, ResourceName, Version
+from xds.protocol.resource import Resource, ResourceName, Version, identities
 from xds.protocol.versions import SUM, Versions, digest_of, version_of
+
+MANY: Final = 64
+"""From so many resources on it is dear to look who each of them is."""
 
 _name: Final = attrgetter("name")
 
 
 class SnapshotError(XdsError, ValueError):
     """Resources that cannot stand in one snapshot."""
+
+
+def identity(held: "Resources | tuple[Resource, ...]") -> Hashable:
+    """Return which very table this is, or which very resources: a key for as long as they are held."""
+    return identities(held) if isinstance(held, tuple) else id(held)
 
 
 def digest(resources: Iterable[Resource | None]) -> int:

@@ -55,7 +55,8 @@ class AdsStream(Stream):
         if not news and not owed:
             return None, []
         if channel.type_url not in FULL_STATE:  # W10: only what changed
-            return self._respond(channel, snapshot.version(channel.type_url), news), changed
+            table = snapshot.resources(channel.type_url)
+            return self._respond(channel, table.version, news, of=table), changed
         if channel.type_url == LISTENER:  # a listener may go at once: nothing else refers to it
             channel.take_removals()
         interims = self._interims(channel, snapshot)
@@ -73,7 +74,8 @@ class AdsStream(Stream):
         """W9: an answer for LDS or CDS lists everything; what is not in it is gone."""
         listed = tuple(channel.all_wanted(snapshot))
         if not (channel.retired or interims):
-            return self._respond(channel, snapshot.version(channel.type_url), listed)
+            table = snapshot.resources(channel.type_url)
+            return self._respond(channel, table.version, listed, of=table)
         # This list is no snapshot's, and the snapshot's version would say that it is (W2).
         listed = tuple(interims.get(each.name, each) for each in listed)
         listed = tuple(sorted((*listed, *channel.retired.values()), key=lambda resource: resource.name))

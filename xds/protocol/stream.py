@@ -24,6 +24,7 @@ from xds.protocol.resource import (
     TypeUrl,
     Version,
 )
+from xds.protocol.resources import NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.subscription import Subscription
 from xds.protocol.type_state import Channel
@@ -196,10 +197,14 @@ class Stream(abc.ABC):
         removed: Iterable[ResourceName] = (),
         *,
         heartbeat: bool = False,
+        of: Resources = NO_RESOURCES,
     ) -> Response:
+        """Make a response and remember it; `of` is the table that all its resources stand in, as they are."""
         self._responses += 1
         nonce = Nonce(sys.intern(str(self._responses)))  # W3, D15: never twice on a stream
-        response = Response(channel.type_url, version, nonce, tuple(resources), tuple(removed), heartbeat)
+        held = tuple(resources)
+        table = of if held and len(held) == len(of) else None
+        response = Response(channel.type_url, version, nonce, held, tuple(removed), heartbeat, table)
         channel.sent(response, supersedes=self._SUPERSEDES)
         return response
 

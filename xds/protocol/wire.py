@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 from protos.envoy.service.discovery.v3 import discovery_pb2
 from xds.errors import XdsError
 from xds.protocol.resource import SECRET, Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources import MANY, Resources
 
 Nonce = NewType("Nonce", str)
 
@@ -87,7 +88,8 @@ class DeltaRequest:
 class Response:
     """A response of either variant; `removed` is empty in state of the world.
 
-    A `heartbeat` names resources that have a time to live, without their bodies (N5).
+    A `heartbeat` names resources that have a time to live, without their bodies (N5). `table` is what its
+    resources are, all of them in order, if it is told: so it need not be looked who they are.
     """
 
     type_url: TypeUrl
@@ -96,6 +98,12 @@ class Response:
     resources: tuple[Resource, ...] = ()
     removed: tuple[ResourceName, ...] = ()
     heartbeat: bool = False
+    table: Resources | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def made_of(self) -> Resources | tuple[Resource, ...]:
+        """What to know it again by, see `identity`: its table, if that has many resources, or these."""
+        return self.resources if self.table is None or len(self.table) < MANY else self.table
 
 
 def read_request(data: bytes) -> Request:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version, identities
+from xds.protocol.resource import Resource, ResourceName, TypeUrl, Version
+from xds.protocol.resources import MANY, Resources, identity
 from xds.protocol.wire import (
     Response,
     delta_resource_field,
@@ -16,16 +17,12 @@ from xds.protocol.wire import (
 )
 from xds.server.status import Variant
 
-_Key = tuple[Variant, TypeUrl, Version, bytes, tuple[ResourceName, ...], bool]
+_Key = tuple[Variant, TypeUrl, Version, Hashable, tuple[ResourceName, ...], bool]
 
 ENTRIES: Final = 64
 BYTES: Final = 24 * 1024 * 1024
 OWN_BYTES: Final = 8 * 1024 * 1024
 """How much of it one owner may have: who asks for ever other things does not drive out what many share."""
-
-SHARED: Final = 64
-"""From so many resources on a response's tuple is likely the snapshot's own, which its streams share."""
-
 
 LAST: Final = 64 * 1024
 """Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
@@ -82,7 +79,7 @@ class _Body:
     """
 
     encoded: bytes
-    resources: tuple[Resource, ...]
+    made_of: Resources | tuple[Resource, ...]
     owner: Hashable
     needed: int
 
@@ -97,7 +94,7 @@ class Encoder:
         self._control_plane = control_plane
         self._bodies: OrderedDict[_Key, _Body] = OrderedDict()
         self._owned: Counter[Hashable] = Counter()
-        self._tuples: dict[int, tuple[tuple[Resource, ...], bytes]] = {}
+        self._tuples: dict[int, tuple[tuple[Resource, ...], Hashable]] = {}
         self._size = 0
         self._last: tuple[Response | None, bytes] = _NOTHING
         self._age = 0
@@ -117,12 +114,12 @@ class Encoder:
     def known(self, variant: Variant, response: Response) -> bytes | None:
         """Return the response's bytes where it costs next to nothing to see that they were made already.
 
-        That is of few resources, and of many that stand in a tuple that others were sent: of another tuple
-        it must be looked who all of them are, which `encode` does.
+        That is of few resources, of a whole table, and of many that stand in a tuple that others were sent: of
+        another tuple it must be looked who all of them are, which `encode` does.
         """
         if response is self._last[0]:  # of a step that many take they have the very response
             return self._last[1]
-        if len(response.resources) >= SHARED and id(response.resources) not in self._tuples:
+        if self._is_dear(response.made_of):
             return None
         found = self._bodies.get(self._key(variant, response))
         return None if found is None else self._numbered(found, response)
@@ -134,7 +131,7 @@ class Encoder:
         """
         key = self._key(variant, response)
         if (body := self._bodies.get(key)) is None:
-            body = _Body(self._body(variant, response), response.resources, owner, self._age)
+            body = _Body(self._body(variant, response), response.made_of, owner, self._age)
             self._remember(key, body)
         return self._numbered(body, response)
 
@@ -151,26 +148,30 @@ class Encoder:
             variant,
             response.type_url,
             response.version,
-            self._identities(response.resources),
+            self._identity(response.made_of),
             response.removed,
             response.heartbeat,
         )
 
-    def _identities(self, resources: tuple[Resource, ...]) -> bytes:
+    def _is_dear(self, held: Resources | tuple[Resource, ...]) -> bool:
+        """Say whether it must be looked who many resources are."""
+        return isinstance(held, tuple) and len(held) >= MANY and id(held) not in self._tuples
+
+    def _identity(self, held: Resources | tuple[Resource, ...]) -> Hashable:
         """Return who the resources are; of a tuple that many share this is worked out once."""
-        if len(resources) < SHARED:
-            return identities(resources)
-        known = self._tuples.get(id(resources))
+        if not isinstance(held, tuple) or len(held) < MANY:
+            return identity(held)
+        known = self._tuples.get(id(held))
         if known is None:
             if len(self._tuples) >= ENTRIES:
                 self._tuples.clear()
             # The entry holds the tuple: its identity cannot become another's.
-            known = self._tuples[id(resources)] = (resources, identities(resources))
+            known = self._tuples[id(held)] = (held, identity(held))
         return known[1]
 
     def _body(self, variant: Variant, response: Response) -> bytes:
         self.made += 1
-        is_long = len(response.resources) >= SHARED or any(len(e.body) > LAST for e in response.resources)
+        is_long = len(response.resources) >= MANY or any(len(e.body) > LAST for e in response.resources)
         fields = self._fields[variant] if is_long else _FIELD[variant]
         match variant:
             case Variant.SOTW:

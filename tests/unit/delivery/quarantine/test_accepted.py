@@ -40,11 +40,13 @@ def _cluster(name: str, version: str) -> Resource:
 
 def _response(served: Snapshot, *names: str) -> Response:
     found = tuple(served.resources(CLUSTER)[ResourceName(name)] for name in names)
-    return Response(CLUSTER, Version("v"), Nonce("1"), found)
+    table = served.resources(CLUSTER) if found == served.ordered(CLUSTER) else None
+    return Response(CLUSTER, Version("v"), Nonce("1"), found, table=table)
 
 
 def _all_of(served: Snapshot, type_url: TypeUrl) -> Response:
-    return Response(type_url, served.version(type_url), Nonce("1"), served.ordered(type_url))
+    table = served.resources(type_url)
+    return Response(type_url, table.version, Nonce("1"), table.ordered, table=table)
 
 
 def _names(count: int) -> list[str]:
@@ -160,11 +162,11 @@ class ByName(Noted):
         """Know nothing of others."""
         del resources, served
 
-    def after(self, resources: tuple[Resource, ...], served: Resources) -> Noted:
+    def after(self, response: Response, served: Resources) -> Noted:
         """Take acknowledged resources."""
         del served
         named = dict(self.named)
-        for each in resources:
+        for each in response.resources:
             known = self.get(each.name)
             if not known or known[0].version != each.version:
                 older = (old for old in known if old.version != each.version)

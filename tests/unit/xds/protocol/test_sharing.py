@@ -12,12 +12,12 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.delta import DeltaStream
 from xds.protocol.name_sets import NO_NAMES
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
-from xds.protocol.resources import SnapshotError
+from xds.protocol.resources import MANY, SnapshotError
 from xds.protocol.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
 from xds.server import encoder as encoder_module
 from xds.server.decoder import Decoder
-from xds.server.encoder import BYTES, ENTRIES, FIELDS, OWN_BYTES, SHARED, Encoder
+from xds.server.encoder import BYTES, ENTRIES, FIELDS, OWN_BYTES, Encoder
 from xds.server.status import Variant
 
 Make = Callable[..., Resource]
@@ -63,7 +63,7 @@ def test_the_encoder_forgets_the_oldest(make: Make) -> None:
     assert BYTES >= 1
 
 
-@pytest.mark.parametrize("count", [1, SHARED])
+@pytest.mark.parametrize("count", [1, MANY])
 def test_a_look_at_many_resources_is_encoding(make: Make, count: int) -> None:
     """What is known at no cost is told so; who has the same resources is looked at by who pays for it."""
     encoder = Encoder("cp")
@@ -72,7 +72,7 @@ def test_a_look_at_many_resources_is_encoding(make: Make, count: int) -> None:
     assert encoder.known(Variant.DELTA, mine) is None
     message = encoder.encode(Variant.DELTA, mine)
     assert encoder.known(Variant.DELTA, mine) == message
-    assert encoder.known(Variant.DELTA, same) == (message if count < SHARED else None)
+    assert encoder.known(Variant.DELTA, same) == (message if count < MANY else None)
     assert encoder.encode(Variant.DELTA, same) == message
     encoder.encode(Variant.DELTA, others)
     assert encoder.known(Variant.DELTA, same) == message, "of its tuple it is known by now"
@@ -102,7 +102,7 @@ def test_what_groups_have_in_common_is_encoded_once(
 ) -> None:
     """Each has something of its own besides, so that no two responses are the same."""
     encoder = Encoder("cp")
-    shared = tuple(make(ROUTE, f"b{n}") for n in range(SHARED))
+    shared = tuple(make(ROUTE, f"b{n}") for n in range(MANY))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (make(ROUTE, "a", n), *shared)) for n in range(10)]
     messages = [encoder.encode(variant, each) for each in responses]
 
@@ -114,7 +114,7 @@ def test_what_groups_have_in_common_is_encoded_once(
 def test_few_encoded_resources_are_kept(make: Make, fields: list[Resource]) -> None:
     """More than fits are made again, and no response is other for that."""
     encoder = Encoder("cp")
-    large = tuple(make(ROUTE, f"{n:03}" + "x" * (2 * FIELDS // SHARED)) for n in range(SHARED))
+    large = tuple(make(ROUTE, f"{n:03}" + "x" * (2 * FIELDS // MANY)) for n in range(MANY))
     responses = [Response(ROUTE, Version("1"), Nonce("1"), (*large, make(ROUTE, "y", n))) for n in range(2)]
     first, second = (encoder.encode(Variant.DELTA, each) for each in responses)
 
@@ -129,16 +129,16 @@ def test_what_nobody_needs_any_more_is_not_kept_encoded(
     """What is needed again and again stays, the rest is forgotten when it has aged; bytes are the same."""
     encoder = Encoder("cp")
     responses = [
-        Response(ROUTE, Version("1"), Nonce("1"), tuple(make(ROUTE, f"{kind}{n}") for n in range(SHARED)))
+        Response(ROUTE, Version("1"), Nonce("1"), tuple(make(ROUTE, f"{kind}{n}") for n in range(MANY)))
         for kind in "ab"
     ]
     first = [encoder.encode(variant, each) for each in responses]
     for _ in range(3):
         encoder.age()
         assert encoder.encode(variant, responses[0]) == first[0]
-    assert (encoder.made, len(fields)) == (2, 2 * SHARED)
+    assert (encoder.made, len(fields)) == (2, 2 * MANY)
     assert [encoder.encode(variant, each) for each in responses] == first
-    assert (encoder.made, len(fields)) == (3, 3 * SHARED)
+    assert (encoder.made, len(fields)) == (3, 3 * MANY)
     for _ in range(2):
         encoder.age()
     assert held(encoder) < 10_000
