@@ -78,15 +78,15 @@ class Bare:
         while True:
             nonce += 1
             changed = self._changed
-            await context.write(with_nonce(body, Nonce(str(nonce))))
+            await context.write(with_nonce((body,), Nonce(str(nonce))))
             await changed.wait()
             body = self._news[variant]
 
     def _bodies(self, resources: Sequence[Resource]) -> dict[Variant, bytes]:
         response = Response(ENDPOINT, Version(str(self._revision)), Nonce(""), tuple(resources))
         return {
-            Variant.SOTW: response_body(response, "bare"),
-            Variant.DELTA: delta_response_body(response, "bare"),
+            Variant.SOTW: b"".join(response_body(response, "bare")),
+            Variant.DELTA: b"".join(delta_response_body(response, "bare")),
         }
 
 

@@ -80,16 +80,16 @@ class Noted:
     def after(self, response: Response, served: Resources) -> "Noted":
         """Return what is noted when a response is acknowledged; `served` is what there is of its type."""
         if response.table is served:
-            return self._of_all(served)._trimmed(served)
+            return self.of_all(served).trimmed(served)
         others = (each for each in response.resources if not self._is_newest(each))
         found = self.put({each.name: self._newest(each, self.get(each.name)) for each in others})
         looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
-        if looks and self.whole is not served and found._has_all(served):
-            found = found._of_all(served)
-        return found._trimmed(served)
+        if looks and self.whole is not served and found.has_all(served):
+            found = found.of_all(served)
+        return found.trimmed(served)
 
     def replaced(self, old: Resources, names: Names) -> "Noted":
-        """Return what is noted when resources of these names are replaced: where nothing was, the old ones."""
+        """Return what is noted when resources of these names are replaced: the old ones where nothing was."""
         step = self._replaced
         if step is not None and step[0] is old and step[1] is names and (known := step[2]()) is not None:
             return known
@@ -107,7 +107,7 @@ class Noted:
         before = [each for each in known if each.version != resource.version] if self.count > 1 else ()
         return (resource, *before)[: self.count]
 
-    def _has_all(self, served: Resources) -> bool:
+    def has_all(self, served: Resources) -> bool:
         """Say whether of each resource that is served that version is the newest that was acknowledged."""
         others = {*self.named, *served.differing(self.whole, is_not)}
         return all(
@@ -116,7 +116,7 @@ class Noted:
             if (each := served.get(name)) is not None
         )
 
-    def _of_all(self, served: Resources) -> "Noted":
+    def of_all(self, served: Resources) -> "Noted":
         """Return what is noted when all that is served is acknowledged."""
         if not self.named and self.whole is served:
             return self
@@ -131,7 +131,7 @@ class Noted:
                 named[name] = newest
         return found.put(named)
 
-    def _trimmed(self, served: Resources) -> "Noted":
+    def trimmed(self, served: Resources) -> "Noted":
         """Return this without what is no longer served, where that is too much."""
         if len(self.named) + len(self.whole) <= 2 * len(served) + SPARE:
             return self

@@ -6,7 +6,7 @@ appended as the last field, so that the bytes before it can be shared by every s
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NewType, cast
@@ -151,18 +151,18 @@ def delta_resource_field(resource: Resource, *, body: bool = True) -> bytes:
 
 def response_body(
     response: Response, control_plane: str, field: Callable[[Resource], bytes] = resource_field
-) -> bytes:
-    """Encode a DiscoveryResponse but for its nonce; `field` knows resources that were encoded before."""
+) -> list[bytes]:
+    """Encode a DiscoveryResponse but for its nonce, in parts; `field` knows resources encoded before."""
     parts = [_text(_VERSION, response.version)]
     parts += map(field, response.resources)
     parts += [_text(_TYPE_URL, response.type_url), _identifier(_SOTW_CONTROL_PLANE, control_plane)]
-    return b"".join(parts)
+    return parts
 
 
 def delta_response_body(
     response: Response, control_plane: str, field: Callable[[Resource], bytes] = delta_resource_field
-) -> bytes:
-    """Encode a DeltaDiscoveryResponse but for its nonce; `field` knows resources that were encoded before."""
+) -> list[bytes]:
+    """Encode a DeltaDiscoveryResponse but for its nonce, in parts; `field` knows resources encoded before."""
     parts = [_text(_VERSION, response.version)]
     if response.heartbeat:
         parts += [delta_resource_field(resource, body=False) for resource in response.resources]
@@ -171,12 +171,12 @@ def delta_response_body(
     parts.append(_text(_TYPE_URL, response.type_url))
     parts += [_text(_REMOVED, name) for name in response.removed]
     parts.append(_identifier(_DELTA_CONTROL_PLANE, control_plane))
-    return b"".join(parts)
+    return parts
 
 
-def with_nonce(body: bytes, nonce: Nonce) -> bytes:
-    """Append the nonce, field 5 in both variants, to an encoded response."""
-    return body + _nonce(nonce)
+def with_nonce(body: Sequence[bytes], nonce: Nonce) -> bytes:
+    """Put the parts of a response together, the nonce, field 5 in both variants, the last of them."""
+    return b"".join((*body, _nonce(nonce)))
 
 
 def length_delimited(number: int, content: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Responses as bytes, each made once for all the streams that take the same step."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,10 @@ BYTES: Final = 24 * 1024 * 1024
 OWN_BYTES: Final = 8 * 1024 * 1024
 """How much of it one owner may have: who asks for ever other things does not drive out what many share."""
 
-LAST: Final = 64 * 1024
+LONG: Final = 64 * 1024
+"""Bytes of a resource that is kept encoded, as those of responses with many resources are."""
+
+LAST: Final = 8 * 1024 * 1024
 """Bytes of a message that is kept with its nonce: the next stream is likely to need the same."""
 
 _NOTHING: Final = (None, b"")
@@ -75,10 +78,13 @@ class _Fields:
 class _Body:
     """An encoded response but for its nonce, with what it was made from, and for whom first.
 
-    `needed` is the Encoder's age when somebody was sent it last.
+    A long one is in parts, which others may have as well: to put them together takes no longer than to copy
+    all of it for the nonce. `size` is the bytes of all; `needed` is the Encoder's age when somebody was sent
+    it last.
     """
 
-    encoded: bytes
+    parts: Sequence[bytes]
+    size: int
     made_of: Resources | tuple[Resource, ...]
     owner: Hashable
     needed: int
@@ -114,8 +120,8 @@ class Encoder:
     def known(self, variant: Variant, response: Response) -> bytes | None:
         """Return the response's bytes where it costs next to nothing to see that they were made already.
 
-        That is of few resources, of a whole table, and of many that stand in a tuple that others were sent: of
-        another tuple it must be looked who all of them are, which `encode` does.
+        That is of few resources, of a whole table, and of many that stand in a tuple that others were sent:
+        of another tuple it must be looked who all of them are, which `encode` does.
         """
         if response is self._last[0]:  # of a step that many take they have the very response
             return self._last[1]
@@ -131,13 +137,14 @@ class Encoder:
         """
         key = self._key(variant, response)
         if (body := self._bodies.get(key)) is None:
-            body = _Body(self._body(variant, response), response.made_of, owner, self._age)
+            parts = self._parts(variant, response)
+            body = _Body(parts, sum(map(len, parts)), response.made_of, owner, self._age)
             self._remember(key, body)
         return self._numbered(body, response)
 
     def _numbered(self, body: _Body, response: Response) -> bytes:
         body.needed = self._age
-        message = with_nonce(body.encoded, response.nonce)
+        message = with_nonce(body.parts, response.nonce)
         self._last = (response, message) if len(message) <= LAST else _NOTHING
         return message
 
@@ -169,20 +176,21 @@ class Encoder:
             known = self._tuples[id(held)] = (held, identity(held))
         return known[1]
 
-    def _body(self, variant: Variant, response: Response) -> bytes:
+    def _parts(self, variant: Variant, response: Response) -> Sequence[bytes]:
         self.made += 1
-        is_long = len(response.resources) >= MANY or any(len(e.body) > LAST for e in response.resources)
+        is_long = len(response.resources) >= MANY or any(len(e.body) > LONG for e in response.resources)
         fields = self._fields[variant] if is_long else _FIELD[variant]
         match variant:
             case Variant.SOTW:
-                return response_body(response, self._control_plane, fields)
+                parts = response_body(response, self._control_plane, fields)
             case Variant.DELTA:
-                return delta_response_body(response, self._control_plane, fields)
+                parts = delta_response_body(response, self._control_plane, fields)
+        return parts if is_long else (b"".join(parts),)
 
     def _remember(self, key: _Key, body: _Body) -> None:
         self._bodies[key] = body
-        self._size += len(body.encoded)
-        self._owned[body.owner] += len(body.encoded)
+        self._size += body.size
+        self._owned[body.owner] += body.size
         while len(self._bodies) > 1 and (len(self._bodies) > ENTRIES or self._size > BYTES):
             self._forget(next(iter(self._bodies)))
         if body.owner is not None and self._owned[body.owner] > OWN_BYTES:
@@ -192,7 +200,7 @@ class Encoder:
 
     def _forget(self, key: _Key) -> None:
         body = self._bodies.pop(key)
-        self._size -= len(body.encoded)
-        self._owned[body.owner] -= len(body.encoded)
+        self._size -= body.size
+        self._owned[body.owner] -= body.size
         if not self._owned[body.owner]:
             del self._owned[body.owner]

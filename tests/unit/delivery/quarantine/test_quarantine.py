@@ -83,7 +83,7 @@ class Plane:
             len(each.get(name))
             for held in noted
             for each in held.values()
-            for name in {*each._whole, *each._named}
+            for name in {*each.whole, *each.named}
         )
         return count + sum(len(record.good) for record in self.quarantine._records.by_node.values())
 

@@ -385,7 +385,7 @@ def test_n5_who_holds_a_resource_with_a_time_to_live_hears_of_it_without_its_bod
     beat = stream.on_heartbeat()
     assert said(beat) == [("Listener", ["l"], [])]
     sent, again = (
-        discovery_pb2.DeltaDiscoveryResponse.FromString(delta_response_body(each, ""))
+        discovery_pb2.DeltaDiscoveryResponse.FromString(b"".join(delta_response_body(each, "")))
         for each in (first, beat[0])
     )
     assert [(r.name, r.ttl.ToNanoseconds(), r.HasField("resource")) for r in sent.resources] == [

@@ -373,7 +373,7 @@ def test_n5_n6_no_time_to_live_and_no_wrapping_in_state_of_the_world(make: Make)
     """A heartbeat that lists nothing else would delete a listener; a body is never wrapped in a Resource."""
     mortal = replace(make(LISTENER, "l"), ttl_seconds=1.5)
     response = ask(stream_of(mortal), LISTENER)[0]
-    sent = discovery_pb2.DiscoveryResponse.FromString(response_body(response, ""))
+    sent = discovery_pb2.DiscoveryResponse.FromString(b"".join(response_body(response, "")))
 
     assert not hasattr(AdsStream(), "on_heartbeat")
     assert [body.type_url for body in sent.resources] == [LISTENER]
