@@ -9,7 +9,7 @@ from typing import Final
 from xds.cache import GroupKey, NodeKey
 from xds.protocol.name_sets import Names
 from xds.protocol.resource import Reference, Resource, ResourceName, TypeUrl
-from xds.protocol.resources import NO_RESOURCES, Resources
+from xds.protocol.resources import MANY, NO_RESOURCES, Resources
 from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Response
 
@@ -79,8 +79,8 @@ class Noted:
 
     def after(self, response: Response, served: Resources) -> "Noted":
         """Return what is noted when a response is acknowledged; `served` is what there is of its type."""
-        if response.table is served:
-            return self.of_all(served).trimmed(served)
+        if response.table is not None:  # though there be another by now
+            return self.of_all(response.table).trimmed(served)
         others = (each for each in response.resources if not self._is_newest(each))
         found = self.put({each.name: self._newest(each, self.get(each.name)) for each in others})
         looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
@@ -116,16 +116,16 @@ class Noted:
             if (each := served.get(name)) is not None
         )
 
-    def of_all(self, served: Resources) -> "Noted":
-        """Return what is noted when all that is served is acknowledged."""
-        if not self.named and self.whole is served:
+    def of_all(self, table: Resources) -> "Noted":
+        """Return what is noted when all of a table is acknowledged."""
+        if not self.named and self.whole is table:
             return self
-        found = Noted(self.count, served)
+        found = Noted(self.count, table)
         if not self.named and not self.whole:
             return found
         named = {}
-        for name in (*self.named, *served.differing(self.whole, ne)):
-            known, now = self.get(name), served.get(name)
+        for name in (*self.named, *table.differing(self.whole, ne)):
+            known, now = self.get(name), table.get(name)
             newest = known if now is None else self._newest(now, known)
             if newest and newest != found.get(name):
                 named[name] = newest
@@ -157,7 +157,7 @@ class Accepted:
     def __init__(self, of: Callable[[NodeKey], Acknowledged]) -> None:
         self._of = of
         self._by_group: dict[GroupKey, Acknowledged] = {}
-        self._wholes: dict[tuple[TypeUrl, int], weakref.ref[Noted]] = {}
+        self._wholes: weakref.WeakValueDictionary[tuple[int, int], Noted] = weakref.WeakValueDictionary()
 
     def note(self, node: NodeKey, group: GroupKey | None, response: Response, served: Snapshot) -> None:
         """Take an acknowledged response of a proxy, which is served that snapshot now.
@@ -211,20 +211,17 @@ class Accepted:
         type_url, resources = response.type_url, response.resources
         noted = held.get(type_url, _NOTHING[count])
         if (after := noted.known(resources, served)) is None:
-            after = self._one(type_url, noted.after(response, served))
+            after = self._one(noted.after(response, served))
             noted.remember(resources, served, after)
         if after is not noted:
             held[type_url] = after
 
-    def _one(self, type_url: TypeUrl, noted: Noted) -> Noted:
-        """Return the value of those who came last to have all that there is, if this is one of them."""
-        if noted.named or not noted.whole:
+    def _one(self, noted: Noted) -> Noted:
+        """Return the value of others who have all of a large table, if this is one of them."""
+        if noted.named or len(noted.whole) < MANY:
             return noted
-        last = self._wholes.get((type_url, noted.count))
-        if last is not None and (known := last()) is not None and known.whole is noted.whole:
-            return known
-        self._wholes[type_url, noted.count] = weakref.ref(noted)
-        return noted
+        # The value holds the table: its identity cannot become another's.
+        return self._wholes.setdefault((noted.count, id(noted.whole)), noted)
 
 
 def _found(held: Acknowledged, key: Reference) -> _Newest:

@@ -138,7 +138,7 @@ class Snapshot:
     def shortest_ttl(self) -> float | None:
         """The least time to live of any resource, in seconds; None if none has one."""
         if self._shortest_ttl is None:
-            lives = (each.ttl_seconds for t in self._tables for each in self.living(t))
+            lives = (t[name].ttl_seconds for t in self._tables.values() if t.special for name in t.special)
             self._shortest_ttl = (min((each for each in lives if each is not None), default=None),)
         return self._shortest_ttl[0]
 
@@ -237,13 +237,19 @@ def _changed(old: Snapshot, new: Snapshot) -> Step:
     alone = (*before[len(after) :], *after[len(before) :])
     steps += [{t: Names(table) for t, table in part.tables.items()} for part in alone]
     found: dict[TypeUrl, Names] = {}
+    several: set[TypeUrl] = set()  # in which a name may have moved from part to part
     for step in steps:
         for type_url, names in step.items():
+            if type_url in found or _is_divided(old, type_url) or _is_divided(new, type_url):
+                several.add(type_url)
             found[type_url] = found[type_url] | names if type_url in found else names
-    if len(new.parts) == len(old.parts) == 1:
-        return found
-    unlike = {t: _unlike(names, old.resources(t), new.resources(t)) for t, names in found.items()}
-    return {type_url: names for type_url, names in unlike.items() if names}
+    unlike = {t: _unlike(found[t], old.resources(t), new.resources(t)) for t in several}
+    return {t: unlike.get(t, names) for t, names in found.items() if unlike.get(t, names)}
+
+
+def _is_divided(snapshot: Snapshot, type_url: TypeUrl) -> bool:
+    """Say whether more than one part has resources of a type."""
+    return sum(type_url in part.tables for part in snapshot.parts) > 1
 
 
 def _unlike(names: Names, before: Resources, after: Resources) -> Names:
