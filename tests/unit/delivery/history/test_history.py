@@ -82,7 +82,10 @@ class Mesh:
     ) -> Response:
         """Send a proxy a response with these resources."""
         self.nonces += 1
-        response = Response(type_url, Version("v"), Nonce(str(self.nonces)), resources, removed)
+        snapshot = self.cache.snapshot(node)
+        there = None if snapshot is None else snapshot.resources(type_url)
+        table = there if there and resources == there.ordered else None
+        response = Response(type_url, Version("v"), Nonce(str(self.nonces)), resources, removed, table=table)
         self.history.sent(node, response, 100, now)
         return response
 

@@ -122,6 +122,20 @@ def test_who_acknowledges_what_others_have_comes_to_their_very_value() -> None:
         assert noted() == (1, 2), "of the third group nothing was noted when the first were replaced"
 
 
+def test_a_table_is_acknowledged_though_there_be_another_by_now() -> None:
+    """While sidecars connect endpoints change all the time: they hold the table that they were sent."""
+    plane, names = Plane(), _names(100)
+    served = Snapshot.of(_cluster(each, "1") for each in names)
+    later = served.changed([_cluster("cluster-007", "2")])
+    for node in NODES[:2]:
+        plane.accepted.note(node, GROUP, _response(served, *names), later)
+    assert plane.of[NODES[0]][CLUSTER] is plane.of[NODES[1]][CLUSTER]
+    assert not plane.of[NODES[0]][CLUSTER].named
+    assert plane.good(NODES[0], "cluster-007") == ["1", "1"]
+    plane.note(NODES[0], later, "cluster-007")
+    assert plane.good(NODES[0], "cluster-007") == ["2", "2", "1"]
+
+
 def test_what_is_secret_is_held_for_nobody_else() -> None:
     """Who still has the first key holds nothing of the second, which another has acknowledged."""
     plane = Plane()

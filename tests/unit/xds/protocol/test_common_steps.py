@@ -35,7 +35,8 @@ class Client:
     said: list[tuple[object, ...]] = field(default_factory=list)
 
     def got(self, responses: Sequence[Response]) -> None:
-        """Take responses."""
+        """Take responses; of one that is said to be a table it is true."""
+        assert all(each.table is None or each.resources == each.table.ordered for each in responses)
         self.unanswered += responses
         self.said += [(r.type_url, r.version, r.nonce, r.resources, r.removed) for r in responses]
 

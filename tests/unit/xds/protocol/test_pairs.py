@@ -70,6 +70,7 @@ def test_a_client_that_asks_for_anothers_names_gets_nothing(
     assert {resource for response in sent for resource in response.resources} <= mine
     body = response_body if sotw else delta_response_body
     for response in sent:
+        assert response.table is None or response.resources == response.table.ordered
         assert {r.body for r in response.resources} <= {r.body for r in mine}
         assert b"".join(body(response, ""))
 

@@ -3,6 +3,7 @@
 import gc
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import FunctionType
 
 import pytest
@@ -12,7 +13,7 @@ from xds.cache import GroupKey, NodeKey, SnapshotCache
 from xds.protocol.delta import DeltaStream
 from xds.protocol.name_sets import NO_NAMES
 from xds.protocol.resource import CLUSTER, ENDPOINT, ROUTE, Resource, ResourceName, Version
-from xds.protocol.resources import MANY, SnapshotError
+from xds.protocol.resources import MANY, Resources, SnapshotError
 from xds.protocol.snapshot import InconsistentError, Snapshot
 from xds.protocol.wire import DeltaRequest, Nonce, Response, read_delta_request
 from xds.server import encoder as encoder_module
@@ -76,6 +77,30 @@ def test_a_look_at_many_resources_is_encoding(make: Make, count: int) -> None:
     assert encoder.encode(Variant.DELTA, same) == message
     encoder.encode(Variant.DELTA, others)
     assert encoder.known(Variant.DELTA, same) == message, "of its tuple it is known by now"
+    assert encoder.made == 1
+
+
+def test_a_whole_table_is_known_again_at_no_cost(make: Make) -> None:
+    """Whoever is sent all of it, as whatever tuple: it need not be looked who its resources are."""
+    encoder, resources = Encoder("cp"), [make(ROUTE, f"{n:03}") for n in range(MANY)]
+    table, other = (Resources({each.name: each for each in resources}) for _ in range(2))
+    mine, same = (Response(ROUTE, Version("1"), Nonce("1"), tuple(resources), table=table) for _ in range(2))
+    message = encoder.encode(Variant.DELTA, mine)
+    assert encoder.known(Variant.DELTA, same) == message
+    assert encoder.encode(Variant.DELTA, replace(same, table=other)) == message
+    assert encoder.encode(Variant.DELTA, replace(same, table=None)) == message
+
+
+def test_a_long_message_is_put_together_once_for_all_who_are_as_far(make: Make) -> None:
+    """Streams that have come as far are sent the very same bytes, with the nonce."""
+    encoder = Encoder("cp")
+    resources = tuple(make(ROUTE, f"{n:03}" + "x" * 4096) for n in range(MANY))
+    response = Response(ROUTE, Version("1"), Nonce("1"), resources)
+    message = encoder.encode(Variant.DELTA, response)
+    assert len(message) > 4096 * MANY
+    assert encoder.known(Variant.DELTA, response) is message
+    other = encoder.encode(Variant.DELTA, replace(response, nonce=Nonce("2")))
+    assert discovery_pb2.DeltaDiscoveryResponse.FromString(other).nonce == "2"
     assert encoder.made == 1
 
 

@@ -39,7 +39,7 @@ class Server:
     encoder: Encoder = field(default_factory=lambda: Encoder("test"))
     decoder: Decoder = field(default_factory=Decoder)
     limits: Limits = field(default_factory=lambda: Limits().without_budgets())
-    waking: Waking = field(default_factory=Waking)
+    waking: Waking = field(default_factory=lambda: Waking(lambda: 0.0))
     clients: list[Client] = field(default_factory=lambda: [Client() for _ in range(STREAMS)])
     calls: list[Call] = field(default_factory=list)
     turns: int = 0
