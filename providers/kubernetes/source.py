@@ -153,7 +153,7 @@ class KubernetesSource:
         work, self._work = self._work, None
         if work is not None:
             work.cancel()
-            await asyncio.wait([work])
+            await asyncio.gather(work, return_exceptions=True)  # `_look_after` has raised what there was
 
     def _begin(self) -> None:
         if self._work is None:
@@ -210,6 +210,7 @@ class KubernetesSource:
                         await asyncio.wait([writing])  # what is kept in the end comes after it
                         raise
         finally:
+            self._is_unkept = self._has_begun  # what has not changed is true until now
             if (kept := self._unkept()) is not None:
                 self._keep(kept)
 

@@ -111,8 +111,9 @@ class Watches:
         )
 
     def is_any_known(self) -> bool:
-        """Say whether anything is known, by a list or from before."""
-        return self._began_with_some or any(each.reflector.listed.is_set() for each in self.at.values())
+        """Say whether anything is known, now or from before; with a selector, which namespaces count."""
+        listed = {kind_of(place[0]) for place, each in self.at.items() if each.reflector.listed.is_set()}
+        return self._began_with_some or (NAMESPACE in listed if self._scope.selector else bool(listed))
 
     async def run(self) -> None:
         """Watch until cancelled. Whatever the server does never raises out of it."""

@@ -147,6 +147,26 @@ def test_a_selector_lets_in_whose_namespace_has_the_labels() -> None:
     assert more.moved(inside) == frozenset()
 
 
+def test_who_is_to_have_a_sidecar_is_no_matter_of_who_has_one() -> None:
+    """OSM's annotation is for whoever injects; what runs has a sidecar if it has the label with its UUID."""
+    annotation = "openservicemesh.io/sidecar-injection"
+    for said in ("enabled", "disabled", "no such word"):
+        space, pod, bare = objects.namespace("shop"), objects.pod("a"), objects.pod("b", "10.0.0.2")
+        for each in (space, pod, bare):
+            each["metadata"]["annotations"] = {annotation: said}
+        del bare["metadata"]["labels"]["osm-proxy-uuid"]
+        book = EVERYTHING.taken(
+            {
+                key(NAMESPACE, "shop"): item(NAMESPACE, space),
+                key(POD, "a"): item(POD, pod),
+                key(POD, "b"): item(POD, bare),
+            }
+        )
+        assert book.state.problems() == ()
+        uuids = [getattr(book.state.objects()[key(POD, name)].value, "uuid", "") for name in ("a", "b")]
+        assert uuids == ["a-uuid", None]
+
+
 def test_a_mesh_config_counts_in_the_control_planes_own_namespace() -> None:
     """Which need not be in the mesh, as OSM's is not; nothing else there counts."""
     book = Book("east", Scope.of(labels="openservicemesh.io/monitored-by=osm", home="osm-system"))

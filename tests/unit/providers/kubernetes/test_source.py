@@ -291,8 +291,7 @@ async def test_a_list_of_namespaces_is_watched_one_by_one(cluster: Cluster) -> N
     """So that whoever may look into no others can be asked; a Namespace is asked for by its name."""
     async with at_work(cluster, Scope.of(["shop"], home="mesh-system")) as running:
         assert running.names == [each for each in EVERYTHING if "books" not in each]
-        watched = [each.name for each in running.source.freshness().watches]
-        assert all(each.endswith(" in shop") for each in watched)
+        assert {each.namespace for each in running.source.freshness().watches} == {"shop"}
         assert not {"/api/v1/services", "/api/v1/pods"} & {*cluster.asked}
         assert "/api/v1/namespaces/shop/services" in cluster.asked
         cluster.put(CORE[SERVICE], objects.service("other", "books"))
@@ -351,6 +350,16 @@ async def test_without_anything_known_it_does_not_begin(cluster: Cluster) -> Non
     with pytest.raises(SourceError, match=r"nothing is known of the cluster east: .*127\.0\.0\.1"):
         async with at_work(cluster, patience=timedelta(milliseconds=300)):
             pass
+
+
+async def test_without_namespaces_a_selector_leaves_nothing_to_begin_with(cluster: Cluster) -> None:
+    """An empty mesh would be taken for the answer."""
+    cluster.forbidden = {"namespaces"}
+    with pytest.raises(SourceError, match="RBAC grants no `list` on `namespaces`"):
+        async with at_work(cluster, Scope.of(labels="team=shop")):
+            pass
+    async with at_work(cluster, Scope.of(["shop"])) as running:
+        assert "Service shop/shop" in running.names
 
 
 async def test_a_server_that_is_late_is_waited_for(cluster: Cluster) -> None:
