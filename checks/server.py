@@ -127,7 +127,7 @@ def source(found: Source) -> Check:
     if found.error:
         since = f" (since {found.since})" if found.since else ""
         do = "mend that; what it said before stays in force meanwhile"
-        return Check.failed(name, f"{found.error}{since}", do)
+        return Check.failed(name, f"degraded: {found.error}{since}", do)
     if found.refused or found.stale:
         bad = f"{counted(found.refused, 'object')} refused, {found.stale} in force in an older form"
         return Check.failed(name, bad, "`/debug/policies` says which, and why; so does `meshwright lint`")

@@ -10,11 +10,15 @@ from structlog.testing import capture_logs
 
 from catalog.policy.left_out import UnitId
 from certs.privacy import exposures
+from controller.cluster import ANSWER
 from controller.kept import DNS_ANSWERS, VERDICTS, Form, StateFile
 from delivery.quarantine.verdicts import Verdict
+from kube.resource import Resource
+from kube.seen import Item
 from mesh.names import IpAddress
 from providers.dns.kept import LONG_DUE, Kept
 from providers.dns.records import Question, QuestionState, RecordType
+from providers.kubernetes import kept
 from xds.cache import NodeKey
 from xds.protocol.resource import ROUTE, ResourceName
 
@@ -23,8 +27,13 @@ QUESTION = Question("db.test", RecordType.A)
 ANSWERS = Kept({QUESTION: QuestionState(LONG_DUE, THEN, (IpAddress("10.0.0.1"),))})
 VERDICT = Verdict(NodeKey("u1.shop.default"), UnitId("a"), ROUTE, ResourceName("r"), "about", "no", 1, THEN)
 
+PODS = Resource("", "v1", "pods", "Pod")
+CLUSTER = kept.Kept("east", (kept.KeptWatch(PODS, None, THEN, {("shop", "a"): Item("7", "{}")}),))
+
 FORMS = pytest.mark.parametrize(
-    ("form", "value"), [(DNS_ANSWERS, ANSWERS), (VERDICTS, (VERDICT,))], ids=["answers", "verdicts"]
+    ("form", "value"),
+    [(DNS_ANSWERS, ANSWERS), (VERDICTS, (VERDICT,)), (ANSWER, CLUSTER)],
+    ids=["answers", "verdicts", "cluster"],
 )
 
 

@@ -87,7 +87,11 @@ def test_the_verdict_on_proxies(found: list[Any], tone: Tone, sentence: str | No
             "0 service certificates, 3 proxy certificates; none in use has expired.",
         ),
         (mesh.of_sources({}), WARNING, "There is no source: the mesh is empty."),
-        (mesh.of_sources({"sources": [{"name": "d", "error": "x"}]}), BAD, "d: cannot be read."),
+        (
+            mesh.of_sources({"sources": [{"name": "d", "error": "x"}]}),
+            BAD,
+            "Degraded: d cannot be read whole; what was last known stays in force.",
+        ),
         (mesh.of_sources({"sources": [{"objects": {"stale": 2}, "held": ["x"]}]}), WARNING, None),
         (mesh.of_sources({"sources": [{"objects": {"good": 1}}]}), GOOD, None),
         (mesh.of_loop({"late": []}), GOOD, "The event loop was never held."),
