@@ -1,8 +1,9 @@
 """Random meshes and their changes, small enough that everything has to do with everything."""
 
 import random
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from ipaddress import IPv4Network
 
@@ -39,6 +40,7 @@ from mesh.service import Protocol, Scope, Service, ServiceKey, ServicePattern, S
 from mesh.workload import (
     Capture,
     Explicit,
+    Health,
     Interception,
     PodTemplate,
     Transparent,
@@ -81,7 +83,7 @@ def changed(dice: random.Random, mesh: Mesh) -> None:
         key, value = dice.choice((_service, _target, _target, _group, _group, _tcp, _split, _split))(dice)
         _put(dice, mesh, key, value)
     elif kind < 16:
-        workload = _workload(dice)
+        workload = _as_in_a_cluster(_workload(dice))
         if dice.random() < 0.25:
             mesh.workloads.pop(workload.key, None)
         else:
@@ -146,7 +148,7 @@ def _service(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
     selector = dice.choice(((), (("app", key.name),), (("app", dice.choice(NAMES)), ("tier", "x"))))
     address = dice.choice((None, None, IpAddress("10.96.0.1"), IpAddress("241.0.0.1")))
     service = Service(key, ports, selector, address, headless=address is None and dice.random() < 0.3)
-    return ObjectKey.of(SERVICE, key), service
+    return ObjectKey.of(SERVICE, key), _service_in_a_cluster(service)
 
 
 def _workload(dice: random.Random) -> Workload:
@@ -166,6 +168,40 @@ def _workload(dice: random.Random) -> Workload:
         scope=dice.choice((None, None, None, _scope(dice))),
         locality=dice.choice(("", "r/z")),
     )
+
+
+def _thrown_by(value: object) -> random.Random:
+    """Return dice that a value's own text has thrown: what it has besides changes no other throw."""
+    return random.Random(zlib.crc32(repr(value).encode()))  # noqa: S311 - nothing secret
+
+
+def _as_in_a_cluster(workload: Workload) -> Workload:
+    """Return a workload as a Pod is: ready or not, with an address of each family, or with its node's."""
+    dice = _thrown_by(workload)
+    return replace(
+        workload,
+        health=dice.choice((*[Health.READY] * 3, Health.DRAINING, Health.UNREADY)),
+        other_addresses=dice.choice(((), (), (IpAddress("fd00::8"),))),
+        shares_address=workload.uuid is None and dice.random() < 0.3,
+    )
+
+
+def _sliced_in_a_cluster(found: EndpointSlice) -> EndpointSlice:
+    """Return a slice with what Kubernetes says of addresses besides: not ready ones, and where they are."""
+    dice = _thrown_by(found)
+    others = tuple(each for each in ("10.0.0.1", "fd00::8") if each not in found.addresses)
+    draining = others[: dice.randint(0, 1)]
+    unready = others[len(draining) : len(draining) + dice.randint(0, 1)]
+    zones = tuple((each, "z") for each in found.addresses if dice.random() < 0.3)
+    return replace(found, draining=draining, unready=unready, zones=zones)
+
+
+def _service_in_a_cluster(service: Service) -> Service:
+    """Return a Service of both families perhaps, or one that has Pods called that are not ready."""
+    dice = _thrown_by(service)
+    both = service.cluster_ip is not None and dice.random() < 0.5
+    addresses = (IpAddress("fd00:96::1"),) if both else ()
+    return replace(service, other_addresses=addresses, publish_not_ready=dice.random() < 0.2)
 
 
 def _template(dice: random.Random) -> tuple[ObjectKey, MeshObject]:
@@ -268,7 +304,7 @@ def _slice(dice: random.Random, mesh: Mesh) -> None:
     addresses = tuple(dice.sample(("10.0.0.1", "10.0.0.2", "10.9.9.9"), dice.randint(0, 2)))
     service, namespace = dice.choice(NAMES), dice.choice(NAMESPACES)
     name = "-".join((service, *addresses))
-    found = EndpointSlice(service, namespace, name, addresses, (("web", 8080),))
+    found = _sliced_in_a_cluster(EndpointSlice(service, namespace, name, addresses, (("web", 8080),)))
     mesh.slices[found] = found
 
 

@@ -94,7 +94,7 @@ KILLED_BY = {
     "slices by address": 25,
     "slices by service": 9,
     "trust bundle": 39,
-    "workloads": 4,
+    "workloads": 5,
     "workloads by UUID": 50,
     "workloads by address": 77,
     "workloads by label": 17,
