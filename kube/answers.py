@@ -14,7 +14,7 @@ from kube.call import JSON, Call
 from kube.errors import ApiError, KubeError, Nonsense, Reason, shortened
 
 LONGEST_ANSWER: Final = 64 * 1024 * 1024
-"""Bytes of one answer: of one page of a list."""
+"""Bytes of one answer that is taken as a whole."""
 
 
 def demand_json(answer: aiohttp.ClientResponse, call: Call) -> None:

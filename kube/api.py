@@ -1,15 +1,19 @@
 """An API server's verbs; whatever goes wrong is a KubeError that names the verb and the resource."""
 
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from kube.call import JSON, Call
 from kube.connection import Connection
+from kube.lists import Objects
 from kube.resource import Raw, Resource
-from kube.streams import Page, value
+from kube.streams import value
 from kube.transport import ANSWER_SECONDS, Batches, Transport
+
+PAGE: Final = 500
+"""Objects of one page."""
 
 _APPLY: Final = "application/apply-patch+yaml"  # of which JSON is a part
 _MERGE: Final = "application/merge-patch+json"
@@ -57,15 +61,17 @@ class Api:
         self, resource: Resource, namespace: str | None = None, *, labels: str = "", fields: str = ""
     ) -> Raw:
         """Return all objects as one list, `items` and the list's `metadata`, from however many pages."""
-        items: list[Any] = []
-        params = selecting(labels, fields) | {"limit": "500"}
-        while True:
-            page = Page(await self.page(resource, namespace, params))
-            items += page.items()
-            metadata = page.rest.get("metadata") or {}
-            if not metadata.get("continue"):
-                return {**page.rest, "items": items}
-            params["continue"] = metadata["continue"]
+        objects = self.objects(resource, namespace, selecting(labels, fields))
+        async with aclosing(objects.each()) as each:
+            items = [raw async for raw in each]
+        return {**objects.rest, "items": items}
+
+    def objects(
+        self, resource: Resource, namespace: str | None, params: Mapping[str, str], limit: int = PAGE
+    ) -> Objects:
+        """Return all objects as they come, in pages of so many; in one page where that is none."""
+        limited = {"limit": str(limit)} if limit else {}
+        return Objects(self._transport, Call("list", resource, namespace, params={**params, **limited}))
 
     async def create(
         self, resource: Resource, namespace: str | None, body: Raw, *, dry_run: bool = False
@@ -127,10 +133,6 @@ class Api:
     async def delete(self, resource: Resource, namespace: str | None, name: str) -> Raw:
         """Have an object removed; the answer is the object on its way out, or a word about it."""
         return await self._object(Call("delete", resource, namespace, name))
-
-    async def page(self, resource: Resource, namespace: str | None, params: Mapping[str, str]) -> bytes:
-        """Return one page of a list as it came."""
-        return await self._transport.answered(Call("list", resource, namespace, params=params))
 
     async def read(self, path: str, accept: str = JSON) -> Raw:
         """Return the answer at a path that is no resource's: what a server serves, or says of itself."""

@@ -8,26 +8,22 @@ with what is known, and only what differs is told.
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
-from kube.api import Api, selecting
+from kube.api import PAGE, Api, selecting
 from kube.errors import ApiError, KubeError, Nonsense, Reason, Unreachable, shortened
 from kube.figures import Figures
 from kube.pacing import PACING, Pacing
 from kube.resource import Key, Raw, Resource
 from kube.seen import Changes, Item, Listing, Seen, UnreadError, ends_list
-from kube.streams import Page, event
+from kube.streams import event
 from kube.transport import Batches
+from kube.turns import Turn
 
 T = TypeVar("T")
-
-PAGE: Final = 500
-"""Objects of one page."""
-
-_TURN: Final = 0.004
-"""Seconds after which others have a turn on the event loop."""
 
 _BROKE: Final = (Reason.BROKEN, Reason.INACTIVE)
 """What ends a watch without anything being wrong with what it said."""
@@ -62,11 +58,8 @@ class Reflector(Generic[T]):
         self._selecting = selecting(labels, fields)
         self._seen = Seen(resource, project, known)
         self._changed: Callable[[Changes[T]], None] = _nobody
-        self._page = PAGE
         self._streams = True  # until the server says that it does not
-        self._current = (
-            False  # whether what is known is a list and all events since, so that a watch may go on
-        )
+        self._current = False  # until what is known is a list and all events since: so a watch may go on
         self._relist_at = 0.0
         self._failures = 0
 
@@ -122,32 +115,22 @@ class Reflector(Generic[T]):
 
     async def _paged(self) -> None:
         """List page by page; a list whose rest the server has forgotten is begun anew, then in one piece."""
-        for limit in (self._page, self._page, 0):
+        for limit in (PAGE, PAGE, 0):
             try:
                 return await self._pages(limit)
             except ApiError as error:
                 if not error.is_gone or not limit:
                     raise
                 self._counted(error.reason)
-            except Nonsense as error:
-                if error.reason is Reason.TOO_LARGE:
-                    self._page = max(1, self._page // 10)
-                raise
         return None
 
     async def _pages(self, limit: int) -> None:
-        listing, turn = self._seen.begin(), _Turn()
-        params = self._selecting | ({"limit": str(limit)} if limit else {})
-        while True:
-            page = Page(await self._api.page(self.resource, self._namespace, params))
-            for raw in page.items():
+        listing = self._seen.begin()
+        objects = self._api.objects(self.resource, self._namespace, self._selecting, limit)
+        async with aclosing(objects.each()) as each:
+            async for raw in each:
                 self._listed(listing, "ADDED", raw)
-                await turn.over()
-            metadata = page.rest.get("metadata")
-            metadata = metadata if isinstance(metadata, dict) else {}
-            if not metadata.get("continue"):
-                return self._complete(listing, str(metadata.get("resourceVersion") or ""))
-            params["continue"] = str(metadata["continue"])
+        self._complete(listing, str(objects.metadata.get("resourceVersion") or ""))
 
     async def _watch(self, params: Mapping[str, str], listing: Listing[T] | None) -> None:
         """Watch until the server ends it; with a `listing`, all there is comes first."""
@@ -171,7 +154,7 @@ class Reflector(Generic[T]):
 
     async def _initial(self, batches: Batches, listing: Listing[T]) -> Iterator[bytes]:
         """Take over what there is, up to the bookmark that ends it; return the lines that came with that."""
-        loop, turn, silence = asyncio.get_running_loop(), _Turn(), self._pacing.initial
+        loop, turn, silence = asyncio.get_running_loop(), Turn(), self._pacing.initial
         end = loop.time() + self._pacing.streaming
         try:
             async with asyncio.timeout(silence) as patience:
@@ -197,7 +180,7 @@ class Reflector(Generic[T]):
     async def _batch(self, lines: Iterator[bytes]) -> None:
         """Take over events that came at once, and tell what is other by all of them."""
         changes: Changes[T] = {}
-        events, turn = 0, _Turn()
+        events, turn = 0, Turn()
         try:
             for line in lines:
                 kind, raw = event(line)
@@ -278,22 +261,6 @@ class Reflector(Generic[T]):
 
 
 _OF_OBJECTS: Final = ("ADDED", "MODIFIED", "DELETED")
-
-
-class _Turn:
-    """Gives others a turn on the event loop whenever it was held for some milliseconds."""
-
-    __slots__ = ("_due", "_loop")
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._due = self._loop.time() + _TURN
-
-    async def over(self) -> None:
-        """Give a turn if it is time."""
-        if self._loop.time() >= self._due:
-            await asyncio.sleep(0)
-            self._due = self._loop.time() + _TURN
 
 
 def _ending(raw: Raw, resource: Resource) -> str:

@@ -61,6 +61,22 @@ class Transport:
             raise self._unreachable(call, error) from error
 
     @contextlib.asynccontextmanager
+    async def parts(self, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Have the body of an answer as it comes; raise KubeError."""
+        waiting = aiohttp.ClientTimeout(total=self._answer, sock_connect=CONNECT_SECONDS)
+        async with self._asked(call, call.path, {}, waiting) as answer:
+            demand_json(answer, call)
+            async with contextlib.aclosing(self._parts(call, answer)) as parts:
+                yield parts
+
+    async def _parts(self, call: Call, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+        try:
+            async for part in answer.content.iter_any():
+                yield part
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._unreachable(call, error) from error
+
+    @contextlib.asynccontextmanager
     async def lines(self, call: Call, silence: float) -> AsyncIterator[Batches]:
         """Have the lines of an answer that goes on: see Api.watch."""
         waiting = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)

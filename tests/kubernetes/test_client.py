@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from kube.api import Api
+from kube.call import Call
 from kube.connection import Connection, found
 from kube.discovery import served
 from kube.errors import ApiError, KubeError, Reason
@@ -21,6 +22,7 @@ from kube.pacing import Pacing
 from kube.reflector import Reflector
 from kube.resource import Key, Raw, Resource
 from kube.seen import Item
+from kube.transport import Transport
 from tests.kubernetes.accounts import Account, Accounts
 from tests.kubernetes.kubectl import Kubectl
 from tools.real_parts.cluster import RunningCluster
@@ -150,13 +152,14 @@ async def test_versions_that_etcd_has_forgotten(
     """The real refusals are those that we take for them: of a watch, and of the rest of a list."""
     await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(4)))
     async with Api(connection) as api:
-        first = json.loads(await api.page(MAPS, namespace, {"limit": "1"}))["metadata"]
+        path = f"{MAPS.path(namespace)}?limit=1"
+        first = (await api.read(path))["metadata"]
         await asyncio.to_thread(kubectl.apply, config_map("later"))
         await asyncio.to_thread(shared_cluster.api.kill)
         await asyncio.to_thread(shared_cluster.compact)
         await asyncio.to_thread(shared_cluster.api.again)
         with pytest.raises(ApiError) as caught:
-            await api.page(MAPS, namespace, {"limit": "1", "continue": first["continue"]})
+            await api.read(f"{path}&continue={first['continue']}")
         assert caught.value.is_gone, caught.value
 
         async def watch() -> Raw:
@@ -184,9 +187,10 @@ async def test_a_list_whose_rest_is_forgotten(
     monkeypatch.setattr("kube.reflector.PAGE", 2)
     monkeypatch.setattr(Reflector, "_streamed", _never)
     await asyncio.to_thread(kubectl.apply, *(config_map(f"m{number}") for number in range(6)))
-    page, pages = Api.page, 0
+    parts, pages = Transport.parts, 0
 
-    async def paged(self: Api, *asked: Any) -> bytes:
+    @contextlib.asynccontextmanager
+    async def paged(self: Transport, call: Call) -> AsyncIterator[AsyncIterator[bytes]]:
         nonlocal pages
         pages += 1
         if pages == 2:
@@ -194,9 +198,10 @@ async def test_a_list_whose_rest_is_forgotten(
             await asyncio.to_thread(shared_cluster.api.kill)
             await asyncio.to_thread(shared_cluster.compact)
             await asyncio.to_thread(shared_cluster.api.again)
-        return await page(self, *asked)
+        async with parts(self, call) as found:
+            yield found
 
-    monkeypatch.setattr(Api, "page", paged)
+    monkeypatch.setattr(Transport, "parts", paged)
     async with watched(connection, namespace) as made:
         await made.until(made.reflector.listed.is_set)
         assert sorted(made.known) == ["later", *(f"m{number}" for number in range(6))]

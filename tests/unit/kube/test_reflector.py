@@ -594,21 +594,6 @@ async def test_one_namespace_and_selectors() -> None:
             )
 
 
-async def test_a_page_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smaller ones are asked for."""
-    monkeypatch.setattr("kube.answers.LONGEST_ANSWER", 1000)
-
-    async def play(asked: Asked, line: Line) -> None:
-        if asked.verb == "watch":
-            return await streaming()(asked, line)
-        count = 20 if int(asked.query["limit"]) > 100 else 2
-        return await line.answer(listed(7, *(service(f"s{number}", 5) for number in range(count))))
-
-    async with running(older, play) as found:
-        await found.until(lambda: found.names == ["s0", "s1"])
-        assert found.errors(Reason.TOO_LARGE) == 1
-
-
 async def test_others_have_their_turn() -> None:
     """A page of hundreds of objects does not hold the event loop until all are read."""
     turns, seen = 0, set[int]()

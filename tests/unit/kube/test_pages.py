@@ -1,0 +1,86 @@
+"""Pages of lists, in whatever pieces they come, whole or broken."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kube.errors import Nonsense, Reason
+from kube.pages import Page
+
+
+def _page(*pieces: bytes) -> tuple[list[object], dict[str, object]]:
+    page = Page()
+    found = [item for piece in pieces for item in page.items(piece)]
+    return [*found, *page.end()], page.rest
+
+
+def test_items_come_as_they_are_complete() -> None:
+    """None waits for the end of the page."""
+    page = Page()
+    assert list(page.items(b'{"kind":"XList","items":[{"a":1},{"a"')) == [{"a": 1}]
+    assert list(page.items(b':2},{"a":3}')) == [{"a": 2}, {"a": 3}]
+    assert list(page.items(b"],")) == []
+    assert list(page.items(b'"metadata":{}}')) == []
+    assert list(page.end()) == []
+    assert page.rest == {"kind": "XList", "metadata": {}}
+
+
+def test_an_object_without_end() -> None:
+    """It is given up when it is too long."""
+    page = Page(longest=1000)
+    assert list(page.items(b'{"kind":"XList","items":[{}, {"a":"')) == [{}]
+    with pytest.raises(Nonsense, match="one object of a list has more than") as caught:
+        for _ in range(100):
+            list(page.items(b"x" * 100))
+    assert caught.value.reason is Reason.TOO_LARGE
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(_JSON, max_size=4),
+    st.dictionaries(
+        st.text(max_size=4).filter(lambda name: name not in ("items", "kind")), _JSON, max_size=3
+    ),
+    st.sampled_from([None, 1, "\t"]),
+    st.booleans(),
+    st.data(),
+)
+def test_page(
+    items: list[object], rest: dict[str, object], indent: int | str | None, first: bool, data: st.DataObject
+) -> None:
+    """Read item by item, in whatever pieces it comes, it is what it is read as a whole."""
+    # Core kinds have their items last, other kinds have their fields in the order of names.
+    whole = {"items": items, "kind": "XList", **rest} if first else {**rest, "kind": "XList", "items": items}
+    body = json.dumps(whole, indent=indent, ensure_ascii=not first).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(body)), max_size=6)))
+    pieces = [body[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(body)], strict=True)]
+    assert _page(*pieces) == (items, {"kind": "XList", **rest})
+
+
+def test_no_items() -> None:
+    """Go has null for a list of nothing."""
+    assert _page(b'{"kind":"ServiceList","items":null}') == ([], {"kind": "ServiceList", "items": None})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"<html>", b"{", b'{"kind":"XList","items":[', b'{"kind":"XList","items":[{}',
+     b'{"kind":"XList"} x', b'{"kind":"XList","items":[{},]}', b'{"kind":"XList","items":[{} {}]}',
+     b'{"kind":"XList",}', b'{"items":[]}', b'{"kind":"Service","items":[]}', b'{"kind" "XList"}', b"\xff",
+     b'{"kind":"XList","items":' + b"[" * 100_000],
+)  # fmt: skip
+def test_no_list(body: bytes) -> None:
+    """What is no list, or not to its end, is nonsense."""
+    with pytest.raises(Nonsense):
+        _page(body)
+    with pytest.raises(Nonsense):
+        _page(*(bytes([each]) for each in body[:200]), body[200:])
