@@ -14,7 +14,7 @@ export MESHWRIGHT_ENVOY ?= $(CURDIR)/$(ENVOY)
 export MESHWRIGHT_KUBECTL ?= $(CURDIR)/.kubectl/bin/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy kubectl system demo check verified types test format fast golden lock clean
+.PHONY: help acceptance test-kubernetes test-program test-traffic bench bench-agent bench-fanout bench-istiod bench-kubernetes bench-memory bench-mesh bench-size bench-storm bench-table conformance differential soak-budgets soak-floods soak-streams setup envoy kubectl system demo check verified types test format fast golden lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -135,6 +135,9 @@ bench-storm: setup ## everybody connects at once; nothing has changed (needs Go;
 
 bench-istiod: setup ## ours and istiod on one mesh; builds etcd, kube-apiserver and istiod first (needs Go; QUICK=1)
 	$(BIN)/python -m benchmarks.istiod $(if $(QUICK),--quick)
+
+bench-kubernetes: setup ## ours and istiod on one real Kubernetes API: first snapshot, endpoint events, re-lists (needs Go; QUICK=1)
+	$(BIN)/python -m benchmarks.kubernetes $(if $(QUICK),--quick)
 
 bench-table: setup ## the figures to reach, from the results of the other benchmarks
 	$(BIN)/python -m benchmarks.table

@@ -89,8 +89,8 @@ def service(number: int, replicas: int = 2) -> Iterator[Object]:
     yield endpoints(number, workloads)
 
 
-def endpoints(number: int, workloads: Sequence[Workload]) -> Object:
-    """Return the EndpointSlice of a service."""
+def endpoints(number: int, workloads: Sequence[Workload], unready: int | None = None) -> Object:
+    """Return the EndpointSlice of a service, one of whose replicas may not be ready."""
     namespace, name = place(number)
     body = {
         "metadata": {"labels": {"kubernetes.io/service-name": name}},
@@ -99,11 +99,12 @@ def endpoints(number: int, workloads: Sequence[Workload]) -> Object:
         "endpoints": [
             {
                 "addresses": [str(each.address)],
-                "conditions": {"ready": True, "serving": True, "terminating": False},
+                "conditions": {"ready": ready, "serving": ready, "terminating": False},
                 "nodeName": NODE,
                 "targetRef": {"kind": "Pod", "name": each.key.name, "namespace": namespace},
             }
-            for each in workloads
+            for replica, each in enumerate(workloads)
+            for ready in [replica != unready]
         ],
     }
     return Object(SLICE, namespace, f"{name}-slice", body)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from benchmarks import meshes
+from benchmarks.changes import MOVED, Change, Source
 from benchmarks.in_kubernetes import objects
 from benchmarks.in_kubernetes.objects import Object
 from mesh.config import TlsVersion
@@ -61,6 +62,11 @@ class InKubernetes:
         found = (meshes.workload(number, each, moved=moved.get(each, 0)) for each in range(self.replicas))
         self.api.merge(objects.endpoints(number, list(found)))
 
+    def turn(self, number: int, replica: int, *, ready: bool) -> None:
+        """Say of one of the EndpointSlice's endpoints that it is ready, or is not."""
+        found = [meshes.workload(number, each) for each in range(self.replicas)]
+        self.api.merge(objects.endpoints(number, found, None if ready else replica))
+
     def admit(self, source: int, destination: int, *, narrow: bool) -> None:
         """Replace who may call the destination."""
         callers = meshes.callers(destination, self.services)
@@ -86,3 +92,12 @@ class InKubernetes:
 
     def _objects(self, number: int) -> list[Object]:
         return [*objects.service(number, self.replicas), *self.words.policies(number, ())]
+
+
+def turning(source: InKubernetes) -> Change:
+    """Return the change that an endpoint of that mesh is ready no more, and at the next time is again."""
+
+    def turn(_: Source, count: int) -> None:
+        source.turn(MOVED, 1, ready=count % 2 == 1)
+
+    return Change("an endpoint turns", turn, concerned=lambda services: meshes.callers(MOVED, services))

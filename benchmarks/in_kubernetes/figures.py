@@ -1,0 +1,80 @@
+"""What was measured of a control plane on a cluster, and how two of them stand to each other."""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.table import Table
+
+from benchmarks.in_kubernetes.restarts import Relist
+from benchmarks.measuring import Cost
+from benchmarks.plane import Start
+from benchmarks.programs import Distribution
+
+EVENT_GOAL: Final = 0.1
+MEMORY_GOAL: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One control plane: from nothing, with nobody connected and with all, and what changes cost."""
+
+    who: str
+    start: Start
+    settled_cpu: float
+    ready_mib: float
+    connecting_cpu: float
+    configured_ms: Distribution
+    connected_mib: float
+    event: Cost
+    relists: tuple[Relist, ...]
+    after_mib: float
+    peak_mib: float
+
+
+def rows() -> Iterator[tuple[str, str, Callable[[Measured], float], float | None]]:
+    """Yield what is laid out: its name in the results, its heading, where it is, and the ratio to reach."""
+    yield "first_wall_s", "first snapshot, s", lambda each: each.start.wall, None
+    yield "first_cpu_s", "first snapshot, CPU s", lambda each: each.start.cpu, None
+    yield "settled_cpu_s", "at rest, CPU s", lambda each: each.settled_cpu, None
+    yield "ready_mib", "nobody connected, RSS MiB", lambda each: each.ready_mib, MEMORY_GOAL
+    yield "connect_cpu_s", "sidecars connect, CPU s", lambda each: each.connecting_cpu, None
+    yield "connected_mib", "all connected, RSS MiB", lambda each: each.connected_mib, MEMORY_GOAL
+    yield "event_cpu_ms", "endpoint event to last ACK, CPU ms", lambda each: each.event.cpu_ms, EVENT_GOAL
+    yield "event_quiet_ms", "endpoint event until rest, CPU ms", lambda each: each.event.quiet_ms, EVENT_GOAL
+    yield "event_ack_ms", "endpoint event to last ACK, ms", lambda each: each.event.last_ack_ms.p50, None
+    yield "event_bytes", "endpoint event, bytes sent", lambda each: each.event.size, None
+    yield "relist_cpu_ms", "API server restarted, CPU ms", lambda each: _middle(each, "cpu_ms"), None
+    yield (
+        "relist_responses",
+        "responses after it",
+        lambda each: max(one.responses for one in each.relists),
+        None,
+    )
+    yield "relist_followed_s", "followed again after, s", lambda each: _middle(each, "followed_s"), None
+    yield "peak_mib", "most of all, RSS MiB", lambda each: each.peak_mib, MEMORY_GOAL
+
+
+def table(title: str, found: Sequence[Measured]) -> Table:
+    """Lay out both beside each other, and how they stand to what is to be reached."""
+    out = Table(title=title)
+    out.add_column("figure", no_wrap=True)
+    for heading in (*(each.who for each in found), "ratio", "wanted", ""):
+        out.add_column(heading, justify="right")
+    for _, heading, of, goal in rows():
+        several = [of(each) for each in found]
+        ratio = several[0] / several[1] if len(several) > 1 and several[1] else None
+        reached = "" if goal is None or ratio is None else "reached" if ratio <= goal else "missed"
+        out.add_row(
+            heading,
+            *(f"{each:.2f}" for each in several),
+            "" if ratio is None else f"{ratio:.3f}",
+            "" if goal is None else f"{goal:.2f}",
+            reached,
+        )
+    return out
+
+
+def _middle(found: Measured, figure: str) -> float:
+    return float(statistics.median(getattr(each, figure) for each in found.relists))

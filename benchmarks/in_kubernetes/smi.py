@@ -1,0 +1,62 @@
+"""The benchmarks' mesh as ours is told of it in a cluster: SMI's kinds, as their owners write them.
+
+Per service an HTTPRouteGroup, and a TrafficTarget that admits its five callers; for a tenth a TrafficSplit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks import meshes
+from benchmarks.in_kubernetes.objects import Kind, Object
+from benchmarks.manifests import document
+from mesh.config import TlsVersion
+from mesh.kinds import HTTP_ROUTE_GROUP, TRAFFIC_TARGET
+from mesh.objects import MeshObject, ObjectKey
+from mesh.policy import PolicyKey, RouteKind, Rule, TrafficTarget
+
+ROUTES: Final = Kind("/apis/specs.smi-spec.io/v1alpha4", "httproutegroups", "HTTPRouteGroup")
+TARGET: Final = Kind("/apis/access.smi-spec.io/v1alpha3", "traffictargets", "TrafficTarget")
+SPLIT: Final = Kind("/apis/split.smi-spec.io/v1alpha4", "trafficsplits", "TrafficSplit")
+CONFIG: Final = Kind("/apis/config.openservicemesh.io/v1alpha2", "meshconfigs", "MeshConfig")
+_READ: Final = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Smi:
+    """A mesh of so many services in the kinds that ours reads."""
+
+    services: int
+
+    def policies(self, number: int, sources: Sequence[int]) -> list[Object]:
+        """Return the HTTPRouteGroup, the TrafficTarget, and the TrafficSplit of a tenth."""
+        (routes,) = (
+            each for each in meshes.service_objects(number, self.services) if each[0].kind == HTTP_ROUTE_GROUP
+        )
+        splits = number < self.services and number % meshes.SPLIT_EVERY == 0
+        return [
+            _object(ROUTES, *routes),
+            self.target(number, sources, None),
+            *([self.split(number, 1)] if splits else []),
+        ]
+
+    def target(self, number: int, sources: Sequence[int], narrow: int | None) -> Object:
+        """Return the TrafficTarget; it is of one rule, so that all may less where one may."""
+        key = meshes.service_key(number)
+        destination, *callers = (meshes.workload(each, 0).identity for each in (number, *sources))
+        rule = Rule(RouteKind.HTTP, str(key.name), () if narrow is None else (_READ,))
+        policy = PolicyKey(key.namespace, str(key.name))
+        value = TrafficTarget(policy, destination, tuple(callers), (rule,))
+        return _object(TARGET, ObjectKey(TRAFFIC_TARGET, key.namespace, str(key.name)), value)
+
+    def split(self, number: int, weight: int) -> Object:
+        """Return the TrafficSplit."""
+        return _object(SPLIT, *meshes.split(number, self.services, weight))
+
+    def settings(self, version: TlsVersion) -> Object:
+        """Return the MeshConfig."""
+        return _object(CONFIG, meshes.CONFIG, meshes.config(version))
+
+
+def _object(kind: Kind, key: ObjectKey, value: MeshObject) -> Object:
+    return Object(kind, str(key.namespace), key.name, {"spec": document(key, value)["spec"]})

@@ -1,0 +1,242 @@
+"""`python -m benchmarks.kubernetes`: ours and istiod on one real Kubernetes API, one after the other.
+
+A cluster on loopback holds the mesh of `benchmarks.meshes`: what every control plane reads once, and beside
+it as many policies of each: SMI's for ours, Istio's (in its narrow scope, at its best) for the peer. Each is
+started on it, the same sidecars connect, endpoints move in their EndpointSlices, and at last the API server
+is killed and started again, so that everything is listed anew.
+"""
+
+import argparse
+import contextlib
+import itertools
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from benchmarks import changes, meshes
+from benchmarks.clients import Sidecars, sidecars
+from benchmarks.credentials import issue_each
+from benchmarks.in_kubernetes import objects as core
+from benchmarks.in_kubernetes import smi
+from benchmarks.in_kubernetes.api import connection, create_all
+from benchmarks.in_kubernetes.figures import Measured, rows, table
+from benchmarks.in_kubernetes.objects import Kind, namespaces
+from benchmarks.in_kubernetes.restarts import relist
+from benchmarks.in_kubernetes.source import InKubernetes, Words, turning
+from benchmarks.measuring import Plane, Served, cost
+from benchmarks.peers.istiod import objects
+from benchmarks.peers.istiod.plane import definitions, istiod
+from benchmarks.peers.istiod.source import Istio
+from benchmarks.plane import HERE, Start, serving
+from benchmarks.processes import memory
+from benchmarks.programs import BenchmarkError, build, end_with_sigterm
+from benchmarks.quiet import settled
+from benchmarks.results import Values, machine, name, place, write
+from benchmarks.sizes import connect
+from mesh.workload import Workload
+from tools.real_parts.building import PartError, has_go
+from tools.real_parts.building import build as build_part
+from tools.real_parts.cluster import RunningCluster, cluster
+from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD
+
+Say = Callable[[str], None]
+
+OURS: Final = "ours"
+PEER: Final = "istiod"
+RELISTS: Final = 4
+"""How often the API server is killed: an even number, after which the endpoint is ready as before."""
+
+
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kubernetes", description=__doc__)
+    parser.add_argument("--services", type=int, default=1000, help="services of the mesh [1000]")
+    parser.add_argument("--replicas", type=int, default=meshes.MOST, help=f"Pods of each [{meshes.MOST}]")
+    parser.add_argument("--clients", type=int, default=1000, help="sidecars that connect [1000]")
+    parser.add_argument("--repeat", type=int, default=20, help="moves of an endpoint [20]")
+    parser.add_argument("--only", choices=(OURS, PEER), help="one of the two [both]")
+    parser.add_argument("--quick", action="store_true", help="50 services, 100 sidecars, few moves, to try")
+    parser.add_argument("--output", type=Path, help="[results/kubernetes.json, quick results/quick/...]")
+    told = parser.parse_args(argv)
+    if told.quick:
+        told.services, told.clients, told.repeat = 50, 100, 4
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large the mesh is, and how many of its sidecars connect."""
+
+    services: int
+    replicas: int
+    clients: int
+
+    def workloads(self) -> Iterator[Workload]:
+        """Yield those whose sidecars connect: of the service that moves, of its callers, then of others."""
+        first = (changes.MOVED, *meshes.callers(changes.MOVED, self.services))
+        others = (number for number in range(self.services) if number not in first)
+        found = (
+            meshes.workload(number, each) for number in (*first, *others) for each in range(self.replicas)
+        )
+        for _, workload in zip(range(self.clients), found, strict=False):
+            yield workload
+
+    def names(self) -> list[str]:
+        """Return their common names."""
+        return [str(each.proxy_name) for each in self.workloads()]
+
+
+Running = Callable[[], contextlib.AbstractContextManager[tuple[Plane, Start, Sidecars]]]
+"""Starts a control plane, and sidecars beside it that are not connected yet."""
+
+
+Runs = Callable[[RunningCluster, Size, Path], Running]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A control plane to be measured: what it is told of the mesh, in which kinds, and how it is run."""
+
+    who: str
+    words: Words
+    definitions: Callable[[], str]
+    kinds: tuple[Kind, ...]
+    runs: Runs
+
+
+def measure(held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: int, say: Say) -> Measured:
+    """Measure one control plane on what the cluster holds."""
+    who = plan.who
+    with connection(held) as api, run() as (plane, start, clients):
+        say(f"{who}: ready after {start.wall:.1f} s and {start.cpu:.2f} s of CPU")
+        rested, ready = settled(plane.cpu).cpu, memory(plane.pid).resident
+        source = InKubernetes(api, size.services, plan.words, size.replicas)
+        served = Served(size.services, source, plane, clients, replicas=size.replicas)
+        connecting = connect(served, size.clients)
+        say(f"{who}: {size.clients} sidecars after {connecting.cpu:.2f} s of CPU")
+        settled(plane.cpu)
+        connected = memory(plane.pid).resident
+        change = turning(source)
+        event = cost(served, change, repeat + repeat % 2)  # in the end it is as it was
+        say(f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, to quiet {event.quiet_ms:.2f} ms")
+        relists = tuple(relist(held, api, served, change, number) for number in range(RELISTS))
+        say(f"{who}: a re-list costs {relists[-1].cpu_ms:.0f} ms")
+        after = memory(plane.pid)
+    return Measured(
+        who, start, rested, ready, connecting.cpu, connecting.configured_ms, connected, event, relists,
+        after.resident, after.peak,
+    )  # fmt: skip
+
+
+def fill(held: RunningCluster, size: Size, planes: Iterable["Plan"], say: Say) -> None:
+    """Write the definitions of those that are measured, and the mesh as all and each of them have it."""
+    with connection(held) as api:
+        for each in planes:
+            api.define(each.definitions())
+            api.until_served(*each.kinds)
+    create_all(held, namespaces(objects.SYSTEM))
+    create_all(held, [objects.settings()])
+    numbers = range(size.services)
+    count = create_all(held, (one for each in numbers for one in core.service(each, size.replicas)))
+    for each in planes:
+        found = (each.words.policies(number, meshes.callers(number, size.services)) for number in numbers)
+        count += create_all(held, itertools.chain.from_iterable(found))
+    say(f"{count} objects written")
+
+
+def our_definitions() -> str:
+    """Return what a newcomer installs."""
+    made = subprocess.run([*HERE.program, "crds"], cwd=HERE.root, capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise BenchmarkError(f"`meshwright crds` ended with {made.returncode}: {made.stderr}")
+    return made.stdout
+
+
+def ours(held: RunningCluster, size: Size, folder: Path) -> Running:
+    """Return how ours is run, as the cluster's administrator; its sidecars speak mTLS."""
+
+    @contextlib.contextmanager
+    def run() -> Iterator[tuple[Plane, Start, Sidecars]]:
+        names, tls = size.names(), folder / "tls"
+        tls.mkdir()
+        issue_each(folder / "state", tls, names)
+        sources = ("--kubernetes", "--kubeconfig", str(held.kubeconfig))
+        with (
+            serving(sources, folder / "state") as (plane, start),
+            sidecars(build("loadgen/meshclients"), plane.ads, tls, names) as clients,
+        ):
+            yield plane, start, clients
+
+    return run
+
+
+def peer(held: RunningCluster, size: Size, folder: Path) -> Running:
+    """Return how istiod is run; its sidecars speak plaintext, and say of themselves what Istio's would."""
+
+    @contextlib.contextmanager
+    def run() -> Iterator[tuple[Plane, Start, Sidecars]]:
+        nodes = {str(each.proxy_name): objects.node(each) for each in size.workloads()}
+        (folder / "plain").mkdir()
+        with (
+            istiod(held, folder / "log") as (plane, start),
+            sidecars(
+                build("loadgen/meshclients"), plane.ads, folder / "plain", list(nodes), nodes
+            ) as clients,
+        ):
+            yield plane, start, clients
+
+    return run
+
+
+def plans(size: Size) -> Iterator[Plan]:
+    """Yield both, ours first."""
+    kinds = (smi.ROUTES, smi.TARGET, smi.SPLIT)
+    yield Plan(OURS, smi.Smi(size.services), our_definitions, kinds, ours)
+    kinds = (objects.SIDECAR, objects.VIRTUAL_SERVICE, objects.POLICY)
+    yield Plan(PEER, Istio(size.services, narrow=True), definitions, kinds, peer)
+
+
+def main() -> None:
+    """Build what is missing, measure, print, write."""
+    end_with_sigterm()
+    told = arguments()
+    console = Console(width=160)
+    if not has_go():
+        console.print(
+            "skipped: this benchmark needs Go (https://go.dev), for the cluster, istiod and the sidecars"
+        )
+        return
+    where = machine()
+    try:
+        for part in (ETCD, API_SERVER, ISTIOD):
+            build_part(part, console.log)
+    except PartError as error:
+        raise BenchmarkError(str(error)) from error
+    size = Size(told.services, told.replicas, told.clients)
+    wanted = [each for each in plans(size) if told.only in (None, each.who)]
+    found: list[Measured] = []
+    with tempfile.TemporaryDirectory(prefix="kubernetes-") as directory:
+        folder = Path(directory)
+        with cluster(folder / "cluster") as held:
+            fill(held, size, wanted, console.log)
+            for plan in wanted:
+                own = folder / plan.who
+                own.mkdir()
+                found.append(measure(held, size, plan, plan.runs(held, size, own), told.repeat, console.log))
+    title = f"{size.services} services, {size.services * size.replicas} Pods, {size.clients} sidecars"
+    console.print(table(title, found))
+    values = Values()
+    for each in found:
+        values |= {name("kubernetes", each.who, size.services, key): of(each) for key, _, of, _ in rows()}
+    output = place("kubernetes", told.output, quick=told.quick)
+    write(output, where, values, size=asdict(size), measured=[asdict(each) for each in found])
+    console.print(f"written to {output}")
+
+
+if __name__ == "__main__":
+    main()
