@@ -37,8 +37,8 @@ class Following:
         await asyncio.to_thread(self.server.until, holds)
 
     async def until_at(self, *addresses: str) -> None:
-        """Wait until the sidecar holds endpoints at these addresses and no others."""
-        await self.until(lambda: self.addresses() == set(addresses))
+        """Wait until the sidecar holds endpoints at these addresses alone, and all that it asked for."""
+        await self.until(lambda: self.addresses() == set(addresses) and self.sidecar.has_all())
 
     def metric(self, name: str) -> dict[tuple[str, ...], float]:
         """Return a metric's samples by the values of their labels."""
@@ -50,9 +50,9 @@ class Following:
             if each.name == name
         }
 
-    def debug(self, path: str, **query: str) -> dict[str, Any]:
+    def debug(self, page: str, **query: str) -> dict[str, Any]:
         """Return what a page says."""
-        url = f"http://{self.server.bound['debug']}/debug/{path}?{urlencode(query)}"
+        url = f"http://{self.server.bound['debug']}/debug/{page}?{urlencode(query)}"
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             return dict(json.load(answer))
 

@@ -43,10 +43,10 @@ def service(name: str, *, port: int = 80, target: int | str = 8080, **selector: 
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
-def workload(name: str, address: str, account: str, **labels: str) -> Document:
-    """Return a Workload, intercepted as a Pod is; its sidecar's UUID is its name."""
+def workload(name: str, address: str, account: str, *, uuid: str = "", **labels: str) -> Document:
+    """Return a Workload, intercepted as a Pod is; its sidecar's UUID is its name unless said."""
     metadata = {"name": name, "labels": labels or {"app": name}}
-    spec = {"address": address, "serviceAccount": account, "uuid": name}
+    spec = {"address": address, "serviceAccount": account, "uuid": uuid or name}
     return {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": metadata, "spec": spec}
 
 

@@ -15,18 +15,27 @@ FIRST, SECOND, THIRD = "10.244.1.1", "10.244.1.2", "10.244.1.3"
 """Where the shop is, and where it may move."""
 
 
+_AT_ONCE = ("--set", "endpoint_admission=off")  # nobody's sidecar but the buyer's ever comes
+
+
 def opened(kubectl: Kubectl) -> ProxyName:
     """Write the shop, and somebody who may buy there; return whose sidecar listens."""
+    uuid = f"buyer-{kubectl.namespace}"  # a server of all namespaces sees those of other tests
     kubectl.apply(
         *map(objects.account, ("buyer", "shop")),
         objects.service("shop"),
-        objects.pod("shop", "shop"),
-        objects.workload("buyer", "10.244.9.9", "buyer"),
+        objects.pod("shop", "shop", uuid=f"shop-{kubectl.namespace}"),
+        objects.workload("buyer", "10.244.9.9", "buyer", uuid=uuid),
         objects.routes("all"),
         objects.target("buyers", kubectl.namespace, "buyer", "shop", "all"),
     )
     kubectl.status(objects.runs("shop", FIRST))
-    return ProxyName.parse(f"buyer.buyer.{kubectl.namespace}")
+    return ProxyName.parse(f"{uuid}.buyer.{kubectl.namespace}")
+
+
+def everywhere(kubeconfig: Path) -> tuple[str, ...]:
+    """Return the flags by which a server reads the whole cluster, and calls endpoints at once."""
+    return ("--kubernetes", "--kubeconfig", str(kubeconfig), *_AT_ONCE)
 
 
 @asynccontextmanager
@@ -34,8 +43,8 @@ async def served(
     program: Program, buyer: ProxyName, kubeconfig: Path, *addresses: str
 ) -> AsyncIterator[Following]:
     """Serve the test's namespace, and wait until the buyer knows where the shop is; one Pod unless said."""
-    flags = ("--kubernetes", "--kubeconfig", str(kubeconfig), "--namespaces", str(buyer.namespace))
-    async with following(program, buyer, *flags) as found:
+    flags = everywhere(kubeconfig)
+    async with following(program, buyer, *flags, "--namespaces", str(buyer.namespace)) as found:
         await found.until_at(*(addresses or (FIRST,)))
         yield found
 

@@ -63,6 +63,11 @@ class Sidecar:
             versions.update((each.name, each.version) for each in response.resources)
         return found
 
+    def has_all(self) -> bool:
+        """Say whether it has got everything that it has asked for by name."""
+        held = self.held()
+        return all(names <= held.get(each, {}).keys() for each, names in self._asked.items())
+
     def kinds(self, since: int = 0) -> list[tuple[str, int]]:
         """Return the type and number of resources of each response from that one on."""
         return [

@@ -1,0 +1,69 @@
+"""What roles grant, and what the API server's audit log says was asked for: sets of the same words."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Grant:
+    """One verb on one resource, as `workloads/status`; in one namespace, of one name, or of all ("")."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+    def covers(self, asked: "Grant") -> bool:
+        """Say whether it grants what was asked for."""
+        mine, theirs = (self.verb, self.group, self.resource), (asked.verb, asked.group, asked.resource)
+        return mine == theirs and self.namespace in ("", asked.namespace) and self.name in ("", asked.name)
+
+    def __str__(self) -> str:
+        of = f"{self.resource}.{self.group}" if self.group else self.resource
+        return " ".join((self.verb, of, *filter(None, (self.namespace, self.name))))
+
+
+def granted(documents: Iterable[Mapping[str, Any]]) -> Iterator[Grant]:
+    """Yield what the roles among these manifests grant."""
+    for each in documents:
+        if each["kind"] not in ("Role", "ClusterRole"):
+            continue
+        namespace = each["metadata"].get("namespace", "")
+        for rule in each["rules"]:
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for verb in rule["verbs"]:
+                        for name in rule.get("resourceNames", [""]):
+                            yield Grant(verb, group, resource, namespace, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for a resource, whether it was granted, and its status."""
+
+    grant: Grant
+    is_allowed: bool
+    status: int
+
+
+def asked(log: Path, user: str) -> Iterator[Asked]:
+    """Yield what that user has asked the API server for, as far as it was about a resource."""
+    for line in log.read_text("utf-8").splitlines():
+        said = json.loads(line)
+        if said["user"]["username"] != user or "objectRef" not in said:
+            continue
+        about = said["objectRef"]
+        resource = "/".join(filter(None, (about["resource"], about.get("subresource", ""))))
+        grant = Grant(
+            said["verb"],
+            about.get("apiGroup", ""),
+            resource,
+            about.get("namespace", ""),
+            about.get("name", ""),
+        )
+        decision = said["annotations"].get("authorization.k8s.io/decision")
+        yield Asked(grant, decision == "allow", said.get("responseStatus", {}).get("code", 0))

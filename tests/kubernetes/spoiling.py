@@ -1,0 +1,169 @@
+"""Stands between a client and the API server, and spoils what is said when it is told to."""
+
+import asyncio
+import json
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from tools.real_parts.cluster import RunningCluster
+
+_LENGTH: Final = 64 * 1024
+_ADDED: Final = ("Content-Type", "User-Agent", "Accept", "Accept-Encoding")
+_HOP_BY_HOP: Final = ("Transfer-Encoding", "Content-Length", "Connection", "Host")
+
+Spoil = Callable[[web.Request], "web.Response | float | None"]
+"""What becomes of a request: an answer of its own, a pause of seconds before it is passed on, or nothing."""
+
+
+def forbidding(*plurals: str) -> Spoil:
+    """Say 403 of these resources, in the API server's words."""
+
+    def spoil(request: web.Request) -> web.Response | None:
+        plural = request.path.rpartition("/")[2]
+        if plural not in plurals:
+            return None
+        said = f'{plural} is forbidden: User "x" cannot list resource "{plural}"'
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "reason": "Forbidden",
+            "code": 403,
+        }
+        return web.json_response({**status, "message": said}, status=403)
+
+    return spoil
+
+
+def nonsense(request: web.Request) -> web.Response:
+    """Answer as something in between does that is no API server."""
+    del request
+    return web.Response(text="<html><body>Please log in</body></html>", content_type="text/html")
+
+
+def half(request: web.Request) -> web.Response:
+    """Answer with JSON that ends in the middle of a word."""
+    del request
+    return web.Response(text='{"kind": "List", "items": [{"metada', content_type="application/json")
+
+
+def failing(request: web.Request) -> web.Response:
+    """Answer 500, with a text that is no Status."""
+    del request
+    return web.Response(status=500, text="etcdserver: leader changed")
+
+
+def without_streaming_lists(request: web.Request) -> web.Response | None:
+    """Refuse to begin a watch with what there is, as an API server does that cannot, before 1.32 or so."""
+    if "sendInitialEvents" not in request.query:
+        return None
+    said = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
+    return web.json_response({**status, "message": said}, status=422)
+
+
+def slow(seconds: float) -> Spoil:
+    """Pass on after a while."""
+    return lambda _: seconds
+
+
+@dataclass
+class Spoiling:
+    """A server in front of the API's; `spoil` may be replaced at any time, what was asked for is counted."""
+
+    port: int
+    spoil: Spoil | None = None
+    asked: Counter[str] = field(default_factory=Counter)
+    _open: set[asyncio.Task[object] | None] = field(default_factory=set)
+
+    @property
+    def server(self) -> str:
+        """Return where it is."""
+        return f"https://127.0.0.1:{self.port}"
+
+    def turn(self, spoil: Spoil | None) -> None:
+        """Spoil in another way from now on, and end all that is open."""
+        self.spoil = spoil
+        for each in self._open:
+            if each is not None:
+                each.cancel()
+
+    async def handle(
+        self, request: web.Request, upstream: aiohttp.ClientSession, there: str
+    ) -> web.StreamResponse:
+        """Answer a request, or pass it on."""
+        self.asked[request.path] += 1
+        spoilt = None if self.spoil is None else self.spoil(request)
+        if isinstance(spoilt, web.Response):
+            return spoilt
+        self._open.add(asyncio.current_task())
+        try:
+            await asyncio.sleep(spoilt or 0)
+            return await _passed_on(request, upstream, there)
+        finally:
+            self._open.discard(asyncio.current_task())
+
+
+async def _passed_on(request: web.Request, upstream: aiohttp.ClientSession, there: str) -> web.StreamResponse:
+    headers = _without_hops(request.headers)
+    body = await request.read() or None
+    url = URL(there + request.raw_path, encoded=True)
+    async with upstream.request(request.method, url, headers=headers, data=body) as came:
+        answer = web.StreamResponse(status=came.status, headers=_without_hops(came.headers))
+        await answer.prepare(request)
+        async for piece in came.content.iter_any():
+            await answer.write(piece)
+        await answer.write_eof()
+        return answer
+
+
+def _without_hops(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.title() not in _HOP_BY_HOP}
+
+
+@asynccontextmanager
+async def spoiling(cluster: RunningCluster, port: int = 0) -> AsyncIterator[Spoiling]:
+    """Serve in front of a cluster's API, with the same certificate; who asks comes with a token."""
+    keys = cluster.place.keys
+    shown = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    shown.load_cert_chain(keys / "server.crt", keys / "server.key")
+    trusted = ssl.create_default_context(cafile=str(keys / "ca.crt"))
+    connector = aiohttp.TCPConnector(ssl=trusted, limit=0)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, auto_decompress=False, skip_auto_headers=_ADDED
+    ) as upstream:
+        made = Spoiling(port)
+        app = web.Application(client_max_size=_LENGTH**2)
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await made.handle(request, upstream, cluster.server)
+
+        app.router.add_route("*", "/{path:.*}", handle)
+        runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=shown)
+            await site.start()
+            made.port = int(runner.addresses[0][1])
+            yield made
+        finally:
+            await runner.cleanup()
+
+
+def by_way_of(kubeconfig: Path, there: str, made: Path) -> Path:
+    """Write a kubeconfig with the server in place of another's; return where it is."""
+    config = json.loads(kubeconfig.read_text("utf-8"))
+    for each in config["clusters"]:
+        each["cluster"]["server"] = there
+    made.write_text(json.dumps(config), "utf-8")
+    return made
