@@ -85,31 +85,30 @@ def fits(kept: Kept) -> bool:
 
 def written(kept: Kept) -> bytes:
     """Return the form, sorted."""
-    watches = [
-        {
-            "group": each.resource.group,
-            "version": each.resource.version,
-            "plural": each.resource.plural,
-            "kind": each.resource.kind,
-            "namespaced": each.resource.namespaced,
-            "namespace": each.namespace,
-            "heard": each.heard.isoformat(),
-            "items": [
-                [*key, item.version, item.body] for key, item in sorted(each.items.items(), key=_by_key)
-            ],
-        }
-        for each in sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
-    ]
-    # One watch at a time: whoever shares the interpreter has a turn between them.
+    watches = sorted(kept.watches, key=lambda each: (each.resource, each.namespace or ""))
     content = (
-        f'{{"cluster":{json.dumps(kept.cluster)},"watches":[{",".join(map(json.dumps, watches))}]}}'.encode()
+        f'{{"cluster":{json.dumps(kept.cluster)},"watches":[{",".join(map(_written, watches))}]}}'.encode()
     )
     head = {"version": 1, "sha256": hashlib.sha256(content).hexdigest()}
     return b"%b\n%b\n" % (json.dumps(head).encode(), content)
 
 
-def _by_key(entry: tuple[Key, Item[str]]) -> Key:
-    return entry[0]
+def _written(watch: KeptWatch) -> str:
+    resource = watch.resource
+    head = {
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "kind": resource.kind,
+        "namespaced": resource.namespaced,
+        "namespace": watch.namespace,
+        "heard": watch.heard.isoformat(),
+    }
+    # One by one: whoever shares the interpreter has a turn between them.
+    items = (
+        json.dumps((*key, watch.items[key].version, watch.items[key].body)) for key in sorted(watch.items)
+    )
+    return f'{json.dumps(head)[:-1]},"items":[{",".join(items)}]}}'
 
 
 def read(content: bytes) -> Kept:

@@ -16,22 +16,31 @@ from kube.reflector import Reflector
 from kube.resource import Key
 from kube.seen import Item
 from mesh.kinds import NAMESPACE
+from mesh.objects import ObjectKey
 from providers.guard import Guarded, guard
 from providers.kubernetes.book import Changes
 from providers.kubernetes.kept import KeptWatch
 from providers.kubernetes.projection import projected
 from providers.kubernetes.resources import CORE, GROUPS, Plan, kind_of, planned
 from providers.kubernetes.scope import Scope
-from providers.kubernetes.watching import Items, Place, Watching, is_in, objects, order, places, shown
+from providers.kubernetes.watching import (
+    Items,
+    Place,
+    Watching,
+    namespace_of,
+    objects,
+    order,
+    places,
+    shown,
+)
 from providers.moments import Moment
+
+AGAIN: Final = timedelta(seconds=5)
+"""How soon it is asked again which kinds there are, where nobody has said it."""
 
 _SHORTEST: Final = timedelta(milliseconds=1)
 
 _log = structlog.get_logger("providers.kubernetes.source")
-
-
-AGAIN: Final = timedelta(seconds=5)
-"""How soon it is asked again which kinds there are, where nobody has said it."""
 
 
 class Watches:
@@ -80,12 +89,13 @@ class Watches:
 
     def items_in(self, namespaces: Collection[str]) -> Changes:
         """Return the objects that are known of namespaces, these themselves among them."""
-        return {
-            key: item
-            for place, watching in self.at.items()
-            for key, item in objects(kind_of(place[0]), watching.reflector.items).items()
-            if (key.name if key.kind == NAMESPACE else key.namespace) in namespaces
-        }
+        found: dict[ObjectKey, Item[str] | None] = {}
+        for (resource, _), watching in self.at.items():
+            kind, items = kind_of(resource), watching.reflector.items
+            found.update(
+                objects(kind, {key: items[key] for key in items if namespace_of(kind, key) in namespaces})
+            )
+        return found
 
     def known(self) -> Changes:
         """Return the objects that were known before anything has run."""
@@ -177,7 +187,9 @@ class Watches:
         for (resource, _), found, when in (*kept, *watched):
             if kind_of(resource) == kind and when is not None:
                 heard.append(when)
-                items.update((key, each) for key, each in found.items() if is_in(kind, key, namespace))
+                items.update(
+                    (key, each) for key, each in found.items() if namespace in (None, namespace_of(kind, key))
+                )
         return items, min(heard, default=None)
 
     def _begun(

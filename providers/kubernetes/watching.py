@@ -85,9 +85,9 @@ def objects(kind: Kind, found: Mapping[Key, Item[str] | None]) -> dict[ObjectKey
     return {ObjectKey(kind, Namespace(namespace), name): item for (namespace, name), item in found.items()}
 
 
-def is_in(kind: Kind, key: Key, namespace: str | None) -> bool:
-    """Say whether an object is watched in a namespace: a Namespace is in itself."""
-    return namespace is None or namespace == (key[1] if kind == NAMESPACE else key[0])
+def namespace_of(kind: Kind, key: Key) -> str:
+    """Return the namespace that an object belongs to: a Namespace belongs to itself."""
+    return key[1] if kind == NAMESPACE else key[0]
 
 
 def shown(place: Place) -> str:
