@@ -1,8 +1,11 @@
 """Where the server is and who we are, as it changes: on a real TLS server that says whom it sees."""
 
+import asyncio
+import contextlib
 import json
 import os
 import ssl
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -222,6 +225,77 @@ async def test_a_server_that_is_not_the_one(keys: Path, tmp_path: Path) -> None:
         async with api_at(Server("x", played.url, insecure=True), user) as api:
             await _get(api)
     assert played.seen == ["Bearer t", "Bearer t"]
+
+
+@contextlib.asynccontextmanager
+async def tunnelling(asked: list[str]) -> AsyncIterator[str]:
+    """Have a proxy that connects to what it is asked for, and passes on what comes, both ways."""
+    tasks = set[asyncio.Task[None]]()
+
+    async def passed(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked.append(head.split(" ")[1])
+        host, _, port = asked[-1].rpartition(":")
+        there, onward = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            await asyncio.gather(passed(reader, onward), passed(there, writer))
+        finally:
+            for each in (writer, onward):
+                each.transport.abort()
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.create_task(tunnel(reader, writer)))
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.mark.parametrize("name", ["", "kubernetes", "elsewhere"])
+async def test_through_a_proxy(keys: Path, name: str) -> None:
+    """A proxy sees neither requests nor credentials: it is the server whose certificate is looked at."""
+    asked: list[str] = []
+    async with Seeing(keys, "Bearer t") as played, tunnelling(asked) as proxy:
+        server = Server("x", played.url, keys / "ca.crt", server_name=name, proxy=proxy)
+        async with api_at(server, User(token="t")) as api:
+            if name == "elsewhere":
+                with pytest.raises(Unreachable, match="its certificate is not accepted: Hostname mismatch"):
+                    await _get(api)
+            else:
+                await _get(api)
+    assert asked == [played.url.removeprefix("https://")]
+    assert played.seen == ([] if name == "elsewhere" else ["Bearer t"])
+
+
+async def test_in_a_pod(keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token of the ServiceAccount, as a kubelet replaces it: by another folder behind a link."""
+    account = tmp_path / "account"
+    account.mkdir()
+    for name, token in (("..1", "one"), ("..2", "two")):
+        (account / name).mkdir()
+        (account / name / "token").write_text(token, "utf-8")
+        (account / name / "ca.crt").write_bytes((keys / "ca.crt").read_bytes())
+    (account / "..data").symlink_to("..1")
+    for name in ("token", "ca.crt"):
+        (account / name).symlink_to(f"..data/{name}")
+    async with Seeing(keys, "Bearer one", "Bearer two") as played:
+        port = played.url.rpartition(":")[2]
+        _environment(monkeypatch, tmp_path, KUBERNETES_SERVICE_HOST="127.0.0.1", KUBERNETES_SERVICE_PORT=port)
+        async with Api(found(None, "", account)) as api:
+            await _get(api)
+            (account / "..new").symlink_to("..2")
+            (account / "..new").rename(account / "..data")
+            await _get(api)
+    assert played.seen == ["Bearer one", "Bearer two"]
 
 
 async def test_acting_as_somebody(keys: Path) -> None:
