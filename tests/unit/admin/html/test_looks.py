@@ -12,6 +12,7 @@ from admin.html.tones import Tone, badges
 from admin.pages import connectivity as connectivity_page
 from admin.pages.jsonable import Document
 from admin.pages.routes import pages
+from providers.contract import Freshness, Watch
 from xds.protocol.snapshot import Snapshot
 from xds.server.status import SyncState
 
@@ -158,6 +159,8 @@ async def test_nothing_that_is_shown_can_be_markup(
     """Whatever stands in a field of any page, evil as it is, is text."""
     reading.the_snapshot = Snapshot.of([])
     reading.the_streams = (stream_of(1, (SyncState.SYNCED, None)),)
+    watch = Watch("pods", "shop", now, now, now, 1, 2, {"gone": 1}, "no", now)
+    reading.the_freshness = {**reading.the_freshness, "kubernetes": Freshness(watches=(watch,))}
     path = asked.partition("?")[0]
     (page,) = (each for each in pages(reading, lambda: now) if each.path == path)
     found = await page.answer(make_mocked_request("GET", asked))

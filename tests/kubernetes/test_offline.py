@@ -1,0 +1,69 @@
+"""`lint`, `diff` and `explain --kubernetes` on a real API, and as somebody who may not see all of it."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from mesh.identity import ProxyName
+from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.kubectl import Kubectl
+from tests.program import Program
+from tools.real_parts.cluster import RunningCluster
+
+READER = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+
+
+def test_what_manifests_would_make_of_a_cluster(
+    shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
+) -> None:
+    """Nothing is wrong; without the policy the call is not allowed, and its proxy is who would notice."""
+    at = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", kubectl.namespace)
+    ask = ("--from", f"{kubectl.namespace}/buyer", "--to", f"{kubectl.namespace}/shop:80")
+    kubectl("label", "pod", "shop", "meshwright.dev/proxy-uuid=shop")
+    kubectl("wait", "--for=create", "endpointslice", "-l", "kubernetes.io/service-name=shop")
+    assert program.run("lint", *at) == (0, "nothing to say\n", "")
+    assert program.run("explain", *at, *ask)[0] == 0
+
+    target = kubectl.get("traffictarget", "buyers")
+    target["metadata"] = {"name": "buyers", "namespace": kubectl.namespace}
+    target["spec"]["sources"][0]["name"] = "somebody"
+    file = program.files / "target.yaml"
+    file.write_text(yaml.safe_dump(target))
+    assert program.run("explain", *at, "--mesh", str(file), *ask)[0] == 1
+    status, out, complaint = program.run("diff", *at, "--names", str(file))
+    assert (status, complaint) == (1, "")
+    assert str(buyer) in out
+    status, out, _ = program.run("lint", *at, "--json", str(file))
+    assert {each["object"] for each in json.loads(out)} == {f"TrafficTarget {kubectl.namespace}/buyers"}
+
+
+def test_who_may_not_see_all_of_it_is_told_what(
+    accounts: Accounts, kubectl: Kubectl, program: Program, buyer: ProxyName
+) -> None:
+    """By verb, resource, and as whom it was asked."""
+    del buyer
+    rules = [READER | {"apiGroups": [group]} for group in ("access.smi-spec.io", "specs.smi-spec.io")]
+    account = accounts.make("developer", [*rules, {**READER, "apiGroups": [""], "resources": ["services"]}])
+    at = ("--kubernetes", "--kubeconfig", str(account.kubeconfig), "--namespaces", kubectl.namespace)
+    status, out, said = program.run("lint", *at)
+    assert (status, out) == (2, "")
+    assert said.startswith("the cluster cannot be read whole: may not list ")
+    assert f"to {account.user}" in said
+    accounts.allow(account, [READER])
+    assert program.run("lint", *at)[0] == 0
+
+
+def test_our_manifests_are_accepted(kubectl: Kubectl, administrator: Kubectl) -> None:
+    """And the control plane's Pod may be where Pods must be restricted."""
+    folder = Path(__file__).parents[2] / "docs" / "kubernetes"
+    documents = [*yaml.safe_load_all((folder / "control-plane.yaml").read_text())]
+    here = [each | {"metadata": each["metadata"] | {"namespace": kubectl.namespace}} for each in documents]
+    kubectl.apply(*here, more=("--dry-run=server",))
+    administrator("label", "namespace", kubectl.namespace, "pod-security.kubernetes.io/enforce=restricted")
+    (template,) = (each["spec"]["template"] for each in here if each["kind"] == "StatefulSet")
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"] | {"serviceAccountName": "default"}}
+    volume = {"name": "state", "emptyDir": {}}
+    pod["spec"] |= {"volumes": [volume]}
+    metadata = {"name": "control-plane", "namespace": kubectl.namespace}
+    kubectl.apply(pod | {"metadata": metadata}, more=("--dry-run=server",))
