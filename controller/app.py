@@ -230,6 +230,8 @@ class _Server:
         parts = self._parts
         yield from parts.sources.works(parts.delivery.gathering.changed)
         yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
+        if parts.reporter is not None:
+            yield from parts.reporter.works()
         yield "server certificate", parts.tls.renewing(parts.clock)
         yield "state directory", parts.room.watching()
         yield "measurements", self._measure()

@@ -162,6 +162,8 @@ class Settings(BaseSettings):
     """Namespaces of the cluster whose objects are read; without, all of them."""
     namespace_selector: Selector = ""
     """Of these, the ones whose labels fit, such as openservicemesh.io/monitored-by=osm."""
+    kubernetes_reports: bool = True
+    """Write what became of the cluster's objects to the cluster: conditions and Events."""
     state: Path
     """Directory of CA, keys, ledger, socket."""
     shared_state: bool = False

@@ -41,13 +41,15 @@ from xds.protocol.resource import Reference
 
 if TYPE_CHECKING:
     from controller.cluster import Cluster
+    from reporting.reporter import Reporter
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The server's parts, joined; `settings` are those of its start, `reloading` has those in force.
 
-    `cluster` is that from which the mesh is read, None where it is from none.
+    `cluster` is that from which the mesh is read, None where it is from none; `reporter` tells the owners of
+    its objects what became of them.
 
     `listening` is filled as soon as the server serves: addresses by what they are for.
     """
@@ -59,6 +61,7 @@ class Parts:
     heartbeat: Heartbeat
     watchdog: Watchdog
     cluster: "Cluster | None"
+    reporter: "Reporter | None"
     sources: Sources
     opened: Opened
     room: StateRoom
@@ -137,6 +140,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         heartbeat=Heartbeat(time.monotonic, settings.heartbeat_seconds),
         watchdog=Watchdog(metrics, lambda: delivered.loop.doing, clock),
         cluster=cluster,
+        reporter=_reporter(settings, cluster, delivered, metrics, clock),
         sources=sources,
         opened=found,
         room=StateRoom(settings.state, settings.state / LEDGER_FILE, ledger),
@@ -155,6 +159,20 @@ def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":
 
     hold = timedelta(seconds=settings.empty_answer_hold_seconds)
     return cluster(Reached.of(settings), clock, StateFile(settings.state, ANSWER), hold=hold)
+
+
+def _reporter(
+    settings: Settings,
+    cluster: "Cluster | None",
+    delivered: Delivery,
+    metrics: Metrics,
+    clock: Callable[[], datetime],
+) -> "Reporter | None":
+    if cluster is None or not settings.kubernetes_reports:
+        return None
+    from reporting.assembly import reporter
+
+    return reporter(cluster.api, delivered, metrics, clock, cluster.home, settings.namespaces)
 
 
 def paces(settings: Settings) -> Paces:

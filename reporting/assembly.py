@@ -2,7 +2,7 @@
 
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -19,8 +19,6 @@ from reporting.statements import WITH_STATUS
 from reporting.writer import Writer
 
 LEASE: Final = "meshwright-reporting"
-NAMESPACE: Final = "meshwright-system"
-"""Where the Lease is of a server that is in no Pod, or does not know in which namespace."""
 
 
 def reporter(
@@ -28,15 +26,14 @@ def reporter(
     delivery: Delivery,
     meter: Meter,
     clock: Callable[[], datetime],
-    environment: Mapping[str, str],
+    home: str,
     namespaces: tuple[str, ...] = (),
 ) -> Reporter:
     """Make what tells the owners of a cluster's objects what became of them, in all namespaces or in these.
 
-    `environment` may say `POD_NAMESPACE`, where the Lease is, and `POD_NAME`, as which the server is known.
+    `home` is the control plane's own namespace, where its Lease is: those that share it are one.
     """
-    instance = environment.get("POD_NAME") or socket.gethostname()
-    home = environment.get("POD_NAMESPACE") or NAMESPACE
+    instance = socket.gethostname()  # in a Pod its name
     # No two processes may be one holder, whatever their machines are called.
     lease = Lease(api, home, LEASE, f"{instance}_{uuid.uuid4().hex[:8]}", clock)
     standing, kinds = Standing(api.name, WITH_STATUS), Kinds(lambda: served(api))
@@ -52,6 +49,7 @@ def reporter(
             status_kinds=sorted(WITH_STATUS),
             namespaces=namespaces,
             instance=instance,
+            home=home,
         )
 
     return Reporter(delivery, standing, lease, writer)

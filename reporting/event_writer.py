@@ -15,7 +15,7 @@ from mesh.objects import ObjectKey
 from reporting import events
 from reporting.attempts import Attempts
 from reporting.budget import Budget
-from reporting.events import EVENTS, MORE, Act, Action, Notice, Told, due, namespace_of, notices
+from reporting.events import EVENTS, MORE, Act, Action, Notice, Told, Who, due, namespace_of, notices
 from reporting.meters import What
 from reporting.standing import Standing
 
@@ -45,10 +45,10 @@ class EventWriter:
         attempts: Attempts,
         clock: Callable[[], datetime],
         began: float,
-        instance: str,
+        who: Who,
     ) -> None:
         self._api, self._resource, self._attempts = api, resource, attempts
-        self._standing, self._clock, self._instance = standing, clock, instance
+        self._standing, self._clock, self._who = standing, clock, who
         self._settled = began + SETTLED
         self._told: dict[ObjectKey, dict[_Key, Told]] = {}
         self._open: dict[ObjectKey, int] = {}
@@ -57,7 +57,7 @@ class EventWriter:
 
     async def remember(self, namespace: str | None) -> None:
         """Read the Events of ours that there are. Raises NotWritten."""
-        ours = f"{events.OURS}={events.BY}"
+        ours = f"{events.HOME}={self._who.home}"
         listed = await self._attempts.make(
             What.EVENT, "list events", lambda: self._api.list(EVENTS, namespace, labels=ours)
         )
@@ -130,7 +130,7 @@ class EventWriter:
             return
         api_version, metadata = found
         told = events.begun(action.notice, str(metadata.get("uid")), self._clock())
-        body = events.body(told, api_version, metadata, self._instance)
+        body = events.body(told, api_version, metadata, self._who)
         try:
             create = partial(self._api.create, EVENTS, told.namespace, body)
             await self._attempts.make(What.EVENT, "create events", create, writes=True)

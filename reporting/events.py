@@ -28,7 +28,7 @@ RENEWED: Final = timedelta(minutes=25)
 """How long an Event that goes on is left alone."""
 
 OURS: Final = "app.kubernetes.io/managed-by"
-BY: Final = "meshwright"
+HOME: Final = "meshwright.dev/home"
 PROBLEM: Final = "meshwright.dev/problem"
 FIELD: Final = "meshwright.dev/field"
 """The labels by which our Events are found and known again, and an annotation."""
@@ -80,6 +80,14 @@ class Told:
     def known_as(self) -> tuple[str, bool]:
         """What tells it from others of its object."""
         return self.notice.problem, self.notice.is_mended
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who reports: the server's name, and the namespace in which all that are one have their Lease."""
+
+    instance: str
+    home: str
 
 
 class Act(enum.Enum):
@@ -183,7 +191,7 @@ def begun(said: Notice, uid: str, now: datetime) -> Told:
     return Told(said, namespace_of(said.about), name, now)
 
 
-def body(told: Told, api_version: str, metadata: Raw, instance: str) -> dict[str, object]:
+def body(told: Told, api_version: str, metadata: Raw, who: Who) -> dict[str, object]:
     """Return an Event as the API takes it, with what the object that it is about has in its metadata."""
     said = told.notice
     return {
@@ -192,12 +200,12 @@ def body(told: Told, api_version: str, metadata: Raw, instance: str) -> dict[str
         "metadata": {
             "name": told.name,
             "namespace": told.namespace,
-            "labels": {OURS: BY, PROBLEM: said.problem},
+            "labels": {OURS: "meshwright", HOME: who.home, PROBLEM: said.problem},
             "annotations": {FIELD: said.field},
         },
         "eventTime": micro(told.last),
         "reportingController": CONTROLLER,
-        "reportingInstance": instance[:_INSTANCE],
+        "reportingInstance": who.instance[:_INSTANCE],
         "action": said.action,
         "reason": said.reason,
         "regarding": {

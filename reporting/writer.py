@@ -14,6 +14,7 @@ from mesh.kinds import Kind
 from mesh.objects import ObjectKey
 from reporting.attempts import Attempts, NotWritten
 from reporting.event_writer import EventWriter
+from reporting.events import Who
 from reporting.meters import Meter
 from reporting.rollouts import Progress
 from reporting.standing import Standing
@@ -32,7 +33,8 @@ class Writer:
     `known` is set once `standing` has all there is, and `changed` whenever more is touched.
 
     `resource` returns how a kind is served now, None where it is not. `namespaces` are those that are looked
-    at, all without any. `instance` is what this server is called.
+    at, all without any. `instance` is what this server is called, and `home` what all are that take one
+    another's place: what others have told is theirs.
     """
 
     def __init__(
@@ -47,13 +49,14 @@ class Writer:
         status_kinds: Iterable[Kind],
         namespaces: tuple[str, ...] = (),
         instance: str,
+        home: str,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.changed, self.known = asyncio.Event(), asyncio.Event()
         self._api, self._resource = api, resource
         self._standing, self._progress = standing, progress
         self._meter, self._clock, self._now = meter, clock, monotonic
-        self._status_kinds, self._instance = tuple(status_kinds), instance
+        self._status_kinds, self._who = tuple(status_kinds), Who(instance, home)
         self._namespaces: tuple[str | None, ...] = namespaces or (None,)
 
     async def lead(self) -> None:
@@ -62,9 +65,7 @@ class Writer:
         statuses = StatusWriter(
             self._api, self._resource, self._standing, self._progress, attempts, self._clock, began
         )
-        told = EventWriter(
-            self._api, self._resource, self._standing, attempts, self._clock, began, self._instance
-        )
+        told = EventWriter(self._api, self._resource, self._standing, attempts, self._clock, began, self._who)
         self._meter.reporting(leads=True)
         try:
             await self._remember(statuses, told)

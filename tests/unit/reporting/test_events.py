@@ -14,6 +14,7 @@ from reporting.events import (
     Act,
     Action,
     Told,
+    Who,
     again,
     begun,
     body,
@@ -108,14 +109,18 @@ def test_nothing_is_mended_while_that_is_not_known() -> None:
 
 def test_an_event_is_written_as_the_api_takes_it() -> None:
     """Every field that events.k8s.io asks for, and the labels by which it is found again."""
-    found = body(BEGUN, API, METADATA, "host-1" * 40)
+    found = body(BEGUN, API, METADATA, Who("host-1" * 40, "mesh"))
     assert found == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {
             "name": BEGUN.name,
             "namespace": "shop",
-            "labels": {"app.kubernetes.io/managed-by": "meshwright", "meshwright.dev/problem": ONE.problem},
+            "labels": {
+                "app.kubernetes.io/managed-by": "meshwright",
+                "meshwright.dev/home": "mesh",
+                "meshwright.dev/problem": ONE.problem,
+            },
             "annotations": {"meshwright.dev/field": "spec.rules[0]"},
         },
         "eventTime": "2026-01-02T03:04:05.000678Z",
@@ -134,7 +139,7 @@ def test_an_event_is_written_as_the_api_takes_it() -> None:
         "note": NOTE,
         "type": "Warning",
     }
-    assert body(MENDED, API, METADATA, "h")["type"] == "Normal"
+    assert body(MENDED, API, METADATA, Who("h", "mesh"))["type"] == "Normal"
     assert read(found) == BEGUN
     went_on = again(BEGUN, NOW + RENEWED)
     assert series(went_on) == {"series": {"count": 2, "lastObservedTime": "2026-01-02T03:29:05.000678Z"}}
@@ -151,7 +156,7 @@ def test_the_same_problem_of_the_same_object_has_one_name() -> None:
 
 def test_events_of_others_are_not_ours() -> None:
     """Whatever they look like."""
-    found = body(BEGUN, API, METADATA, "h")
+    found = body(BEGUN, API, METADATA, Who("h", "mesh"))
     for wrong in (
         {},
         found | {"reportingController": "kubelet"},

@@ -1,0 +1,254 @@
+"""What became of objects, told where their owners look: `kubectl describe`, and the status."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from structlog.testing import capture_logs
+
+import reporting.event_writer
+import reporting.status_writer
+from controller.app import Bound, run
+from controller.settings import load
+from sidecars.envoy.bootstrap import AdsProtocol
+from tests.e2e.envoys import running
+from tests.envoy import program
+from tests.feature.identity.conftest import Server
+from tests.kubernetes import objects
+from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.kubectl import Document, Kubectl
+from tools.real_parts.cluster import RunningCluster
+
+WRITTEN: Final = 'meshwright_kubernetes_reports_total{what="status"}'
+FORBIDDEN: Final = 'meshwright_kubernetes_report_failures_total{reason="forbidden",what="event"}'
+WRONG: Final = Counter(MW2001=1, MW2004=1)
+"""What is wrong with a target whose only rule names what is not there."""
+
+GUILTY: Final = "/big[0-9a-f]{120}"
+"""248 instructions: an Envoy that was not told otherwise takes 100."""
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Servers on the test's namespace, where their Lease is as well, and its owner's kubectl."""
+
+    kubectl: Kubectl
+    kubeconfig: Path
+    state: Path
+
+    @asynccontextmanager
+    async def serving(self, kubeconfig: Path | None = None, state: str = "state") -> AsyncIterator[Server]:
+        """Run a server for as long as the context lasts."""
+        stop, started = asyncio.Event(), asyncio.get_running_loop().create_future()
+        flags: dict[str, object] = dict.fromkeys(
+            ("ads_address", "http_address", "debug_address"), "127.0.0.1:0"
+        )
+        flags |= {"kubernetes": True, "kubeconfig": str(kubeconfig or self.kubeconfig), "drain_seconds": 0.2}
+        settings = load(flags | {"namespaces": self.kubectl.namespace, "state": self.state / state})
+        task = asyncio.create_task(run(settings, stop, started=started.set_result))
+        try:
+            await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+            bound: Bound = started.result() if started.done() else await asyncio.shield(started)
+            yield Server(self.state, self.state / state, bound)
+        finally:
+            stop.set()
+            await task
+
+    async def get(self, *words: str) -> Document:
+        """Return an object, or a list of them."""
+        return await asyncio.to_thread(self.kubectl.get, *words)
+
+    async def until(self, holds: Callable[[Document], object], *words: str) -> Document:
+        """Get again and again until what comes is as wanted; return it."""
+        return await asyncio.to_thread(self.kubectl.until, holds, *words)
+
+    async def apply(self, *documents: Document) -> None:
+        """Apply objects."""
+        await asyncio.to_thread(self.kubectl.apply, *documents)
+
+    async def describe(self, *words: str) -> str:
+        """Return what `kubectl describe` prints."""
+        return await asyncio.to_thread(self.kubectl, "describe", *words)
+
+    async def events(self, holds: Callable[[Counter[str]], object]) -> list[Document]:
+        """Wait until our Events are as wanted, counted by their reason; return them."""
+        words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
+        return list((await self.until(lambda said: holds(_reasons(said)), *words))["items"])
+
+
+def _reasons(said: Document) -> Counter[str]:
+    return Counter(each["reason"] for each in said["items"])
+
+
+def conditions(said: Document) -> dict[str, tuple[str, str, str]]:
+    """Return an object's conditions by type: status, reason and message."""
+    listed = said.get("status", {}).get("conditions", [])
+    return {each["type"]: (each["status"], each["reason"], each["message"]) for each in listed}
+
+
+def all_well(said: Document) -> bool:
+    """Say whether an object is accepted and programmed as it stands."""
+    listed = {each["type"]: each for each in said.get("status", {}).get("conditions", [])}
+    wanted = ("True", said["metadata"]["generation"])
+    found = [listed.get(each, {}) for each in ("Accepted", "Programmed")]
+    return [(each.get("status"), each.get("observedGeneration")) for each in found] == [wanted] * 2
+
+
+def is_applied(said: Document) -> bool:
+    """Say whether there was somebody to apply an object's last change, and everybody has."""
+    return conditions(said).get("Programmed", ("", "", ""))[1] == "Applied"
+
+
+@pytest.fixture
+def reports(
+    shared_cluster: RunningCluster,
+    kubectl: Kubectl,
+    definitions: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Reports:
+    """Return what runs servers, which believe at once that nobody rejects what nobody has rejected."""
+    del definitions
+    monkeypatch.setenv("POD_NAMESPACE", kubectl.namespace)
+    for module in (reporting.event_writer, reporting.status_writer):
+        monkeypatch.setattr(module, "SETTLED", 0.0)
+    return Reports(kubectl, shared_cluster.kubeconfig, tmp_path)
+
+
+def shop(reports: Reports, routes: str = "all") -> tuple[Document, ...]:
+    """Return a shop that a buyer may call as a group of routes says."""
+    return (
+        *map(objects.account, ("buyer", "shop")),
+        objects.service("shop"),
+        objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"),
+        objects.workload("buyer-vm", "127.0.0.78", "buyer"),
+        objects.routes("all"),
+        objects.target("buyers", reports.kubectl.namespace, "buyer", "shop", routes),
+    )
+
+
+async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: Reports) -> None:
+    """A server that is restarted goes on where it stopped; what is fine has no Event."""
+    await reports.apply(*shop(reports, "missing"))
+    async with reports.serving():
+        events = await reports.events(lambda reasons: reasons == WRONG)
+        assert {each["regarding"]["name"] for each in events} == {"buyers"}
+        assert {each["reportingController"] for each in events} == {"meshwright.dev/control-plane"}
+        said = (await reports.describe("traffictarget", "buyers")).partition("Events:")[2]
+        assert "HTTPRouteGroup" in said
+        assert "does not exist" in said
+    async with reports.serving():
+        await reports.until(all_well, "workload", "shop-vm")
+        same = await reports.events(lambda reasons: reasons == WRONG)
+        assert _identities(same) == _identities(events)
+        await reports.apply(*shop(reports))
+        await reports.events(lambda reasons: reasons == WRONG + Counter(Mended=2))
+        assert "no more MW2001" in await reports.describe("traffictarget", "buyers")
+        await reports.apply(*shop(reports, "missing"))
+        words = ("events.events.k8s.io", "--field-selector=reason=MW2001")
+        found = await reports.until(lambda said: "series" in said["items"][0], *words)
+        assert [each["series"]["count"] for each in found["items"]] == [2]
+
+
+def _identities(events: list[Document]) -> set[tuple[str, str, bool]]:
+    return {(each["reason"], each["metadata"]["uid"], "series" in each) for each in events}
+
+
+@pytest.mark.envoy
+async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: Reports) -> None:
+    """In Envoy's words; nothing in the policy is wrong by its own rules."""
+    envoy = program() or ""
+    name = f"shop-vm.shop.{reports.kubectl.namespace}"
+    await reports.apply(*shop(reports), objects.workload("shop-vm", "127.0.0.77", "shop", app="closed"))
+    async with reports.serving() as server:
+        picky = partial(running, envoy, server, reports.state / "envoy", AdsProtocol.DELTA, name, picky=True)
+        async with picky():
+            while (await server.proxies()).get(name) != "connected":
+                await asyncio.sleep(0.02)
+            await reports.apply(objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"))
+            said = await reports.until(is_applied, "workload", "shop-vm")
+            assert conditions(said)["Programmed"] == ("True", "Applied", "applied by 1 of 1 proxies")
+            await reports.apply(objects.routes("all", GUILTY))
+            (event,) = await reports.events(lambda reasons: reasons["ResourceRejected"])
+            assert event["regarding"]["kind"] == "HTTPRouteGroup"
+            assert "RE2 program size of 248" in event["note"]
+            shown = await reports.describe("httproutegroup", "all")
+            assert "ResourceRejected" in shown
+            assert f"{name} or others reject route" in " ".join(shown.split())
+
+
+async def test_a_status_is_written_when_it_is_other_and_others_fields_stay(reports: Reports) -> None:
+    """Written once by us, whoever else writes what; wrong fields are named, and mended ones no more."""
+    await reports.apply(*shop(reports))
+    async with reports.serving() as server:
+        first = await reports.until(all_well, "workload", "shop-vm")
+        assert conditions(first)["Conflicted"][:2] == ("False", "NoConflict")
+        theirs = {"type": "Patched", "status": "True", "reason": "ByOwner", "message": "last week"}
+        status = {"conditions": [{**theirs, "lastTransitionTime": "2026-01-02T03:04:05Z"}]}
+        head = {"apiVersion": "meshwright.dev/v1alpha1", "kind": "Workload", "metadata": {"name": "shop-vm"}}
+        words = ("apply", "--server-side", "--subresource=status", "--field-manager=owner", "-f", "-")
+        await asyncio.to_thread(reports.kubectl, *words, given=json.dumps(head | {"status": status}))
+        await reports.apply(objects.workload("shop-vm", "127.0.0.79", "shop", app="shop", tier="one"))
+        second = await reports.until(all_well, "workload", "shop-vm")
+        assert conditions(second)["Patched"] == ("True", "ByOwner", "last week")
+        assert _since(second, "Accepted") == _since(first, "Accepted")
+        found = await reports.get("workload", "shop-vm", "--show-managed-fields")
+        listed = found["metadata"]["managedFields"]
+        managers = {each["manager"] for each in listed if each.get("subresource")}
+        assert managers == {"meshwright.dev/control-plane", "owner"}
+        assert await server.metric(WRITTEN) == 3, "each of two, and one again"
+        await reports.apply(objects.workload("shop-vm", "127.0.0.79", "shop", app="nobody"))
+        await reports.apply(objects.workload("shop-vm", "127.0.0.80", "shop", app="nobody"))
+        await reports.until(all_well, "workload", "shop-vm")
+        assert await server.metric(WRITTEN) == 4, "labels alone make it say nothing else"
+
+
+def _since(said: Document, kind: str) -> str:
+    return str(
+        next(each["lastTransitionTime"] for each in said["status"]["conditions"] if each["type"] == kind)
+    )
+
+
+async def test_what_rbac_lacks_is_said_once_and_the_rest_is_written(
+    reports: Reports, accounts: Accounts
+) -> None:
+    """A role without a verb on Events: conditions are written all the same."""
+    await reports.apply(*shop(reports, "missing"))
+    read = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}
+    leases = {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "verbs": ["get", "create", "update"],
+    }
+    status = {"apiGroups": ["meshwright.dev"], "resources": ["workloads/status"], "verbs": ["patch"]}
+    account = await asyncio.to_thread(accounts.make, "mesh", (read, leases, status))
+    with capture_logs() as logs:
+        async with reports.serving(account.kubeconfig) as server:
+            await reports.until(all_well, "workload", "shop-vm")
+            await server.counted(FORBIDDEN, 1)
+    said = [each["error"] for each in logs if each["event"] == "report not written"]
+    assert len(said) == 1
+    assert "RBAC grants no `create` on `events.events.k8s.io`" in said[0]
+
+
+async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_summed(
+    reports: Reports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One Event of the namespace says roughly how many more there are."""
+    monkeypatch.setattr(reporting.event_writer, "OPEN", 20)
+    monkeypatch.setattr(reporting.event_writer, "A_MINUTE", 6000.0)
+    namespace = reports.kubectl.namespace
+    wrong = [objects.target(f"t-{n}", namespace, "buyer", "shop", f"missing-{n}") for n in range(140)]
+    await reports.apply(*shop(reports), *wrong)
+    async with reports.serving():
+        events = await reports.events(lambda reasons: reasons["MoreProblems"])
+        (more,) = (each["note"] for each in events if each["reason"] == "MoreProblems")
+        assert more.startswith("at least 200 more problems")
+        assert len(events) <= 21
