@@ -120,18 +120,24 @@ class KubernetesSource:
         Raises SourceError where nothing is there, nor was kept.
         """
         self._begin()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._patience.total_seconds()):
-                while not self._watches.is_settled():
-                    await self._woken.wait()
-                    self._woken.clear()
-                    self._look_after()
-        if not self._watches.is_any_known():
-            error = self.freshness().error or f"no answer within {self._patience.total_seconds():g} s"
-            await self.stop()
-            raise SourceError(f"nothing is known of the cluster {self._cluster}: {error}")
-        await self._take()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._patience.total_seconds()):
+                    await self._settled()
+            if not self._watches.is_any_known():
+                error = self.freshness().error or f"no answer within {self._patience.total_seconds():g} s"
+                raise SourceError(f"nothing is known of the cluster {self._cluster}: {error}")
+            await self._take()
+        except BaseException:
+            await self.stop()  # there will be no `run` that ends it
+            raise
         self._has_begun = self._is_unkept = True
+
+    async def _settled(self) -> None:
+        while not self._watches.is_settled():
+            await self._woken.wait()
+            self._woken.clear()
+            self._look_after()
 
     async def run(self, changed: Callable[[], None]) -> None:
         """Watch until cancelled; `changed` is called after each change of objects, problems or errors."""

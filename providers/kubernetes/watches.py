@@ -24,6 +24,7 @@ from providers.kubernetes.projection import projected
 from providers.kubernetes.resources import CORE, GROUPS, Plan, kind_of, planned
 from providers.kubernetes.scope import Scope
 from providers.kubernetes.watching import (
+    REFUSED,
     Items,
     Place,
     Watching,
@@ -76,7 +77,7 @@ class Watches:
         self._woken = asyncio.Event()
         self.plan = Plan({**CORE, **{kind_of(each.resource): each.resource for each in self._known}})
         self.at: dict[Place, Watching] = {}
-        self.is_discovered = self._is_discovery_due = False
+        self._has_asked = self._is_discovery_due = False
         self.undiscovered = ""
         self.undiscovered_since: datetime | None = None
 
@@ -111,9 +112,7 @@ class Watches:
         That is everything, but for what is refused; where there is something from before, what fails is not
         waited for.
         """
-        if not self.at or not (self.is_discovered or (self.undiscovered and self._began_with_some)):
-            return False
-        return all(
+        return self._has_asked and all(
             each.reflector.listed.is_set()
             or each.is_refused
             or (self._began_with_some and bool(each.figures.error))
@@ -148,9 +147,9 @@ class Watches:
         try:
             found = await served(self._api, GROUPS)
         except KubeError as error:
-            said = str(error)
+            said, self._has_asked = str(error), self._began_with_some or error.reason in REFUSED
         else:
-            self.is_discovered = True
+            self._has_asked = True
             self.plan = planned(self.plan, found, self._monotonic(), self._hold)
             self._follow(group)
         self.undiscovered = said

@@ -24,7 +24,7 @@ Place = tuple[Resource, str | None]
 
 Items = Mapping[Key, Item[str]]
 
-_REFUSED: Final = frozenset(
+REFUSED: Final = frozenset(
     {
         Reason.CONFIG,
         Reason.CREDENTIALS,
@@ -37,6 +37,7 @@ _REFUSED: Final = frozenset(
         Reason.UNAUTHORIZED,
     }
 )
+"""Why an answer was none, and will not be one when it is asked for again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +78,7 @@ class Watching:
     @property
     def is_refused(self) -> bool:
         """Whether its last answer was one that will not be another one soon."""
-        return self.figures.reason in _REFUSED
+        return self.figures.reason in REFUSED
 
 
 def objects(kind: Kind, found: Mapping[Key, Item[str] | None]) -> dict[ObjectKey, Item[str] | None]:

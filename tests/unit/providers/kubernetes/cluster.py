@@ -106,6 +106,8 @@ class Cluster:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path)
+        if request.path == "/apis" and "apis" in self.forbidden:
+            return _failure(403, "Forbidden", 'User "mesh" cannot get path "/apis"')
         if self.says:
             return _failure(self.says, "InternalError", "it is broken")
         if request.path in ("/api", "/apis"):

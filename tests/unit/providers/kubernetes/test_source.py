@@ -162,6 +162,15 @@ async def test_what_is_forbidden_is_said_by_name_and_the_rest_works(cluster: Clu
         await running.until(lambda: running.names == EVERYTHING and not running.codes)
 
 
+async def test_where_nobody_may_know_which_kinds_there_are_the_core_is_read(cluster: Cluster) -> None:
+    """At once, and it is said."""
+    cluster.forbidden = {"apis"}
+    async with asyncio.timeout(5), at_work(cluster) as running:
+        core = {"EndpointSlice", "Namespace", "Pod", "Service", "ServiceAccount"}
+        assert {each.partition(" ")[0] for each in running.names} == core
+        assert running.codes == ["MW1113"]
+
+
 async def test_policy_that_is_not_enforced_is_told_so_where_that_may_be_read(cluster: Cluster) -> None:
     """Where it may not, that makes nothing old: it is a warning, and the source is as well as it was."""
     egress = crd("policy.openservicemesh.io", "v1alpha1", "egresses", "Egress")
