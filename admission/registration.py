@@ -55,6 +55,11 @@ class Registration:
         self._version = ""
         self.state = Registered()
 
+    @property
+    def watch_error(self) -> str:
+        """Why what is known of it may be old, empty while it is current."""
+        return self._reflector.figures.error
+
     async def run(self) -> None:
         """Keep it right until cancelled; what the cluster does not allow is said once, and tried again."""
         async with asyncio.TaskGroup() as group:

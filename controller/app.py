@@ -64,6 +64,7 @@ class Bound:
     drivers: Mapping[str, HostPort]
     http: HostPort
     debug: HostPort
+    webhook: HostPort | None = None
 
     @property
     def ads(self) -> HostPort:
@@ -172,10 +173,11 @@ class _Server:
                 tasks += [spawn(group, name, work) for name, work in self._managed()]
                 async with self._http() as http, self._debug() as debug, self._socket():
                     await self._first()
-                    async with self._drivers(group, stop) as running:
+                    async with self._drivers(group, stop) as running, self._webhook() as webhook:
                         self._warn()
                         tasks += [spawn(group, name, work) for name, work in self._works(running)]
-                        self._serving(Bound({n: r.address for n, r in running.items()}, http, debug), started)
+                        drivers = {name: each.address for name, each in running.items()}
+                        self._serving(Bound(drivers, http, debug, webhook), started)
                         await stop.wait()
                         self._manager.stopping()
             finally:
@@ -221,6 +223,8 @@ class _Server:
         addresses = {name: str(address) for name, address in bound.drivers.items()}
         ads = addresses.pop(ADS_DRIVER, None)
         told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
+        if bound.webhook is not None:
+            told["webhook"] = str(bound.webhook)
         self._parts.listening.update({name: at for name, at in told.items() if at is not None})
         _log.info("serving", **told)
         started(bound)
@@ -237,6 +241,8 @@ class _Server:
         yield "measurements", self._measure()
         yield "memory", tending(self._held, lambda: self._streams() > 0)
         yield "free memory", trimming()
+        if parts.webhook is not None:
+            yield from parts.webhook.works()
         if self._reload is not None:
             yield "settings", parts.reloading.run(self._reload, self._hold)
         asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
@@ -342,6 +348,17 @@ class _Server:
         )
         port = self._sockets.debug.getsockname()[1]
         async with serving(app, self._sockets.debug):
+            yield HostPort(address.host, port)
+
+    @contextlib.asynccontextmanager
+    async def _webhook(self) -> AsyncIterator[HostPort | None]:
+        """Answer API servers, if they are to ask: once the mesh has been read, of which they ask."""
+        webhook, address = self._parts.webhook, self._parts.settings.webhook_address
+        if webhook is None or address is None or self._sockets.webhook is None:
+            yield None
+            return
+        port = self._sockets.webhook.getsockname()[1]
+        async with webhook.serving(self._sockets.webhook):
             yield HostPort(address.host, port)
 
     @contextlib.asynccontextmanager

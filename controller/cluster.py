@@ -61,6 +61,7 @@ class Cluster:
 
     api: Api
     source: KubernetesSource
+    scope: Scope
     home: str
 
 
@@ -89,7 +90,7 @@ def cluster(
         raise StartupError(" ".join(str(error).split())) from error
     load, keep = (_nothing, _forgotten) if answers is None else (answers.load, answers.keep)
     source = KubernetesSource(api, scope, clock, hold=hold, patience=patience, kept=load(), keep=keep)
-    return Cluster(api, source, here)
+    return Cluster(api, source, scope, here)
 
 
 def _nothing() -> None:

@@ -15,6 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from admission.place import Place
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
 from controller.config_file import read_config
 from controller.errors import SettingsError
@@ -36,6 +37,20 @@ _NO_SOURCE: Final = (
 
 def _address(value: object) -> HostPort:
     return value if isinstance(value, HostPort) else HostPort.parse(str(value))
+
+
+def _maybe_address(value: object) -> HostPort | None:
+    return None if _given(value) is None else _address(value)
+
+
+def _place(value: object) -> Place | None:
+    if _given(value) is None:
+        return None
+    return value if isinstance(value, Place) else Place.parse(str(value))
+
+
+def _as_text_or_none(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _addresses(value: object) -> object:
@@ -118,6 +133,10 @@ def _given(value: object) -> object:
 
 # NoDecode: in the environment these are plain text, not JSON.
 Listening = Annotated[HostPort, NoDecode, BeforeValidator(_address), PlainSerializer(str)]
+MaybeListening = Annotated[
+    HostPort | None, NoDecode, BeforeValidator(_maybe_address), PlainSerializer(_as_text_or_none)
+]
+WebhookPlace = Annotated[Place | None, NoDecode, BeforeValidator(_place), PlainSerializer(_as_text_or_none)]
 Listenings = Annotated[
     Mapping[str, Annotated[HostPort, PlainSerializer(str)]], NoDecode, BeforeValidator(_addresses)
 ]
@@ -282,6 +301,12 @@ class Settings(BaseSettings):
     """A DNS name is asked for again at the latest after this, whatever its TTL says."""
     dns_timeout_seconds: Seconds = 5.0
     """A question that has no answer after this, over all nameservers, has failed."""
+    webhook_address: MaybeListening = None
+    """Where API servers ask the validating webhook, by HTTPS; without, there is none."""
+    webhook_reached_at: WebhookPlace = None
+    """Where they reach it: NAMESPACE/SERVICE or NAMESPACE/SERVICE:PORT in the cluster, or https://HOST:PORT."""
+    webhook_register: bool = True
+    """The cluster is told of the webhook; without, `meshwright webhook` prints what it is to be told."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
     proxy_certificate_days: Annotated[int, Field(ge=1, le=3650)] = 365
@@ -295,6 +320,12 @@ class Settings(BaseSettings):
             raise ValueError("endpoint_longest_seconds must not be less than endpoint_quiet_seconds")
         if self.dns_ceiling_seconds < self.dns_floor_seconds:
             raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
+        if self.webhook_address is not None and not self.kubernetes:
+            raise ValueError("webhook_address is where API servers ask: give --kubernetes as well")
+        if self.webhook_address is not None and self.webhook_reached_at is None:
+            raise ValueError(
+                "webhook_address needs webhook_reached_at, which says where API servers reach it"
+            )
         return self
 
     @property

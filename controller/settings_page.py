@@ -11,6 +11,7 @@ from typing import Final
 from annotated_types import Ge, Gt, Le
 from pydantic.fields import FieldInfo
 
+from admission.place import Place
 from controller.reloading import IN_PLACE
 from controller.settings import ENVIRONMENT_PREFIX, Options, Settings
 from mesh.host_port import HostPort
@@ -22,6 +23,7 @@ _WORDS: Final[Mapping[object, str]] = {
     str: "text",
     Path: "path",
     HostPort: "HOST:PORT",
+    Place: "NAMESPACE/SERVICE:PORT or a URL",
     IPv4Network: "CIDR",
     tuple: "list, with commas where it is text",
     Mapping[str, Options]: "NAME:OPTION=VALUE,...;NAME..., or a mapping of mappings",

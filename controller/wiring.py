@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from admin.http.heartbeat import Heartbeat
 from admin.metrics.registry import Metrics
+from admission.place import Place
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.opening import LEDGER_FILE, Opened
@@ -41,6 +42,7 @@ from xds.protocol.resource import Reference
 
 if TYPE_CHECKING:
     from controller.cluster import Cluster
+    from controller.webhook import Webhook
     from reporting.reporter import Reporter
 
 
@@ -71,6 +73,7 @@ class Parts:
     verdicts: Kept[tuple[Verdict, ...]]
     pages: DriverPages
     events: Broker
+    webhook: "Webhook | None"
     listening: dict[str, str]
 
     @property
@@ -132,6 +135,9 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         clock=clock,
         verify=settings.verify,
     )
+    webhook = None
+    if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):
+        webhook = _webhook(settings, cluster, place, found, delivered, drivers, metrics, clock)
     return Parts(
         settings=settings,
         reloading=Reloading(settings),
@@ -150,6 +156,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         verdicts=verdicts,
         pages=DriverPages(),
         events=Broker(),
+        webhook=webhook,
         listening={},
     )
 
@@ -173,6 +180,32 @@ def _reporter(
     from reporting.assembly import reporter
 
     return reporter(cluster.api, delivered, metrics, clock, cluster.home, settings.namespaces)
+
+
+def _webhook(
+    settings: Settings,
+    cluster: "Cluster",
+    place: Place,
+    found: Opened,
+    delivered: Delivery,
+    drivers: MeshDrivers,
+    metrics: Metrics,
+    clock: Callable[[], datetime],
+) -> "Webhook":
+    from controller.webhook import Webhook
+
+    return Webhook(
+        place,
+        cluster,
+        issuer=found.authority,
+        pairs=PairFiles(settings.state),
+        gathering=delivered.gathering,
+        settings=mesh_settings(settings),
+        further=lambda: drivers.installed,
+        metrics=metrics,
+        clock=clock,
+        register=settings.webhook_register,
+    )
 
 
 def paces(settings: Settings) -> Paces:

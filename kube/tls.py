@@ -46,7 +46,7 @@ def context(material: Material) -> ssl.SSLContext:
             ) from error
     if material.certificate:
         try:
-            _load(made, _bytes(material.certificate), _bytes(material.key))
+            load(made, _bytes(material.certificate), _bytes(material.key))
         except (ssl.SSLError, ValueError) as error:
             pair = ((material.certificate, "client-certificate"), (material.key, "client-key"))
             named = " and ".join(_named(*each) for each in pair)
@@ -55,7 +55,7 @@ def context(material: Material) -> ssl.SSLContext:
     return made
 
 
-def _load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+def load(made: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Load a certificate and its key: the ssl module reads files only."""
     both = key.rstrip() + b"\n" + certificate
     if not _IN_MEMORY:

@@ -38,6 +38,12 @@ def serve(
     debug_address: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Debug pages. [127.0.0.1:9092]")
     ] = None,
+    webhook_address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where a cluster's API server asks. [nowhere]")
+    ] = None,
+    webhook_reached_at: Annotated[
+        str | None, typer.Option(metavar="NAMESPACE/SERVICE|URL", help="How it gets there.")
+    ] = None,
     trust_domain: Annotated[str | None, typer.Option(help="SPIFFE trust domain. [cluster.local]")] = None,
     cluster_domain: Annotated[
         str | None, typer.Option(help="DNS domain of services. [cluster.local]")
@@ -83,6 +89,8 @@ def serve(
         "ads_address": ads_address,
         "http_address": http_address,
         "debug_address": debug_address,
+        "webhook_address": webhook_address,
+        "webhook_reached_at": webhook_reached_at,
         "trust_domain": trust_domain,
         "cluster_domain": cluster_domain,
         "virtual_addresses": virtual_addresses,

@@ -25,6 +25,7 @@ class Sockets:
     http: socket
     debug: socket
     unix: socket
+    webhook: socket | None = None
 
 
 @contextlib.contextmanager
@@ -39,9 +40,12 @@ def bound(settings: Settings) -> Iterator[Sockets]:
             _listening("ads_address", settings.ads_address).close()
         http = stack.enter_context(_listening("http_address", settings.http_address))
         debug = stack.enter_context(_listening("debug_address", settings.debug_address))
+        webhook = None
+        if settings.webhook_address is not None:
+            webhook = stack.enter_context(_listening("webhook_address", settings.webhook_address))
         unix = stack.enter_context(unix_socket(path))
         stack.callback(_removed, path)
-        yield Sockets(http, debug, unix)
+        yield Sockets(http, debug, unix, webhook)
 
 
 def _removed(path: Path) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import yaml
 
 from admission.configuration import configuration
 from admission.place import Place
@@ -14,7 +15,8 @@ from admission.registration import RESOURCE, Registration
 from kube.api import Api
 from kube.connection import found
 from kube.errors import ApiError
-from tests.kubernetes.accounts import Accounts
+from tests.kubernetes.accounts import Account, Accounts
+from tests.typed import ROOT
 
 SECONDS = 60.0
 PLACE = Place.parse("https://127.0.0.1:1")
@@ -50,7 +52,7 @@ async def _until(api: Api, holds: Callable[[Any], bool]) -> Any:
 
 async def test_it_is_made_and_mended(registered: tuple[Registration, list[bytes]], api: Api) -> None:
     """Whatever was changed, and if it is gone; a webhook of somebody else's beside it stays."""
-    made = await _until(api, lambda there: bool(there["webhooks"]))
+    made = await _until(api, lambda there: bool(there.get("webhooks")))
     assert made["webhooks"][0]["failurePolicy"] == "Ignore"
     other = {**made["webhooks"][0], "name": "other.example.com"}
     spoiled = {**made["webhooks"][0], "failurePolicy": "Fail", "timeoutSeconds": 30}
@@ -68,18 +70,52 @@ async def test_it_is_made_and_mended(registered: tuple[Registration, list[bytes]
     assert (registration.state.is_right, registration.state.error) == (True, "")
 
 
-async def test_what_is_not_allowed_is_said_by_verb_and_resource(accounts: Accounts) -> None:
-    """The rest goes on."""
-    account = accounts.make("nobody", [])
+@contextlib.asynccontextmanager
+async def _of(account: Account, api: Api) -> AsyncIterator[Registration]:
+    """Register by an account; what it has made goes at the end."""
     async with Api(found(account.kubeconfig, "")) as theirs:
         registration = Registration(theirs, lambda: configuration(PLACE, b"", NOWHERE), _now)
         task = asyncio.create_task(registration.run())
         try:
-            async with asyncio.timeout(SECONDS):
-                while not registration.state.error:
-                    await asyncio.sleep(0.02)
-            assert "validatingwebhookconfigurations" in registration.state.error
-            assert "RBAC grants no `patch`" in registration.state.error
+            yield registration
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            with contextlib.suppress(ApiError):  # it may never have been made
+                await api.delete(RESOURCE, None, NAME)
+
+
+def _granted() -> dict[str, list[str]]:
+    """Return the one rule of the role that we hand out."""
+    documents = yaml.safe_load_all((ROOT / "docs" / "kubernetes" / "webhook.yaml").read_text("utf-8"))
+    ((rule,),) = (each["rules"] for each in documents if each["kind"] == "ClusterRole")
+    return dict(rule)
+
+
+@pytest.mark.parametrize("left_out", ["", "create", "patch", "watch"])
+async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: Api, left_out: str) -> None:
+    """With all its verbs it is made and mended; without any of them it is not, or is not looked at."""
+    rule = _granted()
+    assert not left_out or left_out in rule["verbs"]
+    account = accounts.make(
+        "webhook", [{**rule, "verbs": [each for each in rule["verbs"] if each != left_out]}]
+    )
+    async with _of(account, api) as registration, asyncio.timeout(SECONDS):
+        if left_out:
+            while not (registration.state.error or registration.watch_error):
+                await asyncio.sleep(0.02)
+            assert "RBAC grants no " in (registration.state.error or registration.watch_error)
+            return
+        await _until(api, lambda there: bool(there.get("webhooks")))
+        await api.patch(RESOURCE, None, NAME, {"webhooks": []})
+        await _until(api, lambda there: bool(there.get("webhooks")))
+
+
+async def test_what_is_not_allowed_is_said_by_verb_and_resource(accounts: Accounts, api: Api) -> None:
+    """The rest goes on."""
+    account = accounts.make("nobody", [])
+    async with _of(account, api) as registration, asyncio.timeout(SECONDS):
+        while not registration.state.error:
+            await asyncio.sleep(0.02)
+        assert "validatingwebhookconfigurations" in registration.state.error
+        assert "RBAC grants no `patch`" in registration.state.error

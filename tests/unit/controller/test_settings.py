@@ -60,6 +60,18 @@ def test_flags_win_over_environment_over_file_over_defaults(
             "--namespace-selector is 'a in b': 'a in b' must be a label selector",
         ),
         ({"dns_floor_seconds": 400}, "dns_ceiling_seconds must not be less than dns_floor_seconds"),
+        (
+            {"webhook_reached_at": "nowhere"},
+            "--webhook-reached-at is 'nowhere': must be NAMESPACE/SERVICE or",
+        ),
+        (
+            {"webhook_address": "127.0.0.1:1", "webhook_reached_at": "a/b"},
+            "webhook_address is where API servers ask: give --kubernetes as well",
+        ),
+        (
+            {"webhook_address": "127.0.0.1:1", "kubernetes": True},
+            "webhook_address needs webhook_reached_at, which says where API servers reach it",
+        ),
         ({"dns_nameservers": "10.0.0.2:"}, "--dns-nameservers is '10.0.0.2:': must be IP addresses, or with"),
         ({"dns_nameservers": "ns.test"}, "--dns-nameservers is 'ns.test': must be IP addresses, or with"),
         ({"virtual_addresses": "10.0.0.0/99"}, "--virtual-addresses is '10.0.0.0/99': input is not a valid"),

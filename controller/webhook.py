@@ -1,0 +1,110 @@
+"""The webhook of a server: what it shows, what it asks, and how the cluster is told of it.
+
+Imported where there is one, and nowhere else.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from socket import socket
+from typing import Final
+
+import structlog
+
+from admin.http.servers import serving
+from admin.metrics.registry import Metrics
+from admission.configuration import Configuration, configuration
+from admission.judging import Judge, Now
+from admission.place import Place
+from admission.registration import Registration
+from admission.server import application
+from admission.trial import Trial
+from catalog.lint.lint import Further
+from catalog.store.settings import MeshSettings
+from certs.errors import CertificateError
+from certs.issuers.contract import Issuer
+from certs.server import webhook_certificate
+from certs.stored import Pairs
+from controller.cluster import Cluster
+from delivery.gathering import Gathering
+from kube.tls import load
+
+LOOK_SECONDS: Final = 3600.0
+
+_log = structlog.get_logger("controller.webhook")
+
+
+class WebhookTls:
+    """What the webhook shows in handshakes: one context, whose certificate is exchanged as it is renewed."""
+
+    def __init__(self, issuer: Issuer, pairs: Pairs, host: str, now: datetime) -> None:
+        """Raise CertificateError if there is no certificate to begin with."""
+        self._issuer, self._pairs, self._host = issuer, pairs, host
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._shown = ""
+        self.renew(now)
+
+    async def renewing(self, clock: Callable[[], datetime]) -> None:
+        """Renew it whenever it is due, until cancelled; one that cannot be is said and kept."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await asyncio.to_thread(self.renew, clock())
+            except CertificateError as error:
+                _log.error("webhook certificate not renewed", reason=str(error))
+
+    def renew(self, now: datetime) -> None:
+        """Show another certificate from now on, if the one that is shown is due. Raises CertificateError."""
+        certificate = webhook_certificate(self._issuer, self._pairs, now, self._host)
+        if certificate.serial != self._shown:
+            load(self.context, certificate.chain_pem, certificate.key.reveal())
+            self._shown = certificate.serial
+
+
+class Webhook:
+    """All of it, made and joined; nothing runs yet. `place` is where API servers reach it."""
+
+    def __init__(
+        self,
+        place: Place,
+        cluster: Cluster,
+        *,
+        issuer: Issuer,
+        pairs: Pairs,
+        gathering: Gathering,
+        settings: MeshSettings,
+        further: Callable[[], Further],
+        metrics: Metrics,
+        clock: Callable[[], datetime],
+        register: bool,
+    ) -> None:
+        """Raise CertificateError if there is no certificate to begin with."""
+        self.tls = WebhookTls(issuer, pairs, place.host, clock())
+        self._metrics, self._clock = metrics, clock
+        self._judge = Judge(
+            cluster.source.name,
+            cluster.api.name,
+            lambda: Now(gathering.sources.merged, gathering.admitted),
+            lambda: Trial(settings, further),
+        )
+
+        def wanted() -> Configuration:
+            return configuration(place, issuer.trust_bundle(), cluster.scope.expressions())
+
+        self.registration = Registration(cluster.api, wanted, clock) if register else None
+
+    def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        yield "webhook certificate", self.tls.renewing(self._clock)
+        yield "webhook's second mesh", self._judge.tidying()
+        if self.registration is not None:
+            yield "webhook registration", self.registration.run()
+
+    @asynccontextmanager
+    async def serving(self, listening: socket) -> AsyncIterator[None]:
+        """Answer API servers for as long as the context lasts."""
+        async with serving(application(self._judge, self._metrics.reviewed), listening, self.tls.context):
+            yield

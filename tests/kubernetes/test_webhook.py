@@ -1,0 +1,166 @@
+"""The validating webhook of `meshwright serve`, as people meet it: with kubectl, on a real API server."""
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from demo.ports import free_port
+from tests.kubernetes.kubectl import Kubectl
+from tests.program import Program, Server
+from tools.real_parts.cluster import RunningCluster
+from tools.real_parts.keys import LOOPBACK
+
+SECONDS = 60.0
+TARGET = """
+apiVersion: access.smi-spec.io/v1alpha3
+kind: TrafficTarget
+metadata: {name: buy}
+spec:
+  destination: {kind: ServiceAccount, name: store}
+  rules: [{kind: HTTPRouteGroup, name: paths}]
+  sources: [{kind: ServiceAccount, name: client}]
+"""
+GROUP = """
+apiVersion: specs.smi-spec.io/v1alpha4
+kind: HTTPRouteGroup
+metadata: {name: paths}
+spec: {matches: [{name: one, pathRegex: /one}]}
+"""
+WRONG = GROUP.replace("/one", "'('")
+CONFIGURATION = "validatingwebhookconfiguration/meshwright"
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def serve(
+    program: Program, shared_cluster: RunningCluster, kubectl: Kubectl, definitions: str, namespace: str
+) -> Iterator[Serve]:
+    """Return what starts a server with a webhook for the test's namespace; others are not asked about."""
+    started: list[Server] = []
+    port = free_port(LOOPBACK)
+
+    def run(*flags: str, state: Path | None = None) -> Server:
+        if state is not None:
+            program.state = state
+        told = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", namespace)
+        at = ("--webhook-address", f"{LOOPBACK}:{port}", "--webhook-reached-at", f"https://{LOOPBACK}:{port}")
+        started.append(program.serve(*told, *at, *flags))
+        return started[-1]
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.stop()
+    kubectl.run("delete", CONFIGURATION, "--ignore-not-found")
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _judged(kubectl: Kubectl) -> bool:
+    """Say whether the API server asks: a while after it was told to."""
+    return kubectl.run("apply", "--dry-run=server", "-f", "-", given=WRONG).status != 0
+
+
+def test_kubectl_prints_what_it_would_come_to(serve: Serve, kubectl: Kubectl) -> None:
+    """A refusal with field, value and remedy; a warning of what is missing; nothing once it is there."""
+    server = serve()
+    until(lambda: _judged(kubectl))
+    refused = kubectl.run("apply", "-f", "-", given=WRONG)
+    assert refused.status == 1
+    assert 'admission webhook "policy.meshwright.dev" denied the request: HTTPRouteGroup ' in refused.err
+    assert '  - spec.matches[0].pathRegex is "(": must be a regular expression (RE2' in refused.err
+    assert kubectl.run("get", "httproutegroup", "paths").status != 0
+
+    warned = kubectl.run("apply", "-f", "-", given=TARGET)
+    assert warned.status == 0
+    lines = [line for line in warned.err.splitlines() if line.startswith("Warning: ")]
+    assert any("spec.rules[0]" in line and "(MW2001)" in line for line in lines), warned.err
+
+    assert kubectl("apply", "-f", "-", given=GROUP)
+    server.until(lambda: _metric(server, "refused") >= 1)
+    gone = kubectl.run("delete", "httproutegroup", "paths", "--dry-run=server")
+    assert any("TrafficTarget" in line and "(MW2001)" in line for line in gone.err.splitlines()), gone.err
+
+
+def _metric(server: Server, verdict: str) -> float:
+    name = f'meshwright_kubernetes_reviews_total{{verdict="{verdict}"}} '
+    return sum(
+        float(line[len(name) :]) for line in server.get("/metrics")[1].splitlines() if line.startswith(name)
+    )
+
+
+def test_a_dry_run_is_judged_and_changes_nothing(serve: Serve, kubectl: Kubectl) -> None:
+    """Neither in the cluster nor in the mesh."""
+    server = serve()
+    until(lambda: _judged(kubectl))
+    waves = server.metric("meshwright_groups")
+    dry = kubectl.run("apply", "--dry-run=server", "-f", "-", given=TARGET)
+    assert (dry.status, "(MW2001)" in dry.err) == (0, True)
+    assert kubectl.run("get", "traffictarget", "buy").status != 0
+    assert server.metric("meshwright_groups") == waves
+
+
+def test_without_anybody_who_answers_everything_is_taken(serve: Serve, kubectl: Kubectl) -> None:
+    """And soon: a webhook must not keep a cluster from being mended."""
+    server = serve()
+    until(lambda: _judged(kubectl))
+    server.stop()
+    assert kubectl.run("apply", "-f", "-", given=WRONG).status == 0
+
+
+def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None:
+    """Whoever changes or removes it; what others add to it stays."""
+    serve()
+    until(lambda: _judged(kubectl))
+    spoiled = '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "Fail"}]'
+    kubectl("patch", CONFIGURATION, "--type=json", "-p", spoiled)
+    kubectl("label", CONFIGURATION, "mine=yes")
+    found = kubectl.until(lambda found: found["webhooks"][0]["failurePolicy"] == "Ignore", CONFIGURATION)
+    assert found["metadata"]["labels"]["mine"] == "yes"
+    kubectl("delete", CONFIGURATION)
+    until(lambda: kubectl.run("get", CONFIGURATION).status == 0)
+
+
+def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
+    """The `caBundle` follows, and the API server goes on asking."""
+    serve().stop()
+    before = _bundle(kubectl)
+    serve(state=tmp_path / "another")
+    until(lambda: _bundle(kubectl) != before)
+    until(lambda: _judged(kubectl))
+    assert _bundle(kubectl) == (tmp_path / "another" / "ca" / "ca.pem").read_bytes()
+
+
+def _bundle(kubectl: Kubectl) -> bytes:
+    (webhook,) = kubectl.get(CONFIGURATION)["webhooks"]
+    return base64.b64decode(webhook["clientConfig"]["caBundle"])
+
+
+def test_left_alone_it_is_applied_by_hand(
+    serve: Serve, kubectl: Kubectl, program: Program, namespace: str
+) -> None:
+    """With what `meshwright webhook` prints."""
+    server = serve("--set", "webhook_register=false")
+    assert kubectl.run("get", CONFIGURATION).status != 0
+    settings: Any = server.bound
+    status, printed, complaint = program.run(
+        *("webhook", "--at", f"https://{settings['webhook']}", "--namespaces", namespace),
+        *("--ca", str(program.state / "ca" / "ca.pem")),
+    )
+    assert status == 0, complaint
+    assert yaml.safe_load(printed)["kind"] == "ValidatingWebhookConfiguration"
+    said = kubectl.run("apply", "-f", "-", given=printed)
+    assert (said.status, "Warning" in said.err) == (0, False), said.err
+    until(lambda: _judged(kubectl))
