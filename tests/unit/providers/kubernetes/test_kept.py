@@ -1,5 +1,6 @@
 """What is kept for the server after, and that nothing is used of what is damaged."""
 
+import hashlib
 from datetime import UTC, datetime
 
 import pytest
@@ -26,6 +27,20 @@ def test_what_is_written_is_read_again() -> None:
     assert written(Kept("east", (KeptWatch(CORE[POD], None, HEARD, again), KEPT.watches[0]))) == written(KEPT)
     assert written(found) == written(KEPT)
     assert read(written(Kept())) == Kept()
+
+
+def test_what_a_server_before_wrote_is_read() -> None:
+    """The form is pinned: another is another version, and the next server would begin with nothing."""
+    item = r"""["shop","a","7","{\"kind\":\"Pod\"}"]"""
+    content = (
+        '{"cluster":"east","watches":[{"group":"","version":"v1","plural":"pods","kind":"Pod","namespaced":true,'
+        f'"namespace":null,"heard":"2026-01-02T03:04:05+00:00","items":[{item}]}}]}}'
+    )
+    head = f'{{"version": 1, "sha256": "{hashlib.sha256(content.encode()).hexdigest()}"}}'
+    heard = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert read(f"{head}\n{content}\n".encode()) == Kept(
+        "east", (KeptWatch(CORE[POD], None, heard, {("shop", "a"): Item("7", '{"kind":"Pod"}')}),)
+    )
 
 
 @pytest.mark.parametrize(
