@@ -19,7 +19,7 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.policy import TrafficSplit
 from mesh.service import ServiceKey, ServicePort
-from mesh.workload import Explicit
+from mesh.workload import Explicit, Health
 
 
 def scope(view: View, key: ServiceKey, told: Iterable[Told]) -> Iterator[Step]:
@@ -72,7 +72,14 @@ def waiting(
     for each in endpoints(view, key, port):
         if why := why_withheld(view, each):
             named = ", ".join(map(str, each.proxies)) or "nobody of the mesh"
-            yield Step(f"{each.address}:{each.port} ({named}) is not admitted yet: {why}")
+            waits = f"is not admitted yet: {why}" if each.health is not Health.UNREADY else "is not ready"
+            yield Step(f"{each.address}:{each.port} ({named}) {waits}")
+
+
+def _lacking(view: View, key: ServiceKey) -> str:
+    """Say what nobody behind a service is, of whom nobody takes calls."""
+    found = (each for port in view.services[key].ports for each in endpoints(view, key, port))
+    return "admitted yet" if any(each.health is not Health.UNREADY for each in found) else "ready"
 
 
 def besides(view: View, request: Request) -> Iterator[str]:
@@ -85,7 +92,7 @@ def besides(view: View, request: Request) -> Iterator[str]:
             yield f"{each.by} does not have {request.service} among the services that its sidecar is told of"
     for backend in found:
         if backend.waits:
-            yield f"nobody behind Service {backend.service} is admitted yet"
+            yield f"nobody behind Service {backend.service} is {_lacking(view, backend.service)}"
         for place in backend.places:
             down = oracle.at_server(view, arrived, place)
             if isinstance(down, TurnedDown):

@@ -46,6 +46,6 @@ def taking_traffic(view: View, key: ServiceKey, port: ServicePort) -> tuple[Endp
 
 def why_withheld(view: View, endpoint: Endpoint) -> str:
     """Say in a clause why an endpoint by itself gets no calls, empty where it may get some."""
-    if not can_take_traffic(view, endpoint):
-        return WAITS_FOR[view.settings.endpoint_admission]
-    return "it is not ready" if endpoint.health is Health.UNREADY else ""
+    if endpoint.health is Health.UNREADY:
+        return "it is not ready"
+    return "" if can_take_traffic(view, endpoint) else WAITS_FOR[view.settings.endpoint_admission]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from catalog.explain import explain
 from catalog.oracle.decide import Answer, Request, decide
 from catalog.policy.outbound import answering, called_at
 from catalog.policy.whole import proxy_policy
@@ -40,7 +41,7 @@ def sliced(
     return EndpointSlice("shop", Namespace("default"), name, ready, (("", 8080),), *rest, zones)
 
 
-def found(view: View) -> dict[str, Health]:
+def healths(view: View) -> dict[str, Health]:
     """Return the addresses of the service's endpoints with their health."""
     return {each.address: each.health for each in endpoints(view, KEY, PORT)}
 
@@ -61,7 +62,7 @@ def test_a_pod_and_its_slices_are_one_endpoint() -> None:
         six,
         sliced("10.0.0.1", name="b"),
     )
-    assert found(view) == {"10.0.0.1": READY}
+    assert healths(view) == {"10.0.0.1": READY}
     (one,) = endpoints(view, KEY, PORT)
     assert one.identity == a.identity("shop")
 
@@ -70,7 +71,7 @@ def test_a_slice_with_a_pods_other_address_is_that_pod() -> None:
     """Of a Service without selector, which knows the Pod by it alone. It is called at its first address."""
     there = replace(pod("x", "10.0.0.1", READY, "fd00::1"), service=ServiceName("another"))
     view = a.view(a.service("shop", app=None), there, sliced("fd00::1"))
-    assert found(view) == {"10.0.0.1": READY}
+    assert healths(view) == {"10.0.0.1": READY}
     assert services_of(view, there.key) == (KEY,)
 
 
@@ -95,7 +96,7 @@ def test_a_pod_is_ready_where_neither_it_nor_its_slice_denies_it(
         DRAINING: sliced(draining="10.0.0.1"),
         UNREADY: sliced(unready="10.0.0.1"),
     }
-    assert found(a.view(a.service("shop"), pod("shop-1", "10.0.0.1", own), by[slice_says])) == {
+    assert healths(a.view(a.service("shop"), pod("shop-1", "10.0.0.1", own), by[slice_says])) == {
         "10.0.0.1": expected
     }
 
@@ -105,7 +106,7 @@ def test_of_several_slices_the_best_holds() -> None:
     view = a.view(
         a.service("shop"), sliced("10.0.0.1"), sliced(name="b", unready="10.0.0.1", draining="10.0.0.2")
     )
-    assert found(view) == {"10.0.0.1": READY, "10.0.0.2": DRAINING}
+    assert healths(view) == {"10.0.0.1": READY, "10.0.0.2": DRAINING}
 
 
 def test_calls_go_to_who_is_ready_and_else_to_who_is_about_to_end() -> None:
@@ -134,11 +135,20 @@ def test_readiness_changes_addresses_and_nothing_else() -> None:
     assert decide(unready, ASK).answer is Answer.UNREACHABLE
 
 
+def test_explain_says_who_is_not_ready() -> None:
+    """No policy would help, and no sidecar has to do anything."""
+    unready = a.view(a.service("shop"), CLIENT, pod("a", "10.0.0.1", UNREADY), *POLICY)
+    found = explain(unready, ASK)
+    assert (found.missing, found.besides) == ((), ("nobody behind Service default/shop is ready",))
+    said = [each.text for each in found.steps if "10.0.0.1" in each.text]
+    assert said == ["10.0.0.1:8080 (a-uuid.shop.default) is not ready"]
+
+
 def test_a_service_may_publish_who_is_not_ready() -> None:
     """As peers of a StatefulSet find each other: slices say ready, and the Pods' own word does not count."""
     service = replace(a.service("shop"), publish_not_ready=True)
     view = a.view(service, pod("a", "10.0.0.1", UNREADY), sliced("10.0.0.1"))
-    assert found(view) == {"10.0.0.1": READY}
+    assert healths(view) == {"10.0.0.1": READY}
 
 
 def test_a_zone_becomes_the_locality_of_who_has_none() -> None:
