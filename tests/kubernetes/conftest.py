@@ -18,7 +18,7 @@ from kube.connection import found
 from mesh.identity import ProxyName
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
-from tests.kubernetes.kubectl import Kubectl
+from tests.kubernetes.kubectl import Document, Kubectl
 from tests.kubernetes.objects import NODE, node
 from tests.kubernetes.shop import opened
 from tests.program import Program
@@ -86,8 +86,13 @@ def definitions(administrator: Kubectl, typed: Typed, tmp_path_factory: pytest.T
     done = typed.run(Command(tmp_path_factory.mktemp("crds"), ("crds",), {}), 60)
     assert done.returncode == 0, done.stderr
     administrator("apply", "--server-side", "-f", "-", given=done.stdout)
-    administrator("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    administrator.until(_are_established, "crd")  # `kubectl wait` fails where there are no conditions yet
     return done.stdout
+
+
+def _are_established(found: Document) -> bool:
+    said = [each.get("status", {}).get("conditions") or [] for each in found["items"]]
+    return all(any(c["type"] == "Established" and c["status"] == "True" for c in each) for each in said)
 
 
 @pytest.fixture

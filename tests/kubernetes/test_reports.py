@@ -24,6 +24,8 @@ from tests.feature.identity.conftest import Server
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Document, Kubectl
+from tests.program import Program
+from tests.typed import Typed
 from tools.real_parts.cluster import RunningCluster
 
 WRITTEN: Final = 'meshwright_kubernetes_reports_total{what="status"}'
@@ -31,6 +33,7 @@ FORBIDDEN: Final = 'meshwright_kubernetes_report_failures_total{reason="forbidde
 WRONG: Final = Counter(MW2001=1, MW2004=1)
 """What is wrong with a target whose only rule names what is not there."""
 
+REPORTING: Final = "meshwright_kubernetes_reporting"
 GUILTY: Final = "/big[0-9a-f]{120}"
 """248 instructions: an Envoy that was not told otherwise takes 100."""
 
@@ -252,3 +255,32 @@ async def test_thousands_of_problems_are_told_so_many_at_once_and_the_rest_is_su
         (more,) = (each["note"] for each in events if each["reason"] == "MoreProblems")
         assert more.startswith("at least 200 more problems")
         assert len(events) <= 21
+
+
+def test_when_the_server_that_writes_is_killed_another_goes_on(
+    reports: Reports, typed: Typed, tmp_path: Path
+) -> None:
+    """Two servers, each with its own state: nothing is told twice, and what is new is told."""
+    kubectl, namespace = reports.kubectl, reports.kubectl.namespace
+    kubectl.apply(*shop(reports, "missing"))
+    programs = [Program(tmp_path / f"state-{n}", tmp_path / f"files-{n}", typed) for n in (1, 2)]
+    words = ("events.events.k8s.io", "--selector=meshwright.dev/home")
+    for each in programs:
+        each.reads = ("--kubernetes", "--kubeconfig", str(reports.kubeconfig), "--namespaces", namespace)
+        each.environment["POD_NAMESPACE"] = namespace
+    try:
+        first = programs[0].serve()
+        first.until(lambda: first.metric(REPORTING) == 1)
+        second = programs[1].serve()
+        told = kubectl.until(lambda said: _reasons(said) == WRONG, *words)["items"]
+        assert second.metric(REPORTING) == 0
+        first.process.kill()
+        second.until(lambda: second.metric(REPORTING) == 1)
+        kubectl.apply(objects.target("others", namespace, "buyer", "shop", "missing-too"))
+        found = kubectl.until(lambda said: _reasons(said)["MW2001"] == 2, *words)["items"]
+        assert _identities(told) == _identities(
+            [each for each in found if each["regarding"]["name"] == "buyers"]
+        )
+    finally:
+        for each in programs:
+            each.end()
