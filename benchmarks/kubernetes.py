@@ -61,6 +61,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=20, help="moves of an endpoint [20]")
     parser.add_argument("--only", choices=(OURS, PEER), help="one of the two [both]")
     parser.add_argument("--quick", action="store_true", help="50 services, 100 sidecars, few moves, to try")
+    parser.add_argument("--profile", type=Path, help="a folder in which ours says where its CPU went")
     parser.add_argument("--output", type=Path, help="[results/kubernetes.json, quick results/quick/...]")
     told = parser.parse_args(argv)
     if told.quick:
@@ -95,7 +96,7 @@ Running = Callable[[], contextlib.AbstractContextManager[tuple[Plane, Start, Sid
 """Starts a control plane, and sidecars beside it that are not connected yet."""
 
 
-Runs = Callable[[RunningCluster, Size, Path], Running]
+Runs = Callable[[RunningCluster, Size, Path, Path | None], Running]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,9 @@ class Plan:
     runs: Runs
 
 
-def measure(held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: int, say: Say) -> Measured:
+def measure(
+    held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: int, profile: Path | None, say: Say
+) -> Measured:
     """Measure one control plane on what the cluster holds."""
     who = plan.who
     with connection(held) as api, run() as (plane, start, clients):
@@ -122,7 +125,8 @@ def measure(held: RunningCluster, size: Size, plan: Plan, run: Running, repeat: 
         settled(plane.cpu)
         connected = memory(plane.pid).resident
         change = turning(source)
-        event = cost(served, change, repeat + repeat % 2)  # in the end it is as it was
+        with plane.sampling(profile, "endpoint events"):
+            event = cost(served, change, repeat + repeat % 2)  # in the end it is as it was
         say(f"{who}: an endpoint event costs {event.cpu_ms:.2f} ms, to quiet {event.quiet_ms:.2f} ms")
         relists = tuple(relist(held, api, served, change, number) for number in range(RELISTS))
         say(f"{who}: a re-list costs {relists[-1].cpu_ms:.0f} ms")
@@ -157,7 +161,7 @@ def our_definitions() -> str:
     return made.stdout
 
 
-def ours(held: RunningCluster, size: Size, folder: Path) -> Running:
+def ours(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
     """Return how ours is run, as the cluster's administrator; its sidecars speak mTLS."""
 
     @contextlib.contextmanager
@@ -167,7 +171,7 @@ def ours(held: RunningCluster, size: Size, folder: Path) -> Running:
         issue_each(folder / "state", tls, names)
         sources = ("--kubernetes", "--kubeconfig", str(held.kubeconfig))
         with (
-            serving(sources, folder / "state") as (plane, start),
+            serving(sources, folder / "state", profile) as (plane, start),
             sidecars(build("loadgen/meshclients"), plane.ads, tls, names) as clients,
         ):
             yield plane, start, clients
@@ -175,8 +179,9 @@ def ours(held: RunningCluster, size: Size, folder: Path) -> Running:
     return run
 
 
-def peer(held: RunningCluster, size: Size, folder: Path) -> Running:
+def peer(held: RunningCluster, size: Size, folder: Path, profile: Path | None) -> Running:
     """Return how istiod is run; its sidecars speak plaintext, and say of themselves what Istio's would."""
+    del profile  # it is profiled by other means
 
     @contextlib.contextmanager
     def run() -> Iterator[tuple[Plane, Start, Sidecars]]:
@@ -217,6 +222,8 @@ def main() -> None:
             build_part(part, console.log)
     except PartError as error:
         raise BenchmarkError(str(error)) from error
+    if told.profile is not None:
+        told.profile.mkdir(parents=True, exist_ok=True)
     size = Size(told.services, told.replicas, told.clients)
     wanted = [each for each in plans(size) if told.only in (None, each.who)]
     found: list[Measured] = []
@@ -227,7 +234,8 @@ def main() -> None:
             for plan in wanted:
                 own = folder / plan.who
                 own.mkdir()
-                found.append(measure(held, size, plan, plan.runs(held, size, own), told.repeat, console.log))
+                run = plan.runs(held, size, own, told.profile)
+                found.append(measure(held, size, plan, run, told.repeat, told.profile, console.log))
     title = f"{size.services} services, {size.services * size.replicas} Pods, {size.clients} sidecars"
     console.print(table(title, found))
     values = Values()
