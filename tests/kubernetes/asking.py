@@ -108,4 +108,4 @@ def established(asking: Asking, *definitions: Mapping[str, Any]) -> None:
 
 
 def _conditions(found: Mapping[str, Any]) -> Mapping[str, str]:
-    return {each["type"]: each["status"] for each in found.get("status", {}).get("conditions", ())}
+    return {each["type"]: each["status"] for each in found.get("status", {}).get("conditions") or ()}

@@ -36,13 +36,18 @@ def _missing() -> str:
 
 
 @pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
-    """Return the one cluster of all tests, with controllers, and a Node that Pods may be said to run on."""
+def parts() -> None:
+    """Have what a cluster is made of: who starts one asks for this, and is skipped, or fails, without."""
     if missing := _missing():
         said = f"there is no {missing}: `make test-kubernetes` builds them, with Go (https://go.dev)"
         if os.environ.get("MESHWRIGHT_PARTS") == "required":
             pytest.fail(said)
         pytest.skip(said)
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
+    """Return the one cluster of all tests, with controllers, and a Node that Pods may be said to run on."""
     with cluster(tmp_path_factory.mktemp("kubernetes") / "cluster", controlled=True) as started:
         yield started
 

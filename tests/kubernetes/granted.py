@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,10 @@ def granted(documents: Iterable[Mapping[str, Any]]) -> Iterator[Grant]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request for a resource, whether it was granted, and its status."""
+    """A request for a resource, and whether it was granted."""
 
     grant: Grant
     is_allowed: bool
-    status: int
 
 
 def asked(log: Path, user: str) -> Iterator[Asked]:
@@ -65,5 +65,7 @@ def asked(log: Path, user: str) -> Iterator[Asked]:
             about.get("namespace", ""),
             about.get("name", ""),
         )
-        decision = said["annotations"].get("authorization.k8s.io/decision")
-        yield Asked(grant, decision == "allow", said.get("responseStatus", {}).get("code", 0))
+        is_allowed = said["annotations"].get("authorization.k8s.io/decision") == "allow"
+        yield Asked(grant, is_allowed)
+        if said.get("responseStatus", {}).get("code") == HTTPStatus.CREATED and grant.verb == "patch":
+            yield Asked(replace(grant, verb="create"), is_allowed=True)  # an apply of what was not there

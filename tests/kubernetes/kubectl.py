@@ -74,9 +74,9 @@ class Kubectl:
         """Return an object, or a list of them."""
         return dict(json.loads(self("get", *words, "-o", "json")))
 
-    def until(self, holds: Callable[[Document], object], *words: str) -> Document:
+    def until(self, holds: Callable[[Document], object], *words: str, seconds: float = SECONDS) -> Document:
         """Get again and again until what comes is as wanted; return it."""
-        limit = time.monotonic() + SECONDS
+        limit = time.monotonic() + seconds
         while True:
             if holds(found := self.get(*words)):
                 return found

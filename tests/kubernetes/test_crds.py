@@ -20,9 +20,7 @@ from specs.reference.shapes import Described, Field, walked
 from specs.shown import read_shown
 from tests.kubernetes.asking import DRY, STRICT, TABLE, Asking, established, path
 from tests.unit.specs.reference.test_schema import _bare, _probed
-from tools.real_parts.building import is_built
 from tools.real_parts.cluster import cluster
-from tools.real_parts.parts import API_SERVER, ETCD
 
 DESCRIBED = [each for each in reference.described() if each.kind in INSTALLED]
 ORIGIN = InCluster("here", "")
@@ -46,10 +44,8 @@ OF_SEVERAL_TYPES = ("headers", "service")
 
 
 @pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
     """Return who asks an API server of its own, in which the definitions are installed."""
-    if missing := [each.name for each in (ETCD, API_SERVER) if not is_built(each)]:
-        pytest.skip(f"{', '.join(missing)}: not built (make test-kubernetes)")
     with cluster(tmp_path_factory.mktemp("crds") / "cluster") as made, Asking(made) as asking:
         established(asking, *reference.definitions(()))
         books = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "books"}}

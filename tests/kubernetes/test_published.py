@@ -13,18 +13,14 @@ from mesh.problems import Severity
 from specs.shown import read_shown
 from tests.kubernetes.asking import STRICT, Asking, established, path
 from tests.kubernetes.published import DEFINITIONS
-from tools.real_parts.building import is_built
 from tools.real_parts.cluster import cluster
-from tools.real_parts.parts import API_SERVER, ETCD
 
 ORIGIN = InCluster("here", "")
 
 
 @pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+def asking(parts: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
     """Return who asks an API server of its own, in which they are installed."""
-    if missing := [each.name for each in (ETCD, API_SERVER) if not is_built(each)]:
-        pytest.skip(f"{', '.join(missing)}: not built (make test-kubernetes)")
     with cluster(tmp_path_factory.mktemp("published") / "cluster") as made, Asking(made) as asking:
         established(asking, *DEFINITIONS)
         yield asking
