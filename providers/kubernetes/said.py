@@ -1,10 +1,10 @@
 """What a cluster's source says of itself: which kinds cannot be read and why, and how old its answer is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from mesh.kinds import Kind
+from mesh.kinds import NAMESPACE, Kind
 from mesh.origins import FromSource
 from mesh.problems import Problem, Problems, Severity, ordered
 from providers.contract import Freshness, Watch
@@ -24,7 +24,7 @@ _KEPT: Final = "its objects are kept for empty_answer_hold_seconds, in case that
 
 def problems(watches: Watches) -> Problems:
     """Return what keeps the source from knowing everything, sorted; the same reason is said once."""
-    return ordered((*_discovery(watches), *_failing(watches.at), *_held(watches), *_unread(watches.plan)))
+    return ordered((*_discovery(watches), *_failing(watches), *_held(watches), *_unread(watches.plan)))
 
 
 def _discovery(watches: Watches) -> Iterator[Problem]:
@@ -33,22 +33,31 @@ def _discovery(watches: Watches) -> Iterator[Problem]:
         yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, "discovery", expected)
 
 
-def _failing(at: Mapping[Place, Watching]) -> Iterator[Problem]:
+def _failing(watches: Watches) -> Iterator[Problem]:
     found: dict[object, list[Place]] = {}
-    for place, watching in at.items():
-        if watching.figures.error:
+    for place, watching in watches.at.items():
+        error = watching.figures.error
+        if error and (without := _without(watches, place)):
+            yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, shown(place), f"{error}; {without}")
+        elif error:
             # What is refused is so for each by itself; a server that is away is away for all of them.
             one = place if watching.is_refused else watching.figures.reason
             found.setdefault(one, []).append(place)
     for places in found.values():
         names = sorted(map(shown, places))
-        error = at[min(places, key=shown)].figures.error
+        error = watches.at[min(places, key=shown)].figures.error
         said = f"{error}; {_STAYS}" if len(names) == 1 else f"{error}; of all {len(names)} {_STAYS}"
-        if all(kind_of(resource) in UNENFORCED for resource, _ in places):
-            expected = f"{error}; it is not enforced here, which its owners are not told"
-            yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, names[0], expected)
-        else:
-            yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, _listed(names), said)
+        yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, _listed(names), said)
+
+
+def _without(watches: Watches, place: Place) -> str:
+    """Say what it means that a kind cannot be read without which nothing is missing; empty for others."""
+    kind, namespace = kind_of(place[0]), place[1]
+    if kind in UNENFORCED:
+        return "it is not enforced here, which its owners are not told"
+    if kind == NAMESPACE and namespace is not None and not watches.scope.selector:
+        return "it is in the mesh because it is named; its annotations have no effect"
+    return ""
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -82,8 +91,7 @@ def _problem(code: Code, severity: Severity, what: str, expected: str) -> Proble
 
 def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
     """Say how old the answer is: as old as that of the watch that has not been heard of for longest."""
-    # What is not enforced anyway makes nothing old.
-    at = [each for (resource, _), each in watches.at.items() if kind_of(resource) not in UNENFORCED]
+    at = [each for place, each in watches.at.items() if not _without(watches, place)]
     heard = [each.heard for each in at if each.heard is not None]
     errors = sorted({each.figures.error for each in at if each.figures.error})
     since = [each.figures.error_since for each in at if each.figures.error_since is not None]

@@ -65,7 +65,7 @@ class Watches:
         known: Iterable[KeptWatch] = (),
     ) -> None:
         self._api = api
-        self._scope = scope
+        self.scope = scope
         self._clock = clock
         self._heard = heard
         self._hold = hold
@@ -122,7 +122,7 @@ class Watches:
     def is_any_known(self) -> bool:
         """Say whether anything is known, now or from before; with a selector, which namespaces count."""
         listed = {kind_of(place[0]) for place, each in self.at.items() if each.reflector.listed.is_set()}
-        return self._began_with_some or (NAMESPACE in listed if self._scope.selector else bool(listed))
+        return self._began_with_some or (NAMESPACE in listed if self.scope.selector else bool(listed))
 
     async def run(self) -> None:
         """Watch until cancelled. Whatever the server does never raises out of it."""
@@ -163,7 +163,7 @@ class Watches:
 
     def _follow(self, group: asyncio.TaskGroup) -> None:
         """Begin to watch what the plan has, and end what it has no more."""
-        wanted = set(places(self.plan, self._scope))
+        wanted = set(places(self.plan, self.scope))
         before = {place: self.at.pop(place) for place in [*self.at] if place not in wanted}
         for place in sorted(wanted - self.at.keys(), key=order):
             self.at[place] = self._begun(place, *self._known_of(place, before), group)

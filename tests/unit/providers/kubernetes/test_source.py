@@ -309,6 +309,23 @@ async def test_a_list_of_namespaces_is_watched_one_by_one(cluster: Cluster) -> N
         assert "Service books/other" not in running.names
 
 
+async def test_whoever_may_look_into_a_namespace_alone_need_not_read_the_namespace_itself(
+    cluster: Cluster,
+) -> None:
+    """No Role in it can grant that: it is a warning, and the source is well."""
+    cluster.forbidden = {"namespaces"}
+    async with at_work(cluster, Scope.of(["shop"])) as running:
+        assert running.names == [
+            each for each in EVERYTHING if "books" not in each and "Namespace" not in each
+        ]
+        (said,) = running.source.problems()
+        assert (said.code, said.severity) == ("MW1113", "warning")
+        assert "its annotations have no effect" in said.expected
+        assert running.source.freshness().error == ""
+    async with at_work(cluster) as running:
+        assert [each.severity for each in running.source.problems()] == ["error"]
+
+
 async def test_namespaces_come_and_go_by_their_labels(cluster: Cluster) -> None:
     """With all their objects, whatever came first."""
     async with at_work(cluster, Scope.of(labels="team=books")) as running:
