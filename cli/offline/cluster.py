@@ -13,6 +13,8 @@ from cli.errors import OfflineError
 from cli.offline.mesh import Held, Offline, held, seen
 from controller.cluster import Cluster, Reached, cluster
 from controller.errors import StartupError
+from kube.api import Api
+from kube.errors import ApiError, KubeError
 from mesh.problems import Problems
 from providers.contract import SourceError
 
@@ -76,6 +78,7 @@ async def _listed(found: Cluster) -> Held:
     # All that is wrong is printed, or is why nothing is: it need not be logged as well.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     async with found.api:
+        await _answers(found.api)
         try:
             await found.source.first()
         finally:
@@ -84,3 +87,14 @@ async def _listed(found: Cluster) -> Held:
         if error := found.source.freshness().error:
             raise OfflineError(f"the cluster cannot be read whole: {error}")
         return Held(found.source.objects(), found.source.problems())
+
+
+async def _answers(api: Api) -> None:
+    """Raise OfflineError where nobody answers, or not to us: who typed it need not wait for another try."""
+    try:
+        await api.read("/version")
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise OfflineError(f"the cluster {api.name} does not answer: {error}") from error
+    except KubeError as error:
+        raise OfflineError(f"the cluster {api.name} does not answer: {error}") from error

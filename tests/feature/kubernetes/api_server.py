@@ -1,6 +1,7 @@
 """An HTTPS server that answers as an API server does, as long as nobody has it do something else."""
 
 import asyncio
+import contextlib
 import json
 import ssl
 import threading
@@ -108,6 +109,7 @@ class ApiServer:
     def end(self) -> None:
         """End all of it."""
         self.go()
+        self._do(_ended())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -162,6 +164,8 @@ class ApiServer:
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return _status(401, "Unauthorized", "Unauthorized")
         parts = request.path.strip("/").split("/")
+        if parts == ["version"]:
+            return web.json_response({"major": "1", "minor": "35"})
         if parts in (["api"], ["apis"]):
             return web.json_response(_discovery(core=parts == ["api"]))
         plural = parts[-1]
@@ -198,7 +202,8 @@ class ApiServer:
             news = [each for each in self._kinds[plural].events if each[0] > seen]
             for version, event in news:
                 seen = version
-                await answer.write(json.dumps(event).encode() + b"\n")
+                with contextlib.suppress(ConnectionResetError):
+                    await answer.write(json.dumps(event).encode() + b"\n")
             if not news:
                 async with self._moved:
                     await self._moved.wait()
@@ -232,6 +237,14 @@ def serving(files: Path) -> Iterator[ApiServer]:
         yield made
     finally:
         made.end()
+
+
+async def _ended() -> None:
+    """Wait until whoever is still being answered is not any more."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in others:
+        each.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 def _status(code: int, reason: str, message: str) -> web.Response:

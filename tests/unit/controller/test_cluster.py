@@ -2,19 +2,32 @@
 
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
+from controller.app import explained
 from controller.cluster import ANSWER, HOME, Reached, cluster, home
 from controller.errors import StartupError
 from controller.kept import StateFile
 from controller.settings import load
+from providers.kubernetes.kept import Kept
 from providers.kubernetes.scope import selector
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def _only(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have a kubeconfig be the only one, with a cluster where nobody listens."""
+    config = folder / "config"
+    config.write_text(
+        "{current-context: a, clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], "
+        "contexts: [{name: a, context: {cluster: a}}]}"
+    )
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
 
 def test_a_server_without_a_cluster_imports_nothing_of_it() -> None:
@@ -39,13 +52,7 @@ async def test_what_is_wrong_is_said_before_anything_is_asked(
     reached: Reached, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one sentence, with which a start ends."""
-    config = tmp_path / "config"
-    config.write_text(
-        "{current-context: a, clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], "
-        "contexts: [{name: a, context: {cluster: a}}]}"
-    )
-    monkeypatch.setenv("KUBECONFIG", str(config))
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    _only(monkeypatch, tmp_path)
     with pytest.raises(StartupError) as caught:
         cluster(reached, lambda: NOW, StateFile(tmp_path, ANSWER))
     assert said in str(caught.value)
@@ -75,6 +82,21 @@ def test_the_control_plane_that_we_hand_out_is_told_what_it_understands(
     names = ("shop", "default", "kube-system", "meshwright-system")
     fit = [name for name in names if all(r.fits({"kubernetes.io/metadata.name": name}) for r in found)]
     assert fit == ["shop", "default"]
+
+
+async def test_where_nothing_is_known_there_is_nothing_to_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start ends, with whom it asked; what was kept of another cluster says nothing of this one."""
+    _only(monkeypatch, tmp_path)
+    answers = StateFile(tmp_path, ANSWER)
+    answers.keep(Kept("another", ()))
+    made = cluster(Reached(), lambda: NOW, answers, patience=timedelta(seconds=0.2))
+    async with made.api:
+        with pytest.raises(StartupError) as caught, explained():
+            await made.source.first()
+    assert str(caught.value).startswith("nothing is known of the cluster a: ")
+    assert "127.0.0.1:1" in str(caught.value)
 
 
 def test_home_is_the_namespace_of_the_pod() -> None:
