@@ -28,6 +28,9 @@ SOON: Final = 1.0
 """Seconds between a change and a look at what it comes to: a burst is looked at once, and answers are in."""
 
 
+PATIENCE: Final = 5
+"""How many looks are put off while a wave is computed: it may be one after the other."""
+
 AGAIN: Final = 30.0
 """Seconds after which what failed for a reason of our own begins anew."""
 
@@ -72,6 +75,7 @@ class Reporter:
         self._unpublished: dict[ObjectKey, None] = {}
         self._wave: tuple[int, tuple[ObjectKey, ...]] = (-1, ())
         self._changed = asyncio.Event()
+        self._passed = 0
         delivery.followers.append(self)
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
@@ -129,12 +133,15 @@ class Reporter:
         await loop.linting.finish()
         if loop.model is None:  # nothing is known, or a wave failed and everything is said anew with the next
             return
+        if loop.doing and self._passed < PATIENCE:
+            # What has changed is about to be published: before, it seems to be applied as what was before it.
+            self._passed += 1
+            self._changed.set()
+            return
+        self._passed = 0
         self._follow()
-        if loop.doing:
-            self._changed.set()  # what has changed may be about to be published
-        else:
-            self._rollouts.begin(self._unpublished, {})
-            self._unpublished.clear()
+        self._rollouts.begin(self._unpublished, {})
+        self._unpublished.clear()
         self._standing.heard(self._moves.take())
         self._standing.touch(self._rollouts.look())
         self._writer.known.set()

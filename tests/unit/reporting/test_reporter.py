@@ -190,6 +190,26 @@ async def test_what_changes_right_after_the_start_has_changed(tmp_path: Path, no
     assert plane.progress(SHOP) == Progress(0, 1)
 
 
+async def test_what_is_about_to_be_published_is_not_told_to_be_applied(plane: Plane) -> None:
+    """A look within the wave would take the roll-out before for that of the new generation."""
+    plane.come(SHOP)
+    await plane.delivery.loop.attend()
+    plane.acknowledge(SHOP)
+    await plane.change(workload(SHOP, "10.0.0.8", 2))
+    plane.acknowledge(SHOP)
+    await plane.told()
+    assert plane.progress(SHOP) == Progress(1, 1)
+    plane.source.change({key(SHOP): workload(SHOP, "10.0.0.9", 3)})
+    plane.delivery.gathering.look()
+    plane.delivery.loop.doing = "computing"
+    assert await plane.told() == ()
+    assert (plane.standing.generation(key(SHOP)), plane.progress(SHOP)) == (2, Progress(1, 1))
+    plane.delivery.loop.doing = ""
+    await plane.delivery.loop.wave()
+    assert await plane.told() == (key(SHOP),)
+    assert (plane.standing.generation(key(SHOP)), plane.progress(SHOP)) == (3, Progress(0, 1))
+
+
 async def test_a_change_that_concerns_nobody_is_over_at_once(plane: Plane) -> None:
     """And where only the place of an object is another one, what was said of its roll-out stays."""
     await plane.change(workload(SHOP, "10.0.0.9", 2))
