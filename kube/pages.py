@@ -88,8 +88,6 @@ class Page:
         if (yield from self._next()) == end:
             return False
         yield from self._mark(",")
-        if (yield from self._next()) == end:
-            raise ValueError("nothing follows a comma")
         return True
 
     def _mark(self, mark: str) -> _Reading[None]:
