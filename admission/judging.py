@@ -30,6 +30,12 @@ WAITING: Final = 32
 IDLE_SECONDS: Final = 300.0
 """The second mesh is forgotten when nobody has asked for so long."""
 
+
+def yielding() -> None:
+    """Let the event loop run, if it waits to: else it waits five milliseconds each time."""
+    time.sleep(0)
+
+
 _log = structlog.get_logger("admission.judging")
 
 
@@ -91,6 +97,12 @@ class Judge:
         further = NOT_LOOKED if found is None else ""
         said = (*own, *_in_order(found or (), review.key))
         return Verdict(warnings=words.warnings(review.key, said, further), looked=found is not None)
+
+    @property
+    def values(self) -> int:
+        """How many derived values are remembered for it."""
+        trial = self._trial
+        return 0 if trial is None else trial.values
 
     async def _were_there(self, review: Review, errors: list[Problem]) -> bool:
         """Say whether an object has no error that it has not had before.

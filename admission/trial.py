@@ -1,6 +1,7 @@
 """The mesh a second time, of which it is asked what an object would come to: what is served never sees it."""
 
 from collections.abc import Callable, Hashable, Mapping
+from typing import Final
 
 from catalog.lint.lint import Further, Nothing
 from catalog.lint.problems import Linter
@@ -15,19 +16,35 @@ from providers.merge import Merged, merge
 
 Admitted = Picture[ProxyName, ProxyName]
 
+PART: Final = 64
+"""How many edits are taken over between two pauses."""
+
+
+def _on() -> None:
+    """Go on without a pause."""
+
 
 class Trial:
     """A view that follows the sources when it is asked, and its problems; for one thread at a time.
 
     The first question costs what there is, another one what has changed since, and what the object concerns.
+    Whoever has it work beside an event loop lets that have its turn in each `pause`. `values` is how many
+    derived values it remembered when it last came up to date.
     """
 
-    def __init__(self, settings: MeshSettings, further: Callable[[], Further] = Nothing) -> None:
+    def __init__(
+        self,
+        settings: MeshSettings,
+        further: Callable[[], Further] = Nothing,
+        pause: Callable[[], None] = _on,
+    ) -> None:
         self._view = View(settings)
         self._linter = Linter(self._view, further)
+        self._pause = pause
         self._merged = Merged()
         self._admitted: Admitted = Picture()
         self._said: dict[Hashable, Problems] = {}
+        self.values = 0
 
     def follow(self, merged: Merged, admitted: Admitted) -> None:
         """Take over what the sources say now."""
@@ -35,8 +52,13 @@ class Trial:
         self._merged, self._admitted = merged, admitted
         if edits or not self._said:
             self._linter.renew()
-            self._view.apply(edits)
-            self._said.update(self._linter.looks())
+            for part in edits.parts(PART):
+                self._view.apply(part)
+                self._pause()
+            for where, said in self._linter.looks():
+                self._said[where] = said
+                self._pause()
+            self.values = self._view.graph.size()
 
     def of(self, source: str, key: ObjectKey, sourced: Sourced | None) -> Problems:
         """Return the problems that there would be if a source had this under a key, and are not there now.

@@ -199,7 +199,8 @@ class _Server:
         return (*self._waiting, *self._unwell)
 
     def _remarks(self) -> tuple[str, ...]:
-        return (*descriptors.remarks(), *self._parts.room.remarks(), *self._degraded)
+        webhook = () if self._parts.webhook is None else self._parts.webhook.remarks()
+        return (*descriptors.remarks(), *self._parts.room.remarks(), *self._degraded, *webhook)
 
     async def _beating(self) -> None:
         await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
@@ -274,6 +275,8 @@ class _Server:
     def _held(self) -> int:
         view = self._parts.delivery.loop.state.view
         values = 0 if view is None else view.graph.size()
+        if self._parts.webhook is not None:
+            values += self._parts.webhook.values
         return estimated(values, self._streams())
 
     def _streams(self) -> int:

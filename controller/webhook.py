@@ -16,7 +16,7 @@ import structlog
 from admin.http.servers import serving
 from admin.metrics.registry import Metrics
 from admission.configuration import Configuration, configuration
-from admission.judging import Judge, Now
+from admission.judging import Judge, Now, yielding
 from admission.place import Place
 from admission.registration import Registration
 from admission.server import application
@@ -88,13 +88,23 @@ class Webhook:
             cluster.source.name,
             cluster.api.name,
             lambda: Now(gathering.sources.merged, gathering.admitted),
-            lambda: Trial(settings, further),
+            lambda: Trial(settings, further, yielding),
         )
 
         def wanted() -> Configuration:
             return configuration(place, issuer.trust_bundle(), cluster.scope.expressions())
 
         self.registration = Registration(cluster.api, wanted, clock) if register else None
+
+    @property
+    def values(self) -> int:
+        """How many derived values are remembered for it."""
+        return self._judge.values
+
+    def remarks(self) -> tuple[str, ...]:
+        """Say what is not as it should be."""
+        error = "" if self.registration is None else self.registration.state.error
+        return (f"the webhook is not registered: {error}",) if error else ()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from demo.ports import free_port
+from tests.kubernetes.accounts import Accounts
 from tests.kubernetes.kubectl import Kubectl
 from tests.program import Program, Server
 from tools.real_parts.cluster import RunningCluster
@@ -45,10 +46,10 @@ def serve(
     started: list[Server] = []
     port = free_port(LOOPBACK)
 
-    def run(*flags: str, state: Path | None = None) -> Server:
+    def run(*flags: str, state: Path | None = None, kubeconfig: Path = shared_cluster.kubeconfig) -> Server:
         if state is not None:
             program.state = state
-        told = ("--kubernetes", "--kubeconfig", str(shared_cluster.kubeconfig), "--namespaces", namespace)
+        told = ("--kubernetes", "--kubeconfig", str(kubeconfig), "--namespaces", namespace)
         at = ("--webhook-address", f"{LOOPBACK}:{port}", "--webhook-reached-at", f"https://{LOOPBACK}:{port}")
         started.append(program.serve(*told, *at, *flags))
         return started[-1]
@@ -146,6 +147,18 @@ def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_p
 def _bundle(kubectl: Kubectl) -> bytes:
     (webhook,) = kubectl.get(CONFIGURATION)["webhooks"]
     return base64.b64decode(webhook["clientConfig"]["caBundle"])
+
+
+def test_that_it_may_not_be_registered_is_said_where_probes_look(
+    serve: Serve, program: Program, accounts: Accounts, kubectl: Kubectl
+) -> None:
+    """By verb and resource; the server goes on, as its readers may read."""
+    rule = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
+    server = serve(kubeconfig=accounts.make("reader", [rule]).kubeconfig)
+    server.until(lambda: "the webhook is not registered" in server.get("/healthz/ready")[1])
+    said = server.get("/healthz/ready")
+    assert (said[0], "RBAC grants no `patch` on `validatingwebhookconfigurations" in said[1]) == (200, True)
+    assert "the webhook is not registered" in program.run("check", "--state", str(program.state))[1]
 
 
 def test_left_alone_it_is_applied_by_hand(

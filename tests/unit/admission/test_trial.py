@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from admission.trial import Trial
+from admission.trial import PART, Trial
 from catalog.lint.problems import problems
 from catalog.store.view import MeshSettings, View
 from mesh.objects import ObjectKey, Sourced
@@ -63,6 +63,16 @@ def test_that_others_lose_what_they_name_is_said() -> None:
         "MW2001 TrafficTarget default/buy",
         "MW2004 TrafficTarget default/buy",
     ]
+
+
+def test_who_has_it_work_beside_others_gives_them_their_turns() -> None:
+    """After so many edits, and between objects that are looked at."""
+    turns: list[None] = []
+    trial = Trial(MeshSettings(), pause=lambda: turns.append(None))
+    things = [a.target(f"t{number}", "client", "store", a.http("paths")) for number in range(200)]
+    trial.follow(merged(a.objects(*things)), Picture())
+    assert len(turns) >= 200 + 200 // PART
+    assert trial.values > 200
 
 
 def test_what_another_source_has_is_in_force() -> None:
