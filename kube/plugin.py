@@ -60,13 +60,23 @@ async def _run(plugin: Plugin) -> tuple[int, bytes, bytes]:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        output, said = await process.communicate()
-        return await process.wait(), output, said
+        output, said, code = await asyncio.gather(
+            _output(process.stdout), _output(process.stderr), process.wait()
+        )
+        return code, output, said
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+async def _output(stream: asyncio.StreamReader | None) -> bytes:
+    """Read to the end, and keep no more than is looked at."""
+    kept = bytearray()
+    while stream is not None and (data := await stream.read(65536)):
+        kept += data[: _LONGEST + 1 - len(kept)]
+    return bytes(kept)
 
 
 def _asked(plugin: Plugin) -> Mapping[str, Any]:

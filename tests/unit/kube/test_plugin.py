@@ -1,6 +1,7 @@
 """Exec plug-ins, as real programs."""
 
 import json
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,17 @@ async def test_failures(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("x", "utf-8")
     with pytest.raises(ConfigError, match=f"exec plug-in {tmp_path}/text cannot be run: Permission denied$"):
         await ask(Plugin(V1, f"{tmp_path}/text"))
+
+
+async def test_one_that_says_too_much(tmp_path: Path) -> None:
+    """What it prints is read to its end, and not kept."""
+    made = plugin(tmp_path, "head -c 50000000 /dev/zero; head -c 50000000 /dev/zero >&2")
+    tracemalloc.start()
+    with pytest.raises(ConfigError, match="printed no ExecCredential"):
+        await ask(made)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 10_000_000
 
 
 async def test_one_that_never_ends(tmp_path: Path) -> None:
