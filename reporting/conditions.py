@@ -15,6 +15,7 @@ FALSE: Final = "False"
 _APPLIED: Final = "Applied"
 _PENDING: Final = "Pending"
 _NOBODY: Final = "NoProxyConcerned"
+_NOT_IN_FORCE: Final = "NotInForce"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,12 @@ def conditions(
     before: Conditions,
     now: datetime,
     *,
+    in_force: bool = True,
     settled: bool = True,
 ) -> Conditions:
     """Return what is to be said of an object, given what its status says.
+
+    It is `in_force` in this or an older form, or something stands in its place, or nothing.
 
     `progress` is that of its last change, None where none was seen since the start: then what was said of
     the same generation stays. Until what there is has `settled` after a start, so does that proxies reject
@@ -83,20 +87,24 @@ def conditions(
     for problem in problems:
         by[aspect(problem)].append(problem)
     known = {each.type: each for each in before}
+    programmed = known.get(Aspect.PROGRAMMED)
     said = (
-        _accepted(by[Aspect.ACCEPTED]),
+        _accepted(by[Aspect.ACCEPTED], () if in_force else by[Aspect.CONFLICTED], in_force=in_force),
         _conflicted(by[Aspect.CONFLICTED]),
-        _programmed(
-            by[Aspect.PROGRAMMED], progress, generation, known.get(Aspect.PROGRAMMED), settled=settled
-        ),
+        _programmed(by[Aspect.PROGRAMMED], progress, generation, programmed, settled=settled)
+        if in_force
+        else Condition(Aspect.PROGRAMMED, FALSE, _NOT_IN_FORCE, "none of it is in force"),
     )
     return tuple(_since(replace(each, generation=generation), known.get(each.type), now) for each in said)
 
 
-def _accepted(problems: Sequence[Problem]) -> Condition:
+def _accepted(problems: Sequence[Problem], instead: Sequence[Problem], *, in_force: bool) -> Condition:
     errors = [each for each in problems if each.severity is Severity.ERROR]
     if errors:
         return Condition(Aspect.ACCEPTED, FALSE, _first(errors), message(problems))
+    if not in_force:
+        said = message(instead) if instead else "none of it is in force"
+        return Condition(Aspect.ACCEPTED, FALSE, _first(instead) if instead else _NOT_IN_FORCE, said)
     warned = [each for each in problems if each.severity is Severity.WARNING]
     return Condition(
         Aspect.ACCEPTED, TRUE, "Accepted", message(warned) if warned else "all of it is in force"

@@ -78,7 +78,15 @@ class StatusWriter:
         is_settled = now >= self._settled
         again = None if is_settled else self._settled
         problems = self._standing.problems(key)
-        said = conditions(problems, progress, generation, before, self._clock(), settled=is_settled)
+        said = conditions(
+            problems,
+            progress,
+            generation,
+            before,
+            self._clock(),
+            in_force=self._standing.has_status(key),
+            settled=is_settled,
+        )
         if not differ(said, before):
             return again
         if progress is None or progress.is_done or differ_in_words(said, before):

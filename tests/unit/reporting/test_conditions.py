@@ -80,6 +80,21 @@ def test_another_source_that_says_otherwise_is_a_conflict() -> None:
     assert (accepted.status, conflicted.status, conflicted.reason) == ("True", "True", "MW1108")
 
 
+def test_what_is_not_in_force_is_neither_accepted_nor_programmed() -> None:
+    """Another source's form is, or none ever was; the reason is what keeps it out."""
+    elsewhere = problem("MW1108", Severity.WARNING)
+    said_of = [
+        conditions([each], Progress(3, 3), 1, (), NOW, in_force=False)
+        for each in (elsewhere, problem("MW1013"))
+    ]
+    assert [[(each.status, each.reason) for each in found] for found in said_of] == [
+        [("False", "MW1108"), ("True", "MW1108"), ("False", "NotInForce")],
+        [("False", "MW1013"), ("False", "NoConflict"), ("False", "NotInForce")],
+    ]
+    accepted, *_ = conditions((), None, 1, (), NOW, in_force=False)
+    assert said(accepted) == [("Accepted", "False", "NotInForce", "none of it is in force")]
+
+
 @pytest.mark.parametrize("code", ["resource-rejected", "policy-left-out"])
 def test_what_proxies_reject_is_not_programmed(code: str) -> None:
     """Whatever a roll-out has come to."""
