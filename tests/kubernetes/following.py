@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -78,14 +79,8 @@ async def following(program: Program, who: ProxyName, *flags: str) -> AsyncItera
     """Serve, and connect one sidecar; both end with the block."""
     server = await asyncio.to_thread(program.serve, *flags)
     folder = program.files / str(who.uuid)
-    status, _, complaint = await asyncio.to_thread(
-        program.run,
-        *("certs", "issue-proxy", "--state", str(program.state), "--uuid", str(who.uuid)),
-        *("--service", str(who.service), "--namespace", str(who.namespace), "--out", str(folder), "--anyway"),
-    )
-    assert status == 0, complaint
-    for end in ("pem", "key"):
-        shutil.copy(folder / f"proxy.{end}", folder / f"{who}.{end}")
+    if not folder.exists():
+        await asyncio.to_thread(_issue, program, who, folder)
     sidecar = Sidecar(str(who))
     stream = asyncio.create_task(sidecar.run(str(server.bound["ads"]), folder), name="sidecar")
     try:
@@ -96,3 +91,13 @@ async def following(program: Program, who: ProxyName, *flags: str) -> AsyncItera
         with contextlib.suppress(asyncio.CancelledError):
             await stream
         await asyncio.to_thread(server.stop)
+
+
+def _issue(program: Program, who: ProxyName, folder: Path) -> None:
+    status, _, complaint = program.run(
+        *("certs", "issue-proxy", "--state", str(program.state), "--uuid", str(who.uuid)),
+        *("--service", str(who.service), "--namespace", str(who.namespace), "--out", str(folder), "--anyway"),
+    )
+    assert status == 0, complaint
+    for end in ("pem", "key"):
+        shutil.copy(folder / f"proxy.{end}", folder / f"{who}.{end}")

@@ -69,6 +69,25 @@ async def test_what_was_known_stays_while_the_api_server_is_not_itself(
             await found.until(lambda: not found.failing())
 
 
+async def test_a_server_that_starts_without_the_api_server_serves_what_was_known(
+    shared_cluster: RunningCluster, kubectl: Kubectl, program: Program, buyer: ProxyName
+) -> None:
+    """It says that it does; when the API server comes, what has changed in the meantime is there."""
+    async with served(program, buyer, shared_cluster.kubeconfig):
+        pass
+    await asyncio.to_thread(kubectl.status, objects.runs("shop", SECOND))
+    await asyncio.to_thread(shared_cluster.api.kill)
+    try:
+        async with served(program, buyer, shared_cluster.kubeconfig, FIRST) as found:
+            assert found.failing()
+            await asyncio.to_thread(shared_cluster.api.again)
+            await found.until_at(SECOND)
+            await found.until(lambda: not found.failing())
+    finally:
+        if shared_cluster.api.process.poll() is not None:
+            await asyncio.to_thread(shared_cluster.api.again)
+
+
 async def test_a_verb_that_is_not_granted_is_named_and_the_rest_works(
     kubectl: Kubectl, accounts: Accounts, program: Program, buyer: ProxyName, account: Account
 ) -> None:
