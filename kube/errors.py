@@ -16,6 +16,10 @@ _UNSERVED: Final = "could not find the requested resource"
 """How it says that it has no such kind, with the status of an object that is not there."""
 
 
+_ENDING: Final = "because it is being terminated"
+"""How it says that nothing new is let into a namespace that goes, with the status of what is not allowed."""
+
+
 class Reason(enum.StrEnum):
     """What kind of failure it was: the words by which failures are counted."""
 
@@ -97,6 +101,8 @@ class ApiError(KubeError):
         whole = not named and verb != "create"
         self._unserved = status == 404 and (whole or not status_reason or _UNSERVED in message)
         reason = Reason.NOT_SERVED if self._unserved else _reason(status, status_reason)
+        if status == 403 and verb == "create" and _ENDING in message:
+            reason = Reason.NOT_FOUND  # its namespace is as good as gone, and nobody's rights are at fault
         super().__init__(self._sentence(what), reason)
 
     @classmethod

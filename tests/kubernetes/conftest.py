@@ -69,7 +69,7 @@ def namespaced(administrator: Kubectl) -> Iterator[Kubectl]:
     made = replace(administrator, namespace=name)
     made("wait", "--for=create", "serviceaccount/default")  # no Pod is admitted before
     yield made
-    administrator("delete", "namespace", name, "--wait=false")
+    administrator("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 
 
 @pytest.fixture

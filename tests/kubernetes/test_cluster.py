@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from kube.api import Api
+from kube.errors import ApiError
 from kube.resource import Resource
 from tests.kubernetes import objects
 from tests.kubernetes.accounts import Accounts
@@ -69,3 +72,18 @@ def test_a_token_that_has_expired_is_refused(accounts: Accounts, kubectl: Kubect
     assert "Unauthorized" in (said := by_file.run("get", "services")).err or "logged in" in said.err
     reader.token_file.write_text(reader.token(600))
     assert by_file("get", "services") == ""
+
+
+async def test_what_is_made_in_a_namespace_that_goes_has_none(
+    api: Api, administrator: Kubectl, kubectl: Kubectl
+) -> None:
+    """It is refused with the status of what an account may not, which is not what is wrong."""
+    held = {"name": "held", "finalizers": ["tests.meshwright.dev/held"]}
+    kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
+    administrator("delete", "namespace", kubectl.namespace, "--wait=false")
+    accounts = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+    with pytest.raises(ApiError, match="being terminated") as caught:
+        await api.create(accounts, kubectl.namespace, {"metadata": {"name": "late"}})
+    assert caught.value.is_not_found
+    free = {"metadata": {"finalizers": None}}
+    kubectl("patch", "configmap", "held", "--type=merge", "-p", json.dumps(free))

@@ -57,3 +57,12 @@ def test_status_objects() -> None:
     assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
     error = ApiError.of({"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X")
     assert (error.status, error.retry_after) == (500, None)
+
+
+def test_a_namespace_that_goes_is_one_that_is_not_there() -> None:
+    """It says so with the status of what is not allowed, and nobody's rights are at fault."""
+    said = "unable to create new content in namespace shop because it is being terminated"
+    errors = (
+        ApiError(403, "Forbidden", said, verb=each, resource="Y", what="X") for each in ("create", "list")
+    )
+    assert [each.reason for each in errors] == [Reason.NOT_FOUND, Reason.FORBIDDEN]
