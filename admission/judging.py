@@ -154,13 +154,17 @@ class Judge:
             return None
         return tuple(each for key, value in changes for each in trial.of(self._source, key, value))
 
+    def tidy(self) -> None:
+        """Forget the second mesh if nobody has asked for a while."""
+        if self._monotonic() - self._asked_at > IDLE_SECONDS and not self._waiting:
+            self._trial = None
+
     async def tidying(self) -> None:
         """Forget the second mesh when nobody has asked for a while, until cancelled."""
         try:
             while True:
                 await asyncio.sleep(IDLE_SECONDS / 5)
-                if self._monotonic() - self._asked_at > IDLE_SECONDS and not self._waiting:
-                    self._trial = None
+                self.tidy()
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
 

@@ -129,6 +129,22 @@ async def test_without_time_it_is_said_that_nobody_looked() -> None:
     assert any("(MW2001)" in each for each in late.warnings)
 
 
+async def test_the_second_mesh_is_forgotten_when_nobody_asks() -> None:
+    """Some minutes after the last who did; the next one has it made anew."""
+    now = [0.0]
+    judge = Judge("kubernetes", "here", _now, _trial, lambda: now[0])
+    body = {"uid": "7", "operation": "CREATE", "object": TARGET}
+    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    assert (await judge.judge(review, 60.0)).looked
+    now[0] += judging.IDLE_SECONDS
+    judge.tidy()
+    assert judge.values > 0
+    now[0] += 1
+    judge.tidy()
+    assert judge.values == 0
+    assert (await judge.judge(review, 60.0)).looked
+
+
 async def test_a_fault_of_ours_refuses_nothing_and_is_over_with_the_next_review() -> None:
     """It is logged, and the second mesh is made anew."""
     made: list[Trial] = []
