@@ -265,10 +265,16 @@ async def test_the_running_server_is_asked(run: Run, mesh: Path, tmp_path: Path)
         assert refused == Done(2, "", "meshwright: from is 'x': must be <namespace>/<service account>\n")
 
 
+NOBODY = (
+    "give --mesh DIR to explain a directory, --kubernetes for a cluster, "
+    "or --state DIR to ask the running server"
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (ASK, "give --mesh DIR to explain a directory, or --state DIR to ask the running server"),
+        (ASK, NOBODY),
         (("--mesh", "none", *ASK), "directory none cannot be read: no such file or directory"),
         (("--state", "none", *ASK), "no meshwright serve is running with the state directory none"),
         (
@@ -363,7 +369,5 @@ def test_the_page_of_codes_is_what_the_program_prints(run: Run) -> None:
     """docs/codes.md is `meshwright lint --codes`: after a change, write it anew with that."""
     done = run("lint", "--codes")
     assert (done.returncode, done.stdout) == (0, (ROOT / "docs" / "codes.md").read_text())
-    assert (
-        run("lint").stderr
-        == "meshwright: give a directory or a file of manifests, - for standard input, or --codes\n"
-    )
+    said = "give a directory or a file of manifests, - for standard input, --kubernetes, or --codes"
+    assert run("lint").stderr == f"meshwright: {said}\n"
