@@ -141,19 +141,21 @@ async def test_describe_says_what_is_wrong_once_and_that_it_is_mended(reports: R
     """A server that is restarted goes on where it stopped; what is fine has no Event."""
     await reports.apply(*shop(reports, "missing"))
     async with reports.serving():
+        await reports.until(all_well, "workload", "shop-vm")
         events = await reports.events(lambda reasons: reasons == WRONG)
         assert {each["regarding"]["name"] for each in events} == {"buyers"}
         assert {each["reportingController"] for each in events} == {"meshwright.dev/control-plane"}
         said = (await reports.describe("traffictarget", "buyers")).partition("Events:")[2]
         assert "HTTPRouteGroup" in said
         assert "does not exist" in said
-    async with reports.serving():
+    async with reports.serving() as again:
         await reports.until(all_well, "workload", "shop-vm")
         same = await reports.events(lambda reasons: reasons == WRONG)
         assert _identities(same) == _identities(events)
         await reports.apply(*shop(reports))
         await reports.events(lambda reasons: reasons == WRONG + Counter(Mended=2))
         assert "no more MW2001" in await reports.describe("traffictarget", "buyers")
+        assert await again.metric(WRITTEN) == 0, "the conditions that there were still hold"
         await reports.apply(*shop(reports, "missing"))
         words = ("events.events.k8s.io", "--field-selector=reason=MW2001")
         found = await reports.until(lambda said: "series" in said["items"][0], *words)
