@@ -13,6 +13,7 @@ from mesh.config import SidecarSettings
 from mesh.kinds import (
     HTTP_ROUTE_GROUP,
     MESH_CONFIG,
+    SERVICE,
     TCP_ROUTE,
     TRAFFIC_SPLIT,
     TRAFFIC_TARGET,
@@ -130,7 +131,7 @@ INSTALLED: Final[Mapping[Kind, Installed]] = {
         short_names=("ts",),
         categories=_SMI,
         columns=(
-            Column("Service", ("spec.service",), "The service whose calls are split."),
+            Column(SERVICE.name, ("spec.service",), "The service whose calls are split."),
             Column("Backends", ("spec.backends[*].service",), "To whom."),
         ),
         keys={"spec.backends": "service"},
