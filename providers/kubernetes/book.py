@@ -75,12 +75,6 @@ class Book:
         state = self.state.holding(forms)
         return self if state is self.state else replace(self, state=state)
 
-    def document(self, key: ObjectKey) -> Mapping[str, object] | None:
-        """Return what is kept of an object that counts, as it is now; None if there is none."""
-        form = self.state.holders.get(key)
-        found: dict[str, object] | None = json.loads(form.mark) if form is not None else None
-        return found
-
     def _form(self, key: ObjectKey, item: Item[str] | None, before: Form | None) -> Form | None:
         if item is None or not self._counts(key):
             return None

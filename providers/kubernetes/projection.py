@@ -66,7 +66,7 @@ def _conditions(value: object) -> object:
 
 
 _OWN: Final = _named(is_own)
-_NAMES: Final[Kept] = {"name": _whole, "namespace": _whole, "uid": _whole}
+_NAMES: Final[Kept] = {"name": _whole, "namespace": _whole}
 _PORTS: Final = _fields(
     name=_whole, port=_whole, protocol=_whole, appProtocol=_whole, targetPort=_whole, containerPort=_whole
 )

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -109,10 +109,6 @@ class KubernetesSource:
         if self._counted is None or self._counted[0] is not state or self._counted[1] is not problems:
             self._counted = (state, problems, Counts.of(state.objects(), state.stale, problems))
         return self._counted[2]
-
-    def document(self, key: ObjectKey) -> Mapping[str, object] | None:
-        """Return what is kept of an object in its newest form, its UID among it; None if there is none."""
-        return self._book.document(key)
 
     async def first(self) -> None:
         """Return when all that can be had soon is there, or has been waited for; what is missing is said.

@@ -195,18 +195,6 @@ def test_an_object_means_what_it_was_written_as_in_whatever_version_it_is_shown(
     assert "MW1033" in {each.code for each in book.state.problems()}
 
 
-def test_a_document_is_what_is_kept_of_an_object_in_its_newest_form() -> None:
-    """Also where that cannot be read: its owner is to be told about that very object."""
-    raw = objects.target("t")
-    raw["metadata"]["uid"] = "u-1"
-    raw["spec"]["sources"] = 7
-    book = EVERYTHING.taken({key(TRAFFIC_TARGET, "t"): item(TRAFFIC_TARGET, raw)})
-    found = book.document(key(TRAFFIC_TARGET, "t"))
-    assert found is not None
-    assert found["metadata"] == {"name": "t", "namespace": "shop", "uid": "u-1"}
-    assert book.document(key(TRAFFIC_TARGET, "u")) is None
-
-
 _STEPS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b"]),
