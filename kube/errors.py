@@ -12,6 +12,9 @@ _LONGEST: Final = 300
 _DENIED: Final = re.compile(r'User "([^"]*)" cannot ')
 """How the API server's authorizer says no; admission says it in other words, with the same status."""
 
+_TURNED_AWAY: Final = re.compile(r"denied (the )?request")
+"""How webhooks and admission policies say no, with whatever status they like."""
+
 _UNSERVED: Final = "could not find the requested resource"
 """How it says that it has no such kind, with the status of an object that is not there."""
 
@@ -103,6 +106,9 @@ class ApiError(KubeError):
         reason = Reason.NOT_SERVED if self._unserved else _reason(status, status_reason)
         if status == 403 and verb == "create" and _ENDING in message:
             reason = Reason.NOT_FOUND  # its namespace is as good as gone, and nobody's rights are at fault
+        unfit = reason in (Reason.INVALID, Reason.TOO_LARGE)
+        is_ours = reason is Reason.FORBIDDEN and (not status_reason or bool(_DENIED.search(message)))
+        self.is_of_one = bool(_TURNED_AWAY.search(message)) or unfit or (status == 403 and not is_ours)
         super().__init__(self._sentence(what), reason)
 
     @classmethod

@@ -59,7 +59,10 @@ class EventWriter:
         """Read the Events of ours that there are. Raises NotWritten."""
         ours = f"{events.HOME}={self._who.home}"
         listed = await self._attempts.make(
-            What.EVENT, "list events", lambda: self._api.list(EVENTS, namespace, labels=ours)
+            What.EVENT,
+            "list events",
+            lambda: self._api.list(EVENTS, namespace, labels=ours),
+            *_within(namespace),
         )
         for told in map(events.read, listed["items"]):
             if told is not None:
@@ -133,7 +136,9 @@ class EventWriter:
         body = events.body(told, api_version, metadata, self._who)
         try:
             create = partial(self._api.create, EVENTS, told.namespace, body)
-            await self._attempts.make(What.EVENT, "create events", create, writes=True)
+            await self._attempts.make(
+                What.EVENT, "create events", create, told.namespace, str(about), writes=True
+            )
         except ApiError as error:
             if not error.is_conflict:
                 return  # its namespace is gone
@@ -142,8 +147,9 @@ class EventWriter:
     async def _go_on(self, told: Told) -> None:
         after = events.again(told, self._clock())
         patch = partial(self._api.patch, EVENTS, told.namespace, told.name, events.series(after))
+        at = told.namespace, str(told.notice.about)
         try:
-            await self._attempts.make(What.EVENT, "patch events", patch, writes=True)
+            await self._attempts.make(What.EVENT, "patch events", patch, *at, writes=True)
         except ApiError:
             self._told[told.notice.about].pop(told.known_as, None)  # it is forgotten, and begins anew
             self._standing.touch([told.notice.about])
@@ -164,10 +170,15 @@ class EventWriter:
             self._api.list, resource, about.namespace or None, fields=f"metadata.name={about.name}"
         )
         try:
-            found = (await self._attempts.make(What.EVENT, f"list {about.kind}", named))["items"]
+            at = _within(about.namespace)
+            found = (await self._attempts.make(What.EVENT, f"list {about.kind}", named, *at))["items"]
         except ApiError:
             return None
         return (resource.api_version, found[0]["metadata"]) if found else None
 
     def _keep(self, told: Told) -> None:
         self._told.setdefault(told.notice.about, {})[told.known_as] = told
+
+
+def _within(namespace: str | None) -> tuple[str, ...]:
+    return (namespace,) if namespace else ()

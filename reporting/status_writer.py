@@ -57,7 +57,10 @@ class StatusWriter:
         if resource is None:
             return
         listed = await self._attempts.make(
-            What.STATUS, f"list {kind}", lambda: self._api.list(resource, namespace)
+            What.STATUS,
+            f"list {kind}",
+            lambda: self._api.list(resource, namespace),
+            *((namespace,) if namespace else ()),
         )
         for raw in listed["items"]:
             metadata = raw.get("metadata") or {}
@@ -117,9 +120,10 @@ class StatusWriter:
             manager=CONTROLLER,
             subresource="status",
         )
+        at = key.namespace, str(key)
         try:
             self._known[key] = read(
-                await self._attempts.make(What.STATUS, f"apply {key.kind}", apply, writes=True)
+                await self._attempts.make(What.STATUS, f"apply {key.kind}", apply, *at, writes=True)
             )
         except ApiError:
             self._known.pop(key, None)  # it is gone, and will be heard of

@@ -118,3 +118,72 @@ def test_a_budget_is_so_many_a_minute_and_no_more_at_once() -> None:
             written += 1
     assert 60 + 580 <= written <= 60 + 600
     assert min(waits) > 1.0
+
+
+BUY, SELL = ("shop", "TrafficTarget shop/buy"), ("shop", "TrafficTarget shop/sell")
+DENIED = (
+    'events.events.k8s.io is forbidden: User "mesh" cannot create resource "events" in the namespace "shop"'
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "message"),
+    [
+        (422, "Invalid", 'Event "buy.1" is invalid: note: can have at most 1024 bytes'),
+        (413, "RequestEntityTooLarge", "etcdserver: request is too large"),
+        (403, "Forbidden", 'admission webhook "w" denied the request: no'),
+        (403, "Forbidden", 'events "buy.1" is forbidden: exceeded quota: few, requested: count/events=1'),
+        (500, "InternalError", 'admission webhook "w" denied the request: whatever'),
+        (409, "Conflict", 'admission webhook "w" denied the request: whatever'),
+        (401, "Unauthorized", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+    ],
+)
+async def test_what_is_about_one_object_bars_that_object_alone(
+    status: int, reason: str, message: str
+) -> None:
+    """Others of its kind are written, in its own namespace as well; it is tried again later."""
+    clock = Clock()
+    attempts = Attempts(Counted(), lambda: 0.5, clock)
+    refused = ApiError(status, reason, message, verb="create", resource="events", what="events")
+    with capture_logs() as logs:
+        for _ in range(2):
+            with pytest.raises(NotWritten) as raised:
+                await attempts.make(What.EVENT, "create events", failing(refused), *BUY)
+            assert (raised.value.until, raised.value.is_refused) == (clock.now + BARRED, True)
+    assert [each["of"] for each in logs] == [BUY[-1]]
+    assert await attempts.make(What.EVENT, "create events", fine, *SELL) == "done"
+    clock.now += BARRED
+    assert await attempts.make(What.EVENT, "create events", fine, *BUY) == "done"
+
+
+async def test_what_may_not_be_done_in_one_namespace_is_done_in_others() -> None:
+    """A role binds a namespace: it is said of one that lacks it, and once, however many lack it."""
+    attempts = Attempts(Counted(), lambda: 0.5, Clock())
+    denied = ApiError(403, "Forbidden", DENIED, verb="create", resource="events", what="events")
+    with capture_logs() as logs:
+        for namespace in ("shop", "other"):
+            with pytest.raises(NotWritten):
+                await attempts.make(What.EVENT, "create events", failing(denied), namespace, "Service a")
+            with pytest.raises(NotWritten):
+                await attempts.make(What.EVENT, "create events", fine, namespace, "Service b")
+            assert await attempts.make(What.EVENT, "create events", fine, "third", "Service c") == "done"
+    assert len(logs) == 1
+
+
+async def test_what_is_barred_no_more_is_forgotten() -> None:
+    """Objects come and go, and some of them are refused."""
+    clock = Clock()
+    attempts = Attempts(Counted(), lambda: 0.5, clock)
+    with capture_logs() as logs:
+        for number in range(50):
+            with pytest.raises(NotWritten):
+                await attempts.make(
+                    What.EVENT,
+                    "create events",
+                    failing(refusal(422, "Invalid")),
+                    "shop",
+                    f"Service s-{number}",
+                )
+            clock.now += BARRED
+        assert len(attempts._barred) <= 2
+    assert len(logs) == 50 * BARRED // 3600 + 1, "said again each hour"
