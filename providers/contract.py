@@ -43,7 +43,7 @@ class Watch:
     is empty where all are followed together. `heard` is when anything was last heard of it, be it that no
     object is new, `last_event` when one was last another, `last_list` when all were last listed. `relists`,
     `events` and `errors`, by reason, count since the start. `error` and `error_since` are as Freshness has
-    them.
+    them; where it is not `needed`, nothing is missing from the answer without it.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Watch:
     errors: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
     error_since: datetime | None = None
+    needed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,10 @@ class WatchMetrics:
             set_all(
                 gauge, _worst((kind, (now - at).total_seconds()) for kind, at in moments if at is not None)
             )
-        set_all(self._watch_unfollowed, _worst((each.name, bool(each.error)) for each in watches))
+        set_all(
+            self._watch_unfollowed,
+            _worst((each.name, bool(each.error) and each.needed) for each in watches),
+        )
         for each in watches:
             place = (each.name, each.namespace)
             self._count(self._watch_events.labels(each.name), ("events", *place), each.events)

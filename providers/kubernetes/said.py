@@ -10,7 +10,7 @@ from mesh.problems import Problem, Problems, Severity, ordered
 from providers.contract import Freshness, Watch
 from providers.kubernetes.resources import Plan, kind_of
 from providers.kubernetes.watches import Watches
-from providers.kubernetes.watching import Place, Watching, shown
+from providers.kubernetes.watching import Place, shown
 from specs.codes import Code
 from specs.kinds import READ
 from specs.osm.unenforced import UNENFORCED
@@ -34,20 +34,22 @@ def _discovery(watches: Watches) -> Iterator[Problem]:
 
 
 def _failing(watches: Watches) -> Iterator[Problem]:
-    found: dict[object, list[Place]] = {}
+    found: dict[tuple[str, object], list[Place]] = {}
     for place, watching in watches.at.items():
-        error = watching.figures.error
-        if error and (without := _without(watches, place)):
-            yield _problem(Code.CLUSTER_UNREADABLE, Severity.WARNING, shown(place), f"{error}; {without}")
-        elif error:
+        if watching.figures.error:
             # What is refused is so for each by itself; a server that is away is away for all of them.
             one = place if watching.is_refused else watching.figures.reason
-            found.setdefault(one, []).append(place)
-    for places in found.values():
+            without = _without(watches, place)
+            found.setdefault((without, "" if without else one), []).append(place)
+    for (without, _), places in found.items():
         names = sorted(map(shown, places))
         error = watches.at[min(places, key=shown)].figures.error
-        said = f"{error}; {_STAYS}" if len(names) == 1 else f"{error}; of all {len(names)} {_STAYS}"
-        yield _problem(Code.CLUSTER_UNREADABLE, Severity.ERROR, _listed(names), said)
+        if len(names) > 1:
+            said = f"of each of these {len(names)}: {without}" if without else f"of all {len(names)} {_STAYS}"
+        else:
+            said = without or _STAYS
+        severity = Severity.WARNING if without else Severity.ERROR
+        yield _problem(Code.CLUSTER_UNREADABLE, severity, _listed(names), f"{error}; {said}")
 
 
 def _without(watches: Watches, place: Place) -> str:
@@ -107,7 +109,7 @@ def freshness(watches: Watches, last_event: datetime | None) -> Freshness:
             *(shown(place) for place, each in watches.at.items() if each.emptied.held_since is not None),
             *sorted(kind.full for kind in watches.plan.missing),
         ),
-        watches=tuple(sorted((_watch(place, each) for place, each in watches.at.items()), key=_by_name)),
+        watches=tuple(sorted((_watch(watches, place) for place in watches.at), key=_by_name)),
     )
 
 
@@ -121,8 +123,9 @@ def _counted(errors: Sequence[str]) -> str:
     return f"{errors[0]}; and {len(errors) - 1} more"
 
 
-def _watch(place: Place, watching: Watching) -> Watch:
-    figures, (resource, namespace) = watching.figures, place
+def _watch(watches: Watches, place: Place) -> Watch:
+    watching, (resource, namespace) = watches.at[place], place
+    figures = watching.figures
     return Watch(
         resource.name,
         namespace or "",
@@ -134,4 +137,5 @@ def _watch(place: Place, watching: Watching) -> Watch:
         errors={str(reason): count for reason, count in sorted(figures.errors.items())},
         error=figures.error,
         error_since=figures.error_since,
+        needed=not _without(watches, place),
     )

@@ -27,27 +27,32 @@ _HERE: Final = Path(__file__).parents[2] / "docs" / "kubernetes"
 ROLES: Final = (_HERE / "rbac.yaml", _HERE / "webhook.yaml")
 HOME: Final = "meshwright-system"
 EVENTS: Final = ("events.events.k8s.io",)
-UDP: Final[dict[str, Any]] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "udproutes.specs.smi-spec.io"},
-    "spec": {
-        "group": "specs.smi-spec.io",
-        "names": {"kind": "UDPRoute", "plural": "udproutes"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1alpha4",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
-"""A kind of SMI's own definitions that is not among ours: no mesh enforces it, and its owners are told so."""
+
+
+def _definition(group: str, version: str, plural: str, kind: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced",
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+OSM: Final = ("policy.openservicemesh.io", "v1alpha1")
+UNENFORCED: Final = (
+    _definition("specs.smi-spec.io", "v1alpha4", "udproutes", "UDPRoute"),
+    _definition(*OSM, "egresses", "Egress"),
+    _definition(*OSM, "ingressbackends", "IngressBackend"),
+    _definition(*OSM, "retries", "Retry"),
+    _definition(*OSM, "upstreamtrafficsettings", "UpstreamTrafficSetting"),
+)
+"""Kinds of SMI's and OSM's own definitions that are not among ours: they are known, and not enforced."""
 
 
 def documents() -> list[dict[str, Any]]:
@@ -67,7 +72,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
     """By the API server's own audit log, while policy is read, refused, reported on and judged."""
     files = [word for path in ROLES for word in ("-f", str(path))]
     administrator("apply", "--server-side", *files)
-    administrator.apply(UDP)
+    administrator.apply(*UNENFORCED)
     at_home = replace(accounts, kubectl=replace(kubectl, namespace=HOME))
     account = at_home.found("meshwright")
     kubectl.apply(objects.target("nobodys", kubectl.namespace, "buyer", "shop", "missing"))
@@ -103,7 +108,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
     finally:
         administrator("delete", "validatingwebhookconfiguration", "meshwright", "--ignore-not-found")
         administrator("delete", *files, "--wait=false")
-        administrator("delete", "crd", UDP["metadata"]["name"])
+        administrator("delete", "crd", *(each["metadata"]["name"] for each in UNENFORCED))
 
 
 def _judging() -> tuple[str, ...]:

@@ -115,13 +115,17 @@ def test_a_kind_in_several_namespaces_is_one_series() -> None:
     metrics, now = Metrics(), datetime(2026, 1, 2, tzinfo=UTC)
     names = ("a", "b", "c")
     watches = [Watch("pods", n, now - timedelta(seconds=i), events=1) for i, n in enumerate(names)]
-    metrics.watched([*watches, Watch("pods", "d", error="no", error_since=now)], now)
+    egress = Watch("egresses.policy.openservicemesh.io", error="no", error_since=now, needed=False)
+    metrics.watched([*watches, Watch("pods", "d", error="no", error_since=now), egress], now)
     found = {key: value for key, value in _samples(metrics).items() if key[1] and "_kubernetes_" in key[0]}
     assert found == {
         ("meshwright_kubernetes_heard_age_seconds", "pods"): 2.0,
         ("meshwright_kubernetes_failing", "pods"): 1.0,
+        ("meshwright_kubernetes_failing", egress.name): 0.0,  # nothing is missing without it
         ("meshwright_kubernetes_events_total", "pods"): 3.0,
+        ("meshwright_kubernetes_events_total", egress.name): 0.0,
         ("meshwright_kubernetes_relists_total", "pods"): 0.0,
+        ("meshwright_kubernetes_relists_total", egress.name): 0.0,
     }
 
 
