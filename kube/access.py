@@ -12,9 +12,9 @@ class Plugin:
 
     version: str
     command: str
-    arguments: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = field(default=(), repr=False)
     environment: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    cluster: Mapping[str, Any] | None = None
+    cluster: Mapping[str, Any] | None = field(default=None, repr=False)
     hint: str = ""
 
 
@@ -30,7 +30,7 @@ class Server:
     ca: Path | bytes = b""
     insecure: bool = False
     server_name: str = ""
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,8 @@ def said(error: Exception) -> str:
             inner = getattr(error, "certificate_error", error)
             why = getattr(inner, "verify_message", "") or inner
             return f"its certificate is not accepted: {shortened(str(why))}"
+        case aiohttp.InvalidURL():
+            return "its URL, or that of the proxy, is none"  # not which: it may have a password
         case aiohttp.ClientHttpProxyError():
             return f"the proxy refuses: {error.status} {shortened(error.message)}"
         case aiohttp.ClientConnectorDNSError():

@@ -14,7 +14,7 @@ from kube.access import Access, Server, User
 from kube.errors import ConfigError, Reason
 from kube.kubeconfig import access, read
 from kube.plugin import Credential, ask
-from kube.proxies import from_environment
+from kube.proxies import from_environment, is_url
 from kube.tls import Material, Stamp, context
 
 ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -36,7 +36,7 @@ class Ready:
 
     tls: ssl.SSLContext | None
     headers: tuple[tuple[str, str], ...] = field(repr=False)
-    proxy: str = ""
+    proxy: str = field(default="", repr=False)
     server_name: str = ""
     number: int = 0
 
@@ -159,7 +159,10 @@ def _of_user(context: str, environment: Mapping[str, str]) -> Access:
 def _in_cluster(account: Path, environment: Mapping[str, str]) -> Access:
     host, port = (environment.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
     host = f"[{host}]" if ":" in host else host
-    server = Server(IN_CLUSTER, f"https://{host}:{port or '443'}", ca=account / "ca.crt")
+    url = f"https://{host}:{port or '443'}"
+    if not is_url(url):
+        raise ConfigError("$KUBERNETES_SERVICE_HOST and _PORT must be the address and port of the API server")
+    server = Server(IN_CLUSTER, url, ca=account / "ca.crt")
     return Access(server, User(token_file=account / "token"))
 
 

@@ -8,12 +8,13 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import yaml
 
 from kube.access import Access, Plugin, Server, User
 from kube.errors import ConfigError, shortened
+from kube.proxies import PROXY_RULE, is_url
 from kube.stanza import Stanza
 
 EXEC_VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -81,13 +82,13 @@ def _of(context: Stanza, single: str, found: Mapping[str, Stanza], shown: str) -
 
 def _server(said: Stanza, name: str) -> Server:
     url = said.text("server").rstrip("/")
-    if not url.startswith(("https://", "http://")):
+    if not is_url(url):
         raise said.fault("server", "must be a URL such as https://10.0.0.1:6443")
+    if "@" in urlsplit(url).netloc:
+        raise said.fault("server", "must not say who we are, for it is shown: that is for users")
     proxy = said.text("proxy-url")
-    if proxy and not proxy.startswith(("http://", "https://")):
-        raise said.fault(
-            "proxy-url", "must be a URL with http or https; other proxies, such as socks5, cannot be used"
-        )
+    if proxy and not is_url(proxy):
+        raise said.fault("proxy-url", PROXY_RULE)
     ca, insecure = said.material("certificate-authority"), said.flag("insecure-skip-tls-verify")
     if ca and insecure:
         raise said.fault("insecure-skip-tls-verify", "cannot be true beside a certificate-authority")

@@ -2,13 +2,28 @@
 
 import ipaddress
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
+
+from kube.errors import ConfigError
+
+PROXY_RULE: Final = "must be a URL with http or https; other proxies, such as socks5, cannot be used"
+
+
+def is_url(text: str) -> bool:
+    """Say whether a text is a URL with http or https, a host, and a port that can be one if any."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def from_environment(url: str, environment: Mapping[str, str]) -> str:
     """Return the URL of the proxy by which a server is reached, empty where it is reached directly.
 
     NO_PROXY names hosts, domains, addresses and networks (10.96.0.0/12), each with or without a port, or `*`.
+    Raises ConfigError for what is no such URL, and does not show it: it may have a password.
     """
     parts = urlsplit(url)
     proxy = _either(environment, f"{parts.scheme}_proxy")
@@ -19,7 +34,10 @@ def from_environment(url: str, environment: Mapping[str, str]) -> str:
     bypassed = (each.strip().lower() for each in _either(environment, "no_proxy").split(","))
     if any(_matches(each, host, port) for each in bypassed if each):
         return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    if not is_url(proxy):
+        raise ConfigError(f"${parts.scheme.upper()}_PROXY {PROXY_RULE}")
+    return proxy
 
 
 def _either(environment: Mapping[str, str], name: str) -> str:

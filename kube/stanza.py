@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ class Stanza:
 
     file: Path
     place: str
-    said: Mapping[str, Any]
+    said: Mapping[str, Any] = field(repr=False)
 
     def fault(self, name: str, wrong: str) -> ConfigError:
         """Return the error that a field is wrong."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import ssl
 from collections.abc import AsyncIterator
@@ -379,6 +378,9 @@ def test_which_one_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         "https://[fd00::1]:443",
     )
     assert found(None, "day", account).name == "one", "a context is a kubeconfig's"
+    _environment(monkeypatch, tmp_path, **pod | {"KUBERNETES_SERVICE_PORT": "tcp://10.96.0.1:443"})
+    with pytest.raises(ConfigError, match="_PORT must be the address and port of the API server"):
+        found(None, "", account)
     _environment(monkeypatch, tmp_path, KUBECONFIG=paths)
     assert found(None, "", account).name == "one"
     _environment(monkeypatch, tmp_path)
@@ -404,4 +406,15 @@ async def test_no_secret_is_shown(keys: Path, tmp_path: Path) -> None:
         with pytest.raises(KubeError) as caught:
             await _get(api)
     assert str(caught.value) == "cannot get services shop/cart at https://127.0.0.1:1: connection refused"
-    assert json.dumps("s3cr3t") not in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_no_password_of_a_proxy_is_shown(keys: Path) -> None:
+    """Whatever is thought of its URL on the way."""
+    access = Access(Server("x", "https://127.0.0.1:1", keys / "ca.crt", proxy="http://me:s3cr3t@:80"), User())
+    connection = Connection(lambda: access)
+    assert "s3cr3t" not in repr(await connection.ready())
+    async with Api(connection) as api:
+        with pytest.raises(KubeError) as caught:
+            await _get(api)
+    assert "s3cr3t" not in str(caught.value)

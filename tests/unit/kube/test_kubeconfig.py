@@ -9,7 +9,7 @@ import yaml
 
 from kube.access import Plugin, Server, User
 from kube.errors import ConfigError
-from kube.kubeconfig import access, read
+from kube.kubeconfig import EXEC_VERSIONS, access, read
 
 PEM = base64.b64encode(b"PEM").decode()
 SECRET = "s3cr3t-t0k3n"
@@ -160,6 +160,18 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (config(users=[{"user": {}}]), "users[0].name is missing"),
     (config(cluster={}), f"CLUSTER.server must be a URL such as {URL}"),
     (config(cluster={"server": "10.0.0.1"}), f"CLUSTER.server must be a URL such as {URL}"),
+    *(
+        (config(cluster={"server": wrong}), f"CLUSTER.server must be a URL such as {URL}")
+        for wrong in ("https://10.0.0.1:99999", "https://10.0.0.1:a", "https://[::1", "https://:6443")
+    ),
+    (
+        config(cluster={"server": f"https://me:{SECRET}@10.0.0.1"}),
+        "CLUSTER.server must not say who we are, for it is shown: that is for users",
+    ),
+    (
+        config(cluster={"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:99999"}),
+        "CLUSTER.proxy-url must be a URL with http or https; other proxies, such as socks5, cannot be used",
+    ),
     (config(cluster={"server": 5}), "CLUSTER.server must be text, is a number"),
     (
         config(cluster={"server": URL, "certificate-authority-data": "%"}),
@@ -246,5 +258,16 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     """What says who we are is in no representation."""
     user = {"token": SECRET, "username": "me", "password": SECRET, "client-certificate-data": PEM}
     key = base64.b64encode(SECRET.encode()).decode()
-    found = access([read(written(tmp_path / "config", config(user=user | {"client-key-data": key})))])
+    file = written(tmp_path / "config", config(user=user | {"client-key-data": key}))
+    assert SECRET not in repr(access([read(file)]))
+    assert SECRET not in repr(read(file))
+
+
+def test_secrets_of_proxies_and_plugins_are_not_shown(tmp_path: Path) -> None:
+    """People put them into URLs and arguments."""
+    cluster = {"server": URL, "proxy-url": f"http://me:{SECRET}@proxy:3128"}
+    called = {"apiVersion": EXEC_VERSIONS[0], "command": "log-in", "args": [f"--secret={SECRET}"]}
+    user = {"exec": called | {"provideClusterInfo": True}}
+    found = access([read(written(tmp_path / "config", config(cluster=cluster, user=user)))])
+    assert found.user.plugin is not None
     assert SECRET not in repr(found)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kube.errors import ConfigError
 from kube.proxies import from_environment
 
 URL = "https://10.96.0.1:6443"
@@ -47,3 +48,14 @@ def test_names() -> None:
     assert from_environment(URL, {"HTTP_PROXY": PROXY}) == ""
     assert from_environment("http://10.0.0.1", {"HTTP_PROXY": PROXY}) == PROXY
     assert from_environment(URL, {"HTTPS_PROXY": PROXY, "no_proxy": "*"}) == ""
+
+
+@pytest.mark.parametrize(
+    "said", ["socks5://me:s3cr3t@proxy:1080", "http://me:s3cr3t@proxy:99999", "me:s3cr3t@:1"]
+)
+def test_no_proxy_of_ours(said: str) -> None:
+    """The variable is named, and not what it holds: that may be a password."""
+    with pytest.raises(ConfigError, match="must be a URL with http or https; other proxies") as caught:
+        from_environment(URL, {"HTTPS_PROXY": said})
+    assert str(caught.value).startswith("$HTTPS_PROXY ")
+    assert "s3cr3t" not in str(caught.value)
