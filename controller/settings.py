@@ -29,6 +29,9 @@ from sidecars.selection import VARIABLES
 
 ENVIRONMENT_PREFIX: Final = "MESHWRIGHT_"
 
+_OF_A_CLUSTER: Final = ("kubeconfig", "kube_context", "namespaces", "namespace_selector")
+"""Settings that say nothing where no cluster is read: who gives one has forgotten to say so."""
+
 _NO_SOURCE: Final = (
     "there is nothing to read a mesh from: give --mesh DIR or MESHWRIGHT_MESH, or --kubernetes, "
     "or name providers (docs/sources.md)"
@@ -320,6 +323,8 @@ class Settings(BaseSettings):
             raise ValueError("endpoint_longest_seconds must not be less than endpoint_quiet_seconds")
         if self.dns_ceiling_seconds < self.dns_floor_seconds:
             raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
+        if not self.kubernetes and (told := [each for each in _OF_A_CLUSTER if getattr(self, each)]):
+            raise ValueError(f"{told[0]} is of a cluster, and none is read: give --kubernetes as well")
         if self.webhook_address is not None and not self.kubernetes:
             raise ValueError("webhook_address is where API servers ask: give --kubernetes as well")
         if self.webhook_address is not None and self.webhook_reached_at is None:

@@ -151,6 +151,15 @@ def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(REQUIRED | {"providers": "mine"}).sources == ("the mesh directory m", "provider mine")
 
 
+@pytest.mark.parametrize("name", ["kubeconfig", "kube_context", "namespaces", "namespace_selector"])
+def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str) -> None:
+    """It would be without effect: who gives it has forgotten a flag."""
+    with pytest.raises(SettingsError, match=f"^{name} is of a cluster, and none is read: give --kubernetes"):
+        load(REQUIRED | {name: "a"})
+    assert load(REQUIRED | {name: "a", "kubernetes": True}).kubernetes
+    assert load(REQUIRED | {name: ""}).kubernetes is False
+
+
 def test_nameservers_are_written_as_they_are_read() -> None:
     """With the port where it is not the usual one; in the order given."""
     settings = load(REQUIRED | {"dns_nameservers": "[fd00::2]:5353, 10.0.0.2,10.0.0.3:53"})
