@@ -33,6 +33,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Do what is asked; a part that fails is one line and an exit code."""
     told = arguments()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         match told.verb:
             case "list":
@@ -42,7 +43,6 @@ def main() -> None:
                 for name in told.parts:
                     print(build(PARTS[name]))
             case _:
-                signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
                 with (
                     cluster(told.folder, controlled=told.controlled) as made,
                     contextlib.suppress(KeyboardInterrupt),

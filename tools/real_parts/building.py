@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -76,10 +77,12 @@ def download(part: Part) -> dict[str, Any]:
 
 
 def _go(folder: Path, *words: str) -> str:
-    environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
-    try:
-        return subprocess.run(
-            ["go", *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
-        ).stdout
-    except subprocess.CalledProcessError as error:
-        raise PartError(f"`go {words[0]}` failed in {folder}") from error
+    """Run Go; what it has written on the way goes with it, however it ends."""
+    with tempfile.TemporaryDirectory(prefix="work-", dir=cache(), ignore_cleanup_errors=True) as work:
+        environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOTMPDIR": work}
+        try:
+            return subprocess.run(
+                ["go", *words], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+            ).stdout
+        except subprocess.CalledProcessError as error:
+            raise PartError(f"`go {words[0]}` failed in {folder}") from error

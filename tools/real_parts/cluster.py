@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from demo.ports import free_port
 from tools.real_parts import flags
-from tools.real_parts.building import build
+from tools.real_parts.building import PartError, build
 from tools.real_parts.flags import FIRST_SERVICE, Place
 from tools.real_parts.keys import LOOPBACK, Keys, client
 from tools.real_parts.parts import API_SERVER, CONTROLLERS, ETCD
@@ -75,9 +75,11 @@ _CLIENTS: Final[Mapping[str, Sequence[str]]] = {
 @contextlib.contextmanager
 def cluster(folder: Path, *, controlled: bool = False) -> Iterator[RunningCluster]:
     """Build what is missing, start a cluster in a new folder, and end its programs with the block."""
+    log = folder / "log"
+    if log.exists():
+        raise PartError(f"{folder} is there already, with a cluster's files: name another folder")
     parts = (ETCD, API_SERVER, *([CONTROLLERS] if controlled else []))
     programs = {part.name: build(part) for part in parts}
-    log = folder / "log"
     log.mkdir(parents=True)
     keys = Keys(folder / "keys")
     for name, words in _CLIENTS.items():

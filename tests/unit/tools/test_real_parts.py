@@ -1,7 +1,9 @@
 """The builder of real parts asks Go for what it says, keeps what is there, and makes keys that work."""
 
 import base64
+import contextlib
 import json
+import os
 import signal
 import ssl
 import subprocess
@@ -15,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from demo.ports import free_port
 from tools.real_parts import building
 from tools.real_parts.building import PartError, build, is_built, program
+from tools.real_parts.cluster import cluster
 from tools.real_parts.keys import LOOPBACK, Keys
 from tools.real_parts.parts import API_SERVER, ETCD, ISTIOD, PARTS
 from tools.real_parts.processes import Program, running
@@ -129,6 +132,40 @@ def test_a_service_that_ends_says_its_last_words(tmp_path: Path) -> None:
         Path(sys.executable), ("-c", "raise SystemExit('no disk')"), tmp_path, "http://127.0.0.1:1/"
     )
     with pytest.raises(PartError, match=r"is not ready at http://127\.0\.0\.1:1/: no disk"), running(program):
+        pass
+
+
+def test_a_build_that_is_ended_leaves_nothing_behind(cache: Path) -> None:
+    """Neither Go at work nor what it has written on the way, which is a gigabyte where it is killed."""
+    tools, scratch = cache / "tools", cache / "scratch"
+    for folder in (tools, scratch):
+        folder.mkdir()
+    script = 'd=$(mktemp -d "${GOTMPDIR:-$TMPDIR}/go-build.XXXX") && echo $$ >"$d/pid" && echo begun >&2'
+    (tools / "go").write_text(f"#!/bin/sh\n{script}\nexec sleep 300\n")
+    (tools / "go").chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "TMPDIR": str(scratch)}
+    words = [sys.executable, "-m", "tools.real_parts", "build", "etcd"]
+    with subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        assert started.stderr.readline() == "begun\n"
+        (pid,) = (int(path.read_text()) for path in cache.rglob("pid"))
+        started.send_signal(signal.SIGTERM)
+        started.wait(30)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            pytest.fail("Go goes on")
+    assert started.returncode == 128 + signal.SIGTERM
+    assert list(cache.rglob("go-build.*")) == []
+
+
+def test_a_folder_that_has_a_cluster_is_refused_in_a_sentence(cache: Path, tmp_path: Path) -> None:
+    """Its keys and data are another's; nothing is built for it."""
+    del cache
+    (tmp_path / "there" / "log").mkdir(parents=True)
+    with (
+        pytest.raises(PartError, match=r"there is there already.*: name another"),
+        cluster(tmp_path / "there"),
+    ):
         pass
 
 
