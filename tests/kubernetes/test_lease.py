@@ -81,8 +81,9 @@ async def test_one_that_is_cut_off_stops_before_another_begins(
         held = (await second.get(LEASES, namespace, "writing"))["spec"]
         assert (held["holderIdentity"], held["leaseTransitions"]) == ("second", 1)
         first.is_cut = False
-        while (await second.get(LEASES, namespace, "writing"))["spec"]["renewTime"] == held["renewTime"]:
-            assert leading.now == ["second"]
+        async with asyncio.timeout(30):
+            while (await second.get(LEASES, namespace, "writing"))["spec"]["renewTime"] == held["renewTime"]:
+                assert leading.now == ["second"]
         two.cancel()
         await asyncio.wait({two})
         held = (await first.get(LEASES, namespace, "writing"))["spec"]

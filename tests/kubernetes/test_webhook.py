@@ -33,6 +33,7 @@ metadata: {name: paths}
 spec: {matches: [{name: one, pathRegex: /one}]}
 """
 WRONG = GROUP.replace("/one", "'('")
+GOOD = 'meshwright_source_objects{source="kubernetes",state="good"}'
 CONFIGURATION = "validatingwebhookconfiguration/meshwright"
 
 Serve = Callable[..., Server]
@@ -106,11 +107,13 @@ def test_a_dry_run_is_judged_and_changes_nothing(serve: Serve, kubectl: Kubectl)
     """Neither in the cluster nor in the mesh."""
     server = serve()
     until(lambda: _judged(kubectl))
-    waves = server.metric("meshwright_groups")
+    objects = server.metric(GOOD)
     dry = kubectl.run("apply", "--dry-run=server", "-f", "-", given=TARGET)
     assert (dry.status, "(MW2001)" in dry.err) == (0, True)
     assert kubectl.run("get", "traffictarget", "buy").status != 0
-    assert server.metric("meshwright_groups") == waves
+    kubectl("apply", "-f", "-", given=GROUP)  # what is taken comes to the mesh: alone
+    server.until(lambda: server.metric(GOOD) > objects)
+    assert server.metric(GOOD) == objects + 1
 
 
 def test_without_anybody_who_answers_everything_is_taken(serve: Serve, kubectl: Kubectl) -> None:
@@ -136,7 +139,9 @@ def test_the_configuration_is_kept_right(serve: Serve, kubectl: Kubectl) -> None
 
 def test_another_ca_is_told_to_the_cluster(serve: Serve, kubectl: Kubectl, tmp_path: Path) -> None:
     """The `caBundle` follows, and the API server goes on asking."""
-    serve().stop()
+    server = serve()
+    until(lambda: kubectl.run("get", CONFIGURATION).status == 0)  # it is made once the server serves
+    server.stop()
     before = _bundle(kubectl)
     serve(state=tmp_path / "another")
     until(lambda: _bundle(kubectl) != before)
