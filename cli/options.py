@@ -1,7 +1,7 @@
 """Options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -42,7 +42,25 @@ Selector = Annotated[
         help="The same, by labels of theirs.",
     ),
 ]
+_OF_A_CLUSTER: Final = {
+    "kubeconfig": "--kubeconfig",
+    "context": "--context",
+    "namespaces": "--namespaces",
+    "selector": "--namespace-selector",
+}
+"""Options by the names of their parameters."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def require_cluster(typed: typer.Context) -> None:
+    """Raise CommandFailed where an option of a cluster is typed, and not --kubernetes.
+
+    It would be without effect. In the environment it may stand for other commands.
+    """
+    for name, flag in _OF_A_CLUSTER.items():
+        source = typed.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and not typed.params["kubernetes"]:
+            raise CommandFailed(f"{flag} is of a cluster, and none is asked: give --kubernetes as well")
 
 
 def host_port(flag: str, text: str, example: int = 9092) -> HostPort:

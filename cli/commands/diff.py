@@ -10,7 +10,7 @@ import typer
 
 from cli.client import ask
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector
+from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector, require_cluster
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def diff(
+    typed: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of manifests.")],
     state: Annotated[
         Path | None,
@@ -45,6 +46,7 @@ def diff(
     """
     from cli.offline.changes import compare
 
+    require_cluster(typed)
     if kubernetes:
         from cli.offline.cluster import reached
 

@@ -10,7 +10,7 @@ import typer
 
 from cli.client import ask
 from cli.errors import CommandFailed, NotUnderstood, Status
-from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector
+from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector, require_cluster
 from cli.printing.answers import Found, print_json, records, texts
 from cli.printing.manifests import printed
 
@@ -29,6 +29,7 @@ _NOT_ALL = "Policy lacks this; as said above, it is not all that is missing:"
 
 
 def explain(
+    typed: typer.Context,
     method: Annotated[
         str,
         typer.Argument(
@@ -61,6 +62,7 @@ def explain(
 
     Status: 0 if it is allowed, 1 if it is not, 2 if the question cannot be answered.
     """
+    require_cluster(typed)
     query = {"from": source, "to": to, **_asked(method, path)}
     if not query.get("line") and not (source and to):
         raise CommandFailed("give --from and --to, or a line of a sidecar's access log")

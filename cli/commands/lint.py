@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.errors import CommandFailed, Status
-from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector
+from cli.options import AsJson, Context, Kubeconfig, Kubernetes, Namespaces, Selector, require_cluster
 from cli.printing.answers import print_json
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def lint(
+    typed: typer.Context,
     where: Annotated[
         Path | None,
         typer.Argument(
@@ -38,6 +39,7 @@ def lint(
     applied to a cluster, and only what that brings is said; without a file, all that is wrong in the cluster.
     Status: 0 without errors, 1 with errors (with --strict also for warnings), 2 if it cannot be read.
     """
+    require_cluster(typed)
     if codes:
         from cli.printing.codes import document, meanings
 
