@@ -29,6 +29,12 @@ def _source(program: Program) -> dict[str, Any]:
     return found["kubernetes"]
 
 
+def _proxies(program: Program) -> list[str]:
+    status, out, _ = program.run("proxies", "--state", str(program.state), "--json")
+    assert status == 0
+    return [each["uuid"] for each in json.loads(out)["proxies"]]
+
+
 def _good(program: Program) -> object:
     return _source(program)["objects"]["good"]
 
@@ -63,8 +69,7 @@ def test_a_mesh_is_a_cluster_and_follows_it(program: Program, api: ApiServer) ->
     server.until(lambda: _good(program) == OBJECTS + 1)
     api.delete("Workload", "shop", "w-1")
     server.until(lambda: _good(program) == OBJECTS)
-    status, out, _ = program.run("proxies", "--state", str(program.state), "--json")
-    assert (status, [each["uuid"] for each in json.loads(out)["proxies"]]) == (0, ["two"])
+    server.until(lambda: _proxies(program) == ["two"])
     watches = {each["name"]: each for each in _source(program)["watches"]}
     assert watches["workloads.meshwright.dev"]["events"] == 2
     assert all(each["last_list"] and each["heard"] and not each["error"] for each in watches.values())
