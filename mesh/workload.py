@@ -102,7 +102,8 @@ class Workload:
     `scope` narrows the services in its configuration; None leaves that to its namespace. `node` is the
     machine that it runs on, for people to see; empty where nothing says.
     `other_addresses` are further ones of its own, as of the other family. With `shares_address` the address
-    is its machine's, and so others': it tells nobody who answers there.
+    is its machine's, and so others': it tells nobody who answers there. Where `names_service` is not so,
+    `service` is no more than the name of its ServiceAccount, as a Pod's is.
     """
 
     key: WorkloadKey
@@ -121,6 +122,7 @@ class Workload:
     health: Health = Health.READY
     other_addresses: tuple[IpAddress, ...] = ()
     shares_address: bool = False
+    names_service: bool = True
 
     @property
     def addresses(self) -> tuple[IpAddress, ...]:

@@ -56,14 +56,14 @@ def backing(view: View, key: ServiceKey) -> tuple[Workload, ...]:
 
     A workload backs every Service of its namespace whose selector matches its labels, every Service without
     selector that bears the name of its primary service, and every Service of which an EndpointSlice names
-    its address.
+    its address. Where a Service without selector has slices, a Pod's ServiceAccount makes it no part of it.
     """
     service = view.services.get(key)
     if service is None:
         return ()
     label = telling_label(service)
     candidates = _by_label(view).get(label, ()) if label is not None else _by_primary(view).get(key, ())
-    chosen = {each for each in candidates if _chosen(view.workloads[each], service)}
+    chosen = {each for each in candidates if _chosen(view, view.workloads[each], service)}
     for found in slices_by_service(view).found(key):
         for address, _ in found.healths:
             there = by_address(view).get(IpAddress(address), ())
@@ -83,7 +83,7 @@ def services_of(view: View, key: WorkloadKey) -> tuple[ServiceKey, ...]:
     found = {
         each
         for each in candidates
-        if (service := view.services.get(each)) is not None and _chosen(workload, service)
+        if (service := view.services.get(each)) is not None and _chosen(view, workload, service)
     }
     for address in () if workload.shares_address else workload.addresses:
         for each in slices_by_address(view).get((key.namespace, address), ()):
@@ -98,8 +98,11 @@ def services_of_identity(view: View, identity: ServiceIdentity) -> tuple[Service
     return tuple(sorted({service for key in keys for service in services_of(view, key)}))
 
 
-def _chosen(workload: Workload, service: Service) -> bool:
+def _chosen(view: View, workload: Workload, service: Service) -> bool:
     """Say whether a service of the workload's namespace selects it, or without a selector is its primary."""
     if service.selector:
         return workload.has_labels(service.selector)
-    return workload.service == service.key.name
+    if workload.service != service.key.name:
+        return False
+    # Who writes slices says who is behind it; that an account has its name may be chance.
+    return workload.names_service or not slices_by_service(view).get(service.key, ())

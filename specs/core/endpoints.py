@@ -60,7 +60,8 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
     if uuid is not None and not is_dns_label(uuid):
         manifest.notes.refuse(Code.WRONG_VALUE, f"metadata.labels[{_uuid_label(labels)}]", LABEL_RULE, uuid)
     annotations = manifest.metadata.section("annotations")
-    primary = annotations.text(SERVICE_ANNOTATION) or account
+    named = annotations.text(SERVICE_ANNOTATION)
+    primary = named or account
     if uuid is not None and not is_dns_label(primary):
         annotations.wrong(SERVICE_ANNOTATION, "must name the primary service by a DNS label")
     found = Workload(
@@ -78,6 +79,7 @@ def pod(manifest: Manifest) -> Workload | PodTemplate | None:
         health=_health(manifest, status),
         other_addresses=_other_addresses(status),
         shares_address=on_host and uuid is None,
+        names_service=bool(named),
     )
     spec.skim("serviceAccount")
     status.skim()

@@ -176,13 +176,14 @@ def _thrown_by(value: object) -> random.Random:
 
 
 def _as_in_a_cluster(workload: Workload) -> Workload:
-    """Return a workload as a Pod is: ready or not, with an address of each family, or with its node's."""
+    """Return a workload as a Pod is: ready or not, with both families or its node's address, named or not."""
     dice = _thrown_by(workload)
     return replace(
         workload,
         health=dice.choice((*[Health.READY] * 3, Health.DRAINING, Health.UNREADY)),
         other_addresses=dice.choice(((), (), (IpAddress("fd00::8"),))),
         shares_address=workload.uuid is None and dice.random() < 0.3,
+        names_service=dice.random() < 0.5,
     )
 
 

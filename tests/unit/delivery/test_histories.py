@@ -74,7 +74,7 @@ KILLED_BY = {
     "TrafficSplits by apex": 0,
     "TrafficTargets": 19,
     "TrafficTargets by both ends": 48,
-    "TrafficTargets by destination": 62,
+    "TrafficTargets by destination": 128,
     "TrafficTargets by source": 48,
     "admitted proxies": 398,
     "certificates": 0,

@@ -75,6 +75,20 @@ def test_a_slice_with_a_pods_other_address_is_that_pod() -> None:
     assert services_of(view, there.key) == (KEY,)
 
 
+def test_a_services_own_slices_say_who_is_behind_it() -> None:
+    """Without a selector: not Pods whose ServiceAccount happens to bear its name, as in Kubernetes."""
+    by_account = replace(a.workload("shop-1", "10.0.0.1", primary="shop"), names_service=False)
+    by_name = a.workload("shop-2", "10.0.0.2", primary="shop")
+    service, elsewhere = a.service("shop", app=None), sliced("10.9.9.9")
+    view = a.view(service, by_account, by_name, elsewhere)
+    assert healths(view) == {"10.0.0.2": READY, "10.9.9.9": READY}
+    assert [services_of(view, each.key) for each in (by_account, by_name)] == [(), (KEY,)]
+    view = a.view(service, by_account, by_name, elsewhere, sliced("10.0.0.1", name="shop-2"))
+    assert services_of(view, by_account.key) == (KEY,)
+    view = a.view(service, by_account, by_name)
+    assert healths(view) == {"10.0.0.1": READY, "10.0.0.2": READY}
+
+
 @pytest.mark.parametrize(
     ("own", "slice_says", "expected"),
     [

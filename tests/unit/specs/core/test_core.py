@@ -150,6 +150,7 @@ def _pod_value(uuid: str | None, service: str, labels: tuple[tuple[str, str], ..
         ProxyUuid(uuid) if uuid else None,
         (WorkloadPort(Port(8080), "main"),),
         labels,
+        names_service=service != "cart",
     )
 
 
