@@ -79,10 +79,12 @@ def namespace(kubectl: Kubectl) -> str:
 
 
 @pytest.fixture
-def kubectl(administrator: Kubectl) -> Iterator[Kubectl]:
+def kubectl(shared_cluster: RunningCluster, administrator: Kubectl) -> Iterator[Kubectl]:
     """Return the administrator's kubectl, in a namespace of the test's own."""
     with namespaced(administrator) as made:
         yield made
+        if shared_cluster.api.process.poll() is not None:
+            shared_cluster.api.again()  # a test that has killed it has failed: the others need not
 
 
 @pytest.fixture(scope="session")

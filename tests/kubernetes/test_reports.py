@@ -175,8 +175,9 @@ async def test_describe_says_that_an_envoy_rejected_a_policy_and_where(reports: 
     async with reports.serving() as server:
         picky = partial(running, envoy, server, reports.state / "envoy", AdsProtocol.DELTA, name, picky=True)
         async with picky():
-            while (await server.proxies()).get(name) != "connected":
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(60):
+                while (await server.proxies()).get(name) != "connected":
+                    await asyncio.sleep(0.02)
             await reports.apply(objects.workload("shop-vm", "127.0.0.77", "shop", app="shop"))
             said = await reports.until(is_applied, "workload", "shop-vm")
             assert conditions(said)["Programmed"] == ("True", "Applied", "applied by 1 of 1 proxies")
