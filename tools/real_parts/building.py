@@ -63,8 +63,10 @@ def build(part: Part, say: Callable[[str], None] = print) -> Path:
     _go(
         source, "build", "-trimpath", "-ldflags", f"-s -w {settings}".rstrip(), "-o", str(fresh), part.package
     )
+    stamp = cache() / "stamp" / part.name
+    stamp.unlink(missing_ok=True)  # it is that of the program before
     fresh.replace(program(part))
-    (cache() / "stamp" / part.name).write_text(part.version + "\n", "ascii")
+    stamp.write_text(part.version + "\n", "ascii")
     say(f"built {part.name} in {time.monotonic() - began:.0f} s")
     return program(part)
 

@@ -8,6 +8,7 @@ import signal
 import ssl
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,32 @@ def test_what_is_there_in_its_version_is_not_built(cache: Path, monkeypatch: pyt
         build(ETCD)
     (cache / "stamp" / "etcd").write_text(f"{ETCD.version}\n")
     assert build(ETCD) == cache / "bin" / "etcd"
+
+
+def test_a_program_is_never_taken_for_another_version(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the stamp of the one before, if the builder ends before it has written its own."""
+
+    def built(_: Path, *words: str) -> str:
+        Path(words[words.index("-o") + 1]).write_text("newer")
+        return ""
+
+    exchange = Path.replace
+
+    def ended(self: Path, target: Path) -> None:
+        exchange(self, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(building, "has_go", lambda: True)
+    monkeypatch.setattr(building, "_go", built)
+    monkeypatch.setattr(Path, "replace", ended)
+    older = replace(ETCD, version="3.6.0")
+    for folder, text in (("bin", "older"), ("stamp", older.version)):
+        (cache / folder).mkdir()
+        (cache / folder / "etcd").write_text(text)
+    assert is_built(older)
+    with pytest.raises(KeyboardInterrupt):
+        build(ETCD)
+    assert (program(ETCD).read_text(), is_built(older), is_built(ETCD)) == ("newer", False, False)
 
 
 def test_keys_are_one_authoritys_and_nobody_elses_to_read(tmp_path: Path) -> None:
