@@ -12,8 +12,8 @@ _LONGEST: Final = 300
 _DENIED: Final = re.compile(r'User "([^"]*)" cannot ')
 """How the API server's authorizer says no; admission says it in other words, with the same status."""
 
-_TURNED_AWAY: Final = re.compile(r"denied (the )?request")
-"""How webhooks and admission policies say no, with whatever status they like."""
+_TURNED_AWAY: Final = re.compile(r"denied (the )?request|failed calling webhook")
+"""How webhooks and admission policies say no, with whatever status they like, or cannot be asked."""
 
 _UNSERVED: Final = "could not find the requested resource"
 """How it says that it has no such kind, with the status of an object that is not there."""

@@ -143,6 +143,10 @@ class EventWriter:
             if not error.is_conflict:
                 return  # its namespace is gone
         self._keep(told)
+        if not action.notice.is_mended:
+            self._open[about] = (
+                self._open.get(about, 0) + 1
+            )  # it counts before the rest of its object is told
 
     async def _go_on(self, told: Told) -> None:
         after = events.again(told, self._clock())

@@ -11,7 +11,7 @@ from kube.resource import Resource
 from mesh.kinds import Kind
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
-from reporting.attempts import Attempts
+from reporting.attempts import Attempts, NotWritten
 from reporting.budget import Budget
 from reporting.conditions import Conditions, conditions, differ, differ_in_words, read
 from reporting.events import CONTROLLER
@@ -97,7 +97,7 @@ class StatusWriter:
         elif now < (held := self._untold.setdefault(key, now + FIRST)):
             return held
         self._budget.take(now)
-        await self._write(key, said)
+        await self._write(key, said, now)
         if progress is not None and not progress.is_done:
             self._untold[key] = again = now + AGAIN
         return again
@@ -105,7 +105,7 @@ class StatusWriter:
     async def _served(self, kind: Kind) -> Resource | None:
         return await self._attempts.make(What.STATUS, f"find {kind}", lambda: self._resource(kind))
 
-    async def _write(self, key: ObjectKey, said: Conditions) -> None:
+    async def _write(self, key: ObjectKey, said: Conditions, now: float) -> None:
         resource = await self._served(key.kind)
         if resource is None:
             return
@@ -125,5 +125,7 @@ class StatusWriter:
             self._known[key] = read(
                 await self._attempts.make(What.STATUS, f"apply {key.kind}", apply, *at, writes=True)
             )
-        except ApiError:
+        except ApiError as error:
+            if error.is_conflict:  # others write it just now
+                raise NotWritten(now + FIRST, is_refused=True) from error
             self._known.pop(key, None)  # it is gone, and will be heard of

@@ -132,6 +132,7 @@ DENIED = (
         (422, "Invalid", 'Event "buy.1" is invalid: note: can have at most 1024 bytes'),
         (413, "RequestEntityTooLarge", "etcdserver: request is too large"),
         (403, "Forbidden", 'admission webhook "w" denied the request: no'),
+        (500, "InternalError", 'Internal error occurred: failed calling webhook "w": no route to host'),
         (403, "Forbidden", 'events "buy.1" is forbidden: exceeded quota: few, requested: count/events=1'),
         (500, "InternalError", 'admission webhook "w" denied the request: whatever'),
         (409, "Conflict", 'admission webhook "w" denied the request: whatever'),

@@ -1,0 +1,105 @@
+"""What is written of objects, at an API server that takes what it is given, or does not."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import reporting.event_writer
+from kube.api import Api
+from kube.resource import Resource
+from mesh.kinds import NAMESPACE, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.names import Namespace
+from mesh.objects import ObjectKey, Sourced
+from mesh.origins import InCluster
+from mesh.problems import Problem, Severity
+from reporting.attempts import Attempts, NotWritten
+from reporting.event_writer import EventWriter
+from reporting.events import Who
+from reporting.standing import Standing
+from reporting.status_writer import FIRST, StatusWriter
+from tests.meshes import values as a
+from tests.unit.kube.played import Asked, Line, Played, api_of, refusing
+from tests.unit.reporting.test_attempts import Counted
+
+SHOP = Namespace("shop")
+TARGET = ObjectKey(TRAFFIC_TARGET, SHOP, "buyers")
+HERE = InCluster("east", "7", 2)
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+async def taking(asked: Asked, line: Line) -> None:
+    """Take what is written; have whatever is asked for."""
+    item = {"metadata": {"name": "buyers", "namespace": SHOP, "uid": "u", "resourceVersion": "1"}}
+    await line.answer({"kind": "List", "metadata": {}, "items": [item]} if asked.method == "GET" else item)
+
+
+@pytest.fixture
+async def played() -> AsyncIterator[tuple[Played, Api]]:
+    """Return an API server, and how it is reached."""
+    async with Played(taking) as server, api_of(server) as api:
+        yield server, api
+
+
+async def served(kind: Kind) -> Resource:
+    """Say how a kind is served."""
+    return Resource(kind.group, "v1", f"{kind.name.lower()}s", kind.name)
+
+
+def problem(number: int) -> Problem:
+    """Make one of an object's problems."""
+    return Problem(
+        code="MW2001",
+        severity=Severity.ERROR,
+        origin=HERE,
+        key=TARGET,
+        field=f"spec.rules[{number}]",
+        expected="must be there",
+    )
+
+
+def attempts() -> Attempts:
+    """Make what makes requests."""
+    return Attempts(Counted(), lambda: 0.5, lambda: 0.0)
+
+
+@pytest.mark.parametrize("per_minute", [2.0, 6000.0])
+async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_all(
+    played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch, per_minute: float
+) -> None:
+    """However few Events may be written at once; of the rest its namespace says how many they are."""
+    monkeypatch.setattr(reporting.event_writer, "OPEN", 5)
+    monkeypatch.setattr(reporting.event_writer, "A_MINUTE", per_minute)
+    server, api = played
+    standing = Standing("east", {WORKLOAD})
+    standing.heard({problem(number): True for number in range(20)})
+    standing.take()
+    writer = EventWriter(api, served, standing, attempts(), lambda: NOW, 0.0, Who("a", "home"))
+    at: float | None = 0.0
+    for _ in range(100):
+        try:
+            await writer.report(TARGET, at or 0.0)
+            break
+        except NotWritten as error:
+            at = error.until
+    assert sum(each.method == "POST" for each in server.asked) == 5
+    assert standing.take() == (ObjectKey(NAMESPACE, Namespace(""), SHOP),)
+
+
+async def test_conditions_that_others_write_at_the_same_moment_are_written_a_little_later(
+    played: tuple[Played, Api],
+) -> None:
+    """A conflict is not the end of the object."""
+    server, api = played
+    server.then(refusing(409, "Conflict", "the object has been modified"), taking)
+    till = ObjectKey(WORKLOAD, SHOP, "till")
+    standing = Standing("east", {WORKLOAD})
+    standing.held({till: Sourced(till, a.workload("till", "10.0.0.1"), HERE)})
+    writer = StatusWriter(api, served, standing, lambda _: None, attempts(), lambda: NOW, 0.0)
+    with pytest.raises(NotWritten) as raised:
+        await writer.report(till, 100.0)
+    assert (raised.value.until, raised.value.is_refused) == (100.0 + FIRST, True)
+    await writer.report(till, raised.value.until)
+    written: list[Any] = [each.method for each in server.asked]
+    assert written == ["PATCH", "PATCH"]
