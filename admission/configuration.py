@@ -95,7 +95,8 @@ def is_as(found: object, wanted: object) -> bool:
                 name in found and is_as(found[name], each) for name, each in wanted.items()
             )
         case [{"name": str()}, *_]:
-            by_name = {each.get("name"): each for each in _items(found) if isinstance(each, dict)}
+            named = [each for each in _items(found) if isinstance(each, dict)]
+            by_name = {each["name"]: each for each in named if isinstance(each.get("name"), str)}
             return all(is_as(by_name.get(each["name"]), each) for each in _items(wanted))
         case list():
             there = _items(found)

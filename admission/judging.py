@@ -135,24 +135,27 @@ class Judge:
                 return await asyncio.shield(work)
         except TimeoutError:
             return None
-        except Exception as error:  # noqa: BLE001 - whatever it was, no object waits for it
-            _log.error("a review was not looked at", error=f"{type(error).__name__}: {error}")
+        except Exception:  # noqa: BLE001 - whatever it was, it is said, and no object waits for it
             return None
 
     def _done(self, work: asyncio.Future[Problems | None]) -> None:
         self._waiting -= 1
-        if not work.cancelled() and work.exception() is not None:
-            self._trial = None  # whatever state it is in
+        if not work.cancelled() and (error := work.exception()) is not None:
+            _log.error("a review was not looked at", error=f"{type(error).__name__}: {error}")
 
     def _tried(
         self, now: Now, changes: list[tuple[ObjectKey, Sourced | None]], until: float
     ) -> Problems | None:
         """In the thread: come up to date in any case, for those who ask next; look if there is time left."""
         trial = self._trial = self._trial or self._new_trial()
-        trial.follow(now.merged, now.admitted)
-        if self._monotonic() > until:
-            return None
-        return tuple(each for key, value in changes for each in trial.of(self._source, key, value))
+        try:
+            trial.follow(now.merged, now.admitted)
+            if self._monotonic() > until:
+                return None
+            return tuple(each for key, value in changes for each in trial.of(self._source, key, value))
+        except BaseException:
+            self._trial = None  # whatever state it is in: the next review may wait for this thread already
+            raise
 
     def tidy(self) -> None:
         """Forget the second mesh if nobody has asked for a while."""

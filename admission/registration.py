@@ -99,7 +99,8 @@ class Registration:
                 _log.warning("the webhook is not registered", error=str(error))
             self.state = replace(self.state, is_right=False, error=str(error))
             return
-        version = str(found.get("metadata", {}).get("resourceVersion", ""))
+        metadata = found.get("metadata")
+        version = str(metadata.get("resourceVersion", "")) if isinstance(metadata, dict) else ""
         if version != self._version:  # who may write and not look writes what is there already
             _log.info("the webhook was registered", again=bool(self._version))
             self.state = replace(self.state, writes=self.state.writes + 1)

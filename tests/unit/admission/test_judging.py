@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from admission import judging
 from admission.judging import NOT_LOOKED, Judge, Now, Verdict
@@ -162,4 +163,32 @@ async def test_a_fault_of_ours_refuses_nothing_and_is_over_with_the_next_review(
     review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
     assert await judge.judge(review, 60.0) == Verdict(warnings=(NOT_LOOKED,), looked=False)
     assert (await judge.judge(review, 60.0)).looked
+    assert len(made) == 2
+
+
+async def test_who_waits_while_a_fault_of_ours_happens_gets_a_mesh_made_anew() -> None:
+    """Not the one in whatever state it was left; and the fault is logged, though nobody waits any more."""
+    made: list[Trial] = []
+    go = threading.Event()
+
+    class Broken(Trial):
+        def of(self, *_: object) -> Any:
+            go.wait(60)
+            raise ZeroDivisionError("sum")
+
+    def new() -> Trial:
+        made.append(Broken(MeshSettings()) if not made else _trial())
+        return made[-1]
+
+    judge = Judge("kubernetes", "here", _now, new)
+    body = {"uid": "7", "operation": "CREATE", "object": TARGET}
+    review = asked({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body})
+    with capture_logs() as logs:
+        assert not (await judge.judge(review, 0.01)).looked
+        waiting = [asyncio.create_task(judge.judge(review, 60.0)) for _ in range(2)]
+        while judge._waiting < 3:
+            await asyncio.sleep(0)
+        go.set()
+        assert [each.looked for each in await asyncio.gather(*waiting)] == [True, True]
+    assert [each["error"] for each in logs] == ["ZeroDivisionError: sum"]
     assert len(made) == 2

@@ -1,0 +1,54 @@
+"""The webhook's registration at an API server that answers nonsense."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from admission.configuration import NAME, configuration, is_as
+from admission.place import Place
+from admission.registration import RESOURCE, Registration
+from tests.unit.kube.played import Asked, Line, Played, api_of, older
+
+WANTED = configuration(Place.parse("https://10.0.0.5:9443"), b"roots")
+
+
+@pytest.mark.parametrize("metadata", [None, "x", [1], {}])
+async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None:
+    """With the registration the whole server would end."""
+    written = asyncio.Event()
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            written.set()
+            await line.answer({"kind": RESOURCE.kind, "metadata": metadata})
+        elif asked.verb == "list":
+            await line.answer(
+                {"kind": f"{RESOURCE.kind}List", "metadata": {"resourceVersion": "1"}, "items": []}
+            )
+        elif asked.streaming:
+            await older(asked, line)
+        else:
+            await line.hang()
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(30):
+                await written.wait()
+                while not made.state.is_right and not running.done():
+                    await asyncio.sleep(0)
+            assert not running.done()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("name", [None, {}, ["x"]])
+def test_webhooks_without_a_name_are_none_of_ours(name: object) -> None:
+    """Whatever stands in place of the name."""
+    found: dict[str, Any] = {**WANTED, "metadata": {**WANTED["metadata"], "name": NAME}}
+    assert is_as({**found, "webhooks": [{"name": name}, *found["webhooks"]]}, dict(WANTED))
+    assert not is_as({**found, "webhooks": [{"name": name}]}, dict(WANTED))
