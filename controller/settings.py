@@ -323,8 +323,6 @@ class Settings(BaseSettings):
             raise ValueError("endpoint_longest_seconds must not be less than endpoint_quiet_seconds")
         if self.dns_ceiling_seconds < self.dns_floor_seconds:
             raise ValueError("dns_ceiling_seconds must not be less than dns_floor_seconds")
-        if not self.kubernetes and (told := [each for each in _OF_A_CLUSTER if getattr(self, each)]):
-            raise ValueError(f"{told[0]} is of a cluster, and none is read: give --kubernetes as well")
         if self.webhook_address is not None and not self.kubernetes:
             raise ValueError("webhook_address is where API servers ask: give --kubernetes as well")
         if self.webhook_address is not None and self.webhook_reached_at is None:
@@ -369,14 +367,20 @@ def load(flags: Mapping[str, object], *, nothing_to_read: bool = False) -> Setti
     """Build the settings from `flags` (None: not given) and the environment; raise SettingsError.
 
     The error names the first wrong setting as its source spells it, the value, and what would be right. That
-    there is no source at all is one, but for who can do with `nothing_to_read`.
+    there is no source at all is one, and so is how a cluster is read where none is, but for who can do with
+    `nothing_to_read`.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     try:
         settings = Settings(**given)  # type: ignore[arg-type] # values are checked by the model itself
     except ValidationError as error:
         raise SettingsError(_sentence(error, given)) from error
-    if not settings.sources and not nothing_to_read:
+    if nothing_to_read:
+        return settings
+    if not settings.kubernetes and (told := [each for each in _OF_A_CLUSTER if getattr(settings, each)]):
+        said = "is of a cluster, and none is read: give --kubernetes as well"
+        raise SettingsError(f"{_spelled(told[0], given)} {said}")
+    if not settings.sources:
         raise SettingsError(_NO_SOURCE)
     return settings
 

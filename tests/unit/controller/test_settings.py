@@ -152,10 +152,16 @@ def test_any_source_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["kubeconfig", "kube_context", "namespaces", "namespace_selector"])
-def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str) -> None:
+def test_what_is_of_a_cluster_says_so_where_none_is_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be without effect: who gives it has forgotten a flag."""
-    with pytest.raises(SettingsError, match=f"^{name} is of a cluster, and none is read: give --kubernetes"):
+    flag = f"--{name.replace('_', '-')}"
+    with pytest.raises(SettingsError, match=f"^{flag} is of a cluster, and none is read: give --kubernetes"):
         load(REQUIRED | {name: "a"})
+    monkeypatch.setenv(variable := f"MESHWRIGHT_{name.upper()}", "a")
+    with pytest.raises(SettingsError, match=f"^{variable} is of a cluster"):
+        load(REQUIRED)
+    assert load(REQUIRED, nothing_to_read=True).kubernetes is False, "whoever asks a server reads nothing"
+    monkeypatch.delenv(variable)
     assert load(REQUIRED | {name: "a", "kubernetes": True}).kubernetes
     assert load(REQUIRED | {name: ""}).kubernetes is False
 
