@@ -15,7 +15,7 @@ _AGGREGATED: Final = ",".join(
 )
 _ACCEPT: Final = f"{_AGGREGATED},application/json"
 
-_NEEDED: Final = frozenset({"list", "watch"})
+_NEEDED: Final = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def newness(version: str) -> tuple[int, int, int, str]:
 
 
 def _number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 async def served(api: Api, groups: Collection[str] | None = None) -> Served:
@@ -58,21 +58,25 @@ async def served(api: Api, groups: Collection[str] | None = None) -> Served:
     unknown: set[str] = set()
     for answer in answers:
         if answer.get("kind") == "APIGroupDiscoveryList":
-            _aggregated(answer, resources, unknown)
+            _aggregated(answer, groups, resources, unknown)
         else:
             await _each(api, answer, groups, resources, unknown)
     wanted = [each for each in resources if groups is None or each.group in groups]
     return Served(tuple(wanted), frozenset(unknown if groups is None else unknown.intersection(groups)))
 
 
-def _aggregated(answer: Raw, resources: list[Resource], unknown: set[str]) -> None:
+def _aggregated(
+    answer: Raw, groups: Collection[str] | None, resources: list[Resource], unknown: set[str]
+) -> None:
     for group in _mappings(answer.get("items")):
         name = _text(_mapping(group.get("metadata")), "name")
+        if groups is not None and name not in groups:
+            continue  # of which there may be hundreds
         for version in _mappings(group.get("versions")):
             if version.get("freshness") == "Stale":
                 unknown.add(name)
             for each in _mappings(version.get("resources")):
-                if set(each.get("verbs") or ()) >= _NEEDED:
+                if _is_followed(each):
                     kind = _text(_mapping(each.get("responseKind")), "kind")
                     namespaced = each.get("scope") == "Namespaced"
                     resources.append(
@@ -95,7 +99,7 @@ async def _each(
             raise said
         else:
             for each in _mappings(said.get("resources")):
-                if set(each.get("verbs") or ()) >= _NEEDED and "/" not in _text(each, "name"):
+                if _is_followed(each) and "/" not in _text(each, "name"):
                     namespaced = each.get("namespaced") is True
                     resources.append(
                         Resource(group, version, _text(each, "name"), _text(each, "kind"), namespaced)
@@ -105,14 +109,20 @@ async def _each(
 def _group_versions(answer: Raw) -> Iterator[tuple[str, str]]:
     match answer.get("kind"):
         case "APIVersions":
-            for version in answer.get("versions") or ():
-                yield "", str(version)
+            versions = answer.get("versions")
+            yield from (("", str(each)) for each in (versions if isinstance(versions, list) else ()))
         case "APIGroupList":
             for group in _mappings(answer.get("groups")):
                 for version in _mappings(group.get("versions")):
                     yield _text(group, "name"), _text(version, "version")
         case other:
             raise Nonsense(f"the answer to what is served is of kind {shortened(str(other))!r}")
+
+
+def _is_followed(said: Mapping[str, Any]) -> bool:
+    """Say whether objects of a resource can be listed and watched."""
+    verbs = said.get("verbs")
+    return isinstance(verbs, list) and all(each in verbs for each in _NEEDED)
 
 
 def _mappings(said: object) -> Iterator[Mapping[str, Any]]:

@@ -9,6 +9,8 @@ from kube.resource import Raw
 _LONGEST: Final = 300
 """Characters of somebody else's words that are kept."""
 
+_DAY: Final = 86400
+
 _DENIED: Final = re.compile(r'User "([^"]*)" cannot ')
 """How the API server's authorizer says no; admission says it in other words, with the same status."""
 
@@ -125,7 +127,7 @@ class ApiError(KubeError):
             resource=resource,
             what=what,
             named=named,
-            retry_after=float(seconds) if isinstance(seconds, int) and seconds > 0 else None,
+            retry_after=float(min(seconds, _DAY)) if isinstance(seconds, int) and seconds > 0 else None,
         )
 
     @property

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kube.call import Call
+from kube.errors import Nonsense
 from kube.pages import Page
 from kube.transport import Transport
 from kube.turns import Turn
@@ -43,4 +44,6 @@ class Objects:
             following = self.metadata.get("continue")
             if not following:
                 return
+            if str(following) == call.params.get("continue"):
+                raise Nonsense(f"the list of {call.what} goes on with the same page again and again")
             call = replace(call, params={**call.params, "continue": str(following)})

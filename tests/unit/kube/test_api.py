@@ -101,6 +101,15 @@ async def test_lists() -> None:
     ]
 
 
+async def test_a_list_that_does_not_go_on() -> None:
+    """A server that names the same page as the next one for ever is not asked for ever."""
+    page = answering(listed(7, service("cart", 5), more="a b"))
+    async with Played(*[page] * 5) as played, api_of(played) as api:
+        with pytest.raises(Nonsense, match="the list of services goes on with the same page again and again"):
+            await api.list(SERVICES)
+    assert len(played.asked) == 2
+
+
 @pytest.mark.parametrize(
     ("resource", "path"),
     [

@@ -107,10 +107,21 @@ async def test_wrong_types() -> None:
         said = {"kind": "APIGroupDiscoveryList", "items": items}
         async with Played(answering(said)) as played, api_of(played) as api:
             assert await served(api) == Served()
+    no_verbs: list[Any] = [5, [{}], "list watch"]
+    for verbs in no_verbs:
+        resource = {"resource": "services", "verbs": verbs, "responseKind": {"kind": "Service"}}
+        said = _aggregated(_group("", _version("v1", resource)))
+        async with Played(answering(said)) as played, api_of(played) as api:
+            assert await served(api) == Served()
+    async with Played(answering({"kind": "APIVersions", "versions": 5})) as played, api_of(played) as api:
+        assert await served(api) == Served()
 
 
 def test_newest() -> None:
     """Kubernetes' own order: stable before beta before alpha, then by number."""
     order = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
     assert sorted(order[4:8] + order[:4], key=newness, reverse=True) == order[:8]
-    assert all(newness(strange) < newness("v1alpha1") for strange in (*order[8:], "v", "", "v1gamma1", "v٣"))
+    assert all(
+        newness(strange) < newness("v1alpha1")
+        for strange in (*order[8:], "v", "", "v1gamma1", "v٣", f"v{'9' * 5000}")
+    )

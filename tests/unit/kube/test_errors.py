@@ -57,6 +57,8 @@ def test_status_objects() -> None:
     assert (error.status, error.retry_after, error.reason) == (429, 3.0, Reason.THROTTLED)
     error = ApiError.of({"code": "x", "details": 5, "message": []}, verb="watch", resource="Y", what="X")
     assert (error.status, error.retry_after) == (500, None)
+    error = ApiError.of({"details": {"retryAfterSeconds": 10**400}}, verb="watch", resource="Y", what="X")
+    assert error.retry_after == 86400
 
 
 def test_a_namespace_that_goes_is_one_that_is_not_there() -> None:
