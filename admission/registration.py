@@ -60,6 +60,14 @@ class Registration:
         """Why what is known of it may be old, empty while it is current."""
         return self._reflector.figures.error
 
+    def remarks(self) -> tuple[str, ...]:
+        """Say what is not as it should be."""
+        wrong = {
+            "the webhook is not registered": self.state.error,
+            "the webhook's registration is not watched": self.watch_error,
+        }
+        return tuple(f"{what}: {error}" for what, error in wrong.items() if error)
+
     async def run(self) -> None:
         """Keep it right until cancelled; what the cluster does not allow is said once, and tried again."""
         async with asyncio.TaskGroup() as group:

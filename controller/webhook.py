@@ -103,8 +103,7 @@ class Webhook:
 
     def remarks(self) -> tuple[str, ...]:
         """Say what is not as it should be."""
-        error = "" if self.registration is None else self.registration.state.error
-        return (f"the webhook is not registered: {error}",) if error else ()
+        return () if self.registration is None else self.registration.remarks()
 
     def works(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
         """Yield what runs as long as the server does, by name."""

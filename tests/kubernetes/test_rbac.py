@@ -2,13 +2,20 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from admission.configuration import NAME
+from admission.registration import RESOURCE
 from demo.ports import free_port
+from kube.api import Api
+from kube.connection import found as connection
+from kube.reflector import Reflector
+from kube.resource import Raw
 from mesh.identity import ProxyName
 from reporting.event_writer import SETTLED
 from reporting.events import MENDED
@@ -92,6 +99,7 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
                 asking = ("lint", "--kubernetes", "--kubeconfig", str(other))
                 done = await asyncio.to_thread(program.run, *asking)
                 assert done[2] == "", done
+                await _followed(other)
             # An Event goes on when what it tells of was mended and is wrong again. In the first minute of
             # a server nothing is said to be mended: what is missing may be to come.
             await asyncio.to_thread(kubectl.until, _is_told, *EVENTS)
@@ -109,6 +117,19 @@ async def test_a_server_with_our_roles_is_refused_nothing_and_uses_them_all(
         administrator("delete", "validatingwebhookconfiguration", "meshwright", "--ignore-not-found")
         administrator("delete", *files, "--wait=false")
         administrator("delete", "crd", *(each["metadata"]["name"] for each in UNENFORCED))
+
+
+async def _followed(kubeconfig: Path) -> None:
+    """Follow what the cluster has of the webhook, as the server does."""
+    async with Api(connection(kubeconfig, "")) as api, asyncio.timeout(30):
+        clock = partial(datetime.now, UTC)
+        follows: Reflector[Raw] = Reflector(api, RESOURCE, dict, clock, fields=f"metadata.name={NAME}")
+        task = asyncio.create_task(follows.run(lambda _: None))
+        try:
+            await follows.listed.wait()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def _judging() -> tuple[str, ...]:

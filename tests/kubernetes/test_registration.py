@@ -4,19 +4,23 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import admission.registration
 from admission.configuration import configuration
 from admission.place import Place
 from admission.registration import RESOURCE, Registration
 from kube.api import Api
 from kube.connection import found
 from kube.errors import ApiError
-from tests.kubernetes.accounts import Account, Accounts
+from tests.kubernetes import spoiling
+from tests.kubernetes.accounts import Accounts
 from tests.typed import ROOT
+from tools.real_parts.cluster import RunningCluster
 
 SECONDS = 60.0
 PLACE = Place.parse("https://127.0.0.1:1")
@@ -71,9 +75,9 @@ async def test_it_is_made_and_mended(registered: tuple[Registration, list[bytes]
 
 
 @contextlib.asynccontextmanager
-async def _of(account: Account, api: Api) -> AsyncIterator[Registration]:
+async def _of(kubeconfig: Path, api: Api) -> AsyncIterator[Registration]:
     """Register by an account; what it has made goes at the end."""
-    async with Api(found(account.kubeconfig, "")) as theirs:
+    async with Api(found(kubeconfig, "")) as theirs:
         registration = Registration(theirs, lambda: configuration(PLACE, b"", NOWHERE), _now)
         task = asyncio.create_task(registration.run())
         try:
@@ -100,7 +104,7 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
     account = accounts.make(
         "webhook", [{**rule, "verbs": [each for each in rule["verbs"] if each != left_out]}]
     )
-    async with _of(account, api) as registration, asyncio.timeout(SECONDS):
+    async with _of(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
         if left_out:
             while not (registration.state.error or registration.watch_error):
                 await asyncio.sleep(0.02)
@@ -111,10 +115,30 @@ async def test_the_role_that_we_hand_out_is_the_least(accounts: Accounts, api: A
         await _until(api, lambda there: bool(there.get("webhooks")))
 
 
+async def test_the_role_suffices_where_lists_are_not_streamed(
+    accounts: Accounts,
+    api: Api,
+    shared_cluster: RunningCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On API servers that are some years old, and on those where the feature is off."""
+    monkeypatch.setattr(admission.registration, "LOOK_SECONDS", 3600.0)
+    account = accounts.make("webhook", [_granted()])
+    async with spoiling.spoiling(shared_cluster) as between:
+        between.spoil = spoiling.without_streaming_lists
+        other = spoiling.by_way_of(account.kubeconfig, between.server, tmp_path / "by-way-of")
+        async with _of(other, api) as registration:
+            await _until(api, lambda there: bool(there.get("webhooks")))
+            await api.patch(RESOURCE, None, NAME, {"webhooks": []})
+            await _until(api, lambda there: bool(there.get("webhooks") or registration.watch_error))
+            assert registration.watch_error == ""
+
+
 async def test_what_is_not_allowed_is_said_by_verb_and_resource(accounts: Accounts, api: Api) -> None:
     """The rest goes on."""
     account = accounts.make("nobody", [])
-    async with _of(account, api) as registration, asyncio.timeout(SECONDS):
+    async with _of(account.kubeconfig, api) as registration, asyncio.timeout(SECONDS):
         while not registration.state.error:
             await asyncio.sleep(0.02)
         assert "validatingwebhookconfigurations" in registration.state.error

@@ -46,6 +46,30 @@ async def test_an_answer_that_is_nonsense_ends_nothing(metadata: object) -> None
             await asyncio.gather(running, return_exceptions=True)
 
 
+async def test_that_it_is_not_watched_is_said() -> None:
+    """Who may write it and not look at it has it right only every minute."""
+
+    async def play(asked: Asked, line: Line) -> None:
+        if asked.method == "PATCH":
+            await line.answer({"kind": RESOURCE.kind, "metadata": {"resourceVersion": "1"}})
+        else:
+            await line.refuse(403, "Forbidden", f'x is forbidden: User "mesh" cannot {asked.verb} x')
+
+    async with Played(play) as server, api_of(server) as api:
+        made = Registration(api, lambda: WANTED, lambda: datetime.now(UTC))
+        running = asyncio.create_task(made.run())
+        try:
+            async with asyncio.timeout(30):
+                while not (made.state.is_right and made.remarks()):
+                    await asyncio.sleep(0)
+            (said,) = made.remarks()
+            assert said.startswith("the webhook's registration is not watched")
+            assert "RBAC grants no `list` on `validatingwebhookconfigurations" in said
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
 @pytest.mark.parametrize("name", [None, {}, ["x"]])
 def test_webhooks_without_a_name_are_none_of_ours(name: object) -> None:
     """Whatever stands in place of the name."""
