@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kube.seen import Item
-from mesh.kinds import MESH_CONFIG, NAMESPACE, POD
+from mesh.kinds import ENDPOINT_SLICE, MESH_CONFIG, NAMESPACE, POD
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from mesh.problems import Severity
 from providers.kubernetes.scope import Labels, Scope
 from providers.objects import Form, Objects, read_form
+from specs.core.endpoints import SERVICE_LABEL
 from specs.reader import Reading
 from specs.shown import read_shown
 
@@ -52,7 +53,7 @@ class Book:
         for name, item in found.items():
             labels.pop(name, None)
             if item is not None:
-                labels[name] = _labels(item)
+                labels[name] = _labels(json.loads(item.body))
         return replace(self, labels=labels)
 
     def moved(self, before: "Book") -> frozenset[str]:
@@ -81,6 +82,8 @@ class Book:
         if before is not None and before.mark == item.body:
             return before
         document = json.loads(item.body)
+        if key.kind == ENDPOINT_SLICE and not _labels(document).get(SERVICE_LABEL):
+            return None  # of a Service of another cluster, say (multicluster.kubernetes.io/service-name)
         origin = InCluster(self.cluster, item.version, _generation(document))
         return read_form(item.body, ((origin, _quiet(key, read_shown(document, origin))),), before)
 
@@ -97,8 +100,8 @@ def _generation(document: Mapping[str, object]) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _labels(item: Item[str]) -> Labels:
-    metadata = json.loads(item.body).get("metadata", {})
+def _labels(document: Mapping[str, object]) -> Labels:
+    metadata = document.get("metadata")
     found = metadata.get("labels") if isinstance(metadata, dict) else None
     return found if isinstance(found, dict) else {}
 

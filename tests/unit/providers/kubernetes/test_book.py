@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube.seen import Item
-from mesh.kinds import MESH_CONFIG, NAMESPACE, POD, SERVICE, SERVICE_ACCOUNT, TRAFFIC_TARGET, WORKLOAD, Kind
+from mesh.kinds import (
+    ENDPOINT_SLICE,
+    MESH_CONFIG,
+    NAMESPACE,
+    POD,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    TRAFFIC_TARGET,
+    WORKLOAD,
+    Kind,
+)
 from mesh.names import Namespace
 from mesh.objects import ObjectKey
 from mesh.origins import InCluster
@@ -23,6 +33,7 @@ _VERSIONS = {
     TRAFFIC_TARGET: "access.smi-spec.io/v1alpha3",
     WORKLOAD: "meshwright.dev/v1alpha1",
     MESH_CONFIG: "config.openservicemesh.io/v1alpha2",
+    ENDPOINT_SLICE: "discovery.k8s.io/v1",
 }
 
 
@@ -65,6 +76,17 @@ def test_objects_are_in_force_under_their_own_keys_with_their_versions() -> None
     vm = key(WORKLOAD, "vm")
     found = book.taken({vm: item(WORKLOAD, objects.workload("vm"), "3")}).state.objects()[vm]
     assert found.origin == InCluster("east", "3", 1)  # of which generation, for who writes its status
+
+
+def test_a_slice_of_no_service_is_not_ours() -> None:
+    """Services of other clusters are brought in by slices with another label: nobody's slip."""
+    slices, raw = key(ENDPOINT_SLICE, "shop-abc"), objects.endpoint_slice("shop", "10.0.0.1")
+    ours = EVERYTHING.taken({slices: item(ENDPOINT_SLICE, raw)})
+    assert names(ours) == ["EndpointSlice shop/shop-abc"]
+    raw["metadata"]["labels"] = {"multicluster.kubernetes.io/service-name": "shop"}
+    for before in (ours, EVERYTHING):
+        book = before.taken({slices: item(ENDPOINT_SLICE, raw, "2")})
+        assert (names(book), book.state.problems()) == ([], ())
 
 
 def test_what_reads_the_same_is_no_change() -> None:
