@@ -18,7 +18,7 @@ from kube.connection import found
 from mesh.identity import ProxyName
 from tests.kubernetes import kubectl as tool
 from tests.kubernetes.accounts import Accounts
-from tests.kubernetes.kubectl import Document, Kubectl
+from tests.kubernetes.kubectl import SECONDS, Document, Kubectl
 from tests.kubernetes.objects import NODE, node
 from tests.kubernetes.shop import opened
 from tests.program import Program
@@ -67,7 +67,8 @@ def namespaced(administrator: Kubectl) -> Iterator[Kubectl]:
     name = f"test-{next(_numbers)}"
     administrator.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     made = replace(administrator, namespace=name)
-    made("wait", "--for=create", "serviceaccount/default")  # no Pod is admitted before
+    # No Pod is admitted before; controllers ask an API server that was away after half a minute and more.
+    made("wait", "--for=create", f"--timeout={int(SECONDS) - 5}s", "serviceaccount/default")
     yield made
     administrator("delete", "namespace", name, "--wait=false", "--ignore-not-found")
 

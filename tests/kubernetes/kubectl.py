@@ -12,7 +12,7 @@ from typing import Any, Final
 
 Document = dict[str, Any]
 
-SECONDS: Final = 60.0
+SECONDS: Final = 90.0
 
 
 def program() -> str | None:
