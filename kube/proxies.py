@@ -12,9 +12,11 @@ PROXY_RULE: Final = "must be a URL with http or https; other proxies, such as so
 
 def is_url(text: str) -> bool:
     """Say whether a text is a URL with http or https, a host, and a port that can be one if any."""
+    if not text.startswith(("http://", "https://")):  # as Connection tells them apart
+        return False
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 

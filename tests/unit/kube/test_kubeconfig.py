@@ -162,7 +162,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (config(cluster={"server": "10.0.0.1"}), f"CLUSTER.server must be a URL such as {URL}"),
     *(
         (config(cluster={"server": wrong}), f"CLUSTER.server must be a URL such as {URL}")
-        for wrong in ("https://10.0.0.1:99999", "https://10.0.0.1:a", "https://[::1", "https://:6443")
+        for wrong in (
+            "https://10.0.0.1:99999",
+            "https://10.0.0.1:a",
+            "https://[::1",
+            "https://:6443",
+            "HTTPS://x",
+        )
     ),
     (
         config(cluster={"server": f"https://me:{SECRET}@10.0.0.1"}),
