@@ -72,8 +72,8 @@ class Reflector(Generic[T]):
         """Keep what is known current until cancelled; nothing that the server does raises out of it.
 
         `changed` is told what is other, None for what is gone: after each list, and after each batch of
-        events. It is told nothing, {}, when only `figures` say something new: an error began or ended. It is
-        called on the event loop, must be quick and must not raise.
+        events. It is told nothing, {}, when only `figures` say something new: an error began or ended, or an
+        object that came could not be read. It is called on the event loop, must be quick and must not raise.
         """
         self._changed = changed
         loop = asyncio.get_running_loop()
@@ -180,7 +180,7 @@ class Reflector(Generic[T]):
     async def _batch(self, lines: Iterator[bytes]) -> None:
         """Take over events that came at once, and tell what is other by all of them."""
         changes: Changes[T] = {}
-        events, turn = 0, Turn()
+        events, turn, unread = 0, Turn(), self.figures.unread
         try:
             for line in lines:
                 kind, raw = event(line)
@@ -197,7 +197,7 @@ class Reflector(Generic[T]):
                 await turn.over()
         finally:  # what was taken over is told, whatever came after it
             self.figures = self.figures.took(events, self._clock())
-            if changes:
+            if changes or self.figures.unread != unread:
                 self._changed(changes)
         self._well()
 

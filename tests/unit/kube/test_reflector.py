@@ -402,6 +402,14 @@ async def test_objects_that_cannot_be_read() -> None:
         assert found.reflector.figures.error == ""
 
 
+async def test_an_object_that_cannot_be_read_is_told_of_though_nothing_else_has_changed() -> None:
+    """Else nobody would say so before something else happens."""
+    part = streaming(bookmark(9, end=True), event("ADDED", {"metadata": 5}))
+    async with running(part) as found:
+        await found.until(lambda: found.reflector.figures.unread)
+        assert found.told == [{}, {}], "the list, and that"
+
+
 async def test_events_out_of_order() -> None:
     """They are not believed: the list is made anew."""
     first = streaming(
