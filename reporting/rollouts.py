@@ -6,7 +6,7 @@ since. One that goes meanwhile is counted no more: what it is served when it com
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from delivery.quarantine.accepted import Acknowledged
@@ -42,55 +42,76 @@ class Here(Protocol):
         """Return what it is served."""
 
 
+@dataclass(slots=True)
+class _Rollout:
+    """One change of one object, or of several that have changed together: for them it is the same."""
+
+    keys: set[ObjectKey]
+    waiting: dict[NodeKey, Names]
+    applied: int = 0
+
+
 class Rollouts:
     """The last roll-out of each object that was changed. `look` costs who has not applied them yet."""
 
     def __init__(self, here: Here) -> None:
         self._here = here
-        self._applied: dict[ObjectKey, int] = {}
-        self._waiting: dict[ObjectKey, dict[NodeKey, Names]] = {}
+        self._of: dict[ObjectKey, _Rollout] = {}
 
     @property
     def is_pending(self) -> bool:
         """Whether anybody is waited for."""
-        return any(self._waiting.values())
+        return any(each.waiting for each in self._of.values())
 
     def begin(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
         """Take it that these objects have changed for these proxies, whatever was before."""
-        for key in keys:
-            self._applied[key] = 0
-            self._waiting[key] = dict(concerned)
+        self._put(_Rollout(set(keys), dict(concerned)))
 
     def extend(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
         """Add to roll-outs that are published in parts, or concern more than they did."""
+        together: dict[int, tuple[_Rollout, set[ObjectKey]]] = {}
         for key in keys:
-            self._applied.setdefault(key, 0)
-            self._waiting.setdefault(key, {}).update(concerned)
+            rollout = self._of.get(key) or self._put(_Rollout({key}, {}))
+            together.setdefault(id(rollout), (rollout, set()))[1].add(key)
+        for rollout, those in together.values():
+            own = rollout
+            if those != rollout.keys:  # from now on it is theirs alone
+                own = self._put(replace(rollout, keys=those, waiting=dict(rollout.waiting)))
+            own.waiting.update(concerned)
 
     def forget(self, key: ObjectKey) -> None:
         """Forget an object that is gone."""
-        self._applied.pop(key, None)
-        self._waiting.pop(key, None)
+        if (rollout := self._of.pop(key, None)) is not None:
+            rollout.keys.discard(key)
 
     def progress(self, key: ObjectKey) -> Progress | None:
         """Return how far the last change of an object has come; None where none was seen."""
-        applied = self._applied.get(key)
-        return None if applied is None else Progress(applied, applied + len(self._waiting[key]))
+        found = self._of.get(key)
+        return None if found is None else Progress(found.applied, found.applied + len(found.waiting))
 
     def look(self) -> frozenset[ObjectKey]:
         """Look who has applied what since the last look; return the objects of which that is otherwise."""
         moved: set[ObjectKey] = set()
         known: dict[tuple[NodeKey, int], bool | None] = {}
-        for key, waiting in self._waiting.items():
-            for node, names in tuple(waiting.items()):
+        for rollout in {id(each): each for each in self._of.values()}.values():
+            before = len(rollout.waiting)
+            for node, names in tuple(rollout.waiting.items()):
                 of = (node, id(names))
                 if of not in known:
                     known[of] = applied(self._here, node, names)
                 if (found := known[of]) is not False:
-                    del waiting[node]
-                    self._applied[key] += found is True
-                    moved.add(key)
+                    del rollout.waiting[node]
+                    rollout.applied += found is True
+            if len(rollout.waiting) != before:
+                moved |= rollout.keys
         return frozenset(moved)
+
+    def _put(self, rollout: _Rollout) -> _Rollout:
+        """Have a roll-out be the last one of its objects."""
+        for key in rollout.keys:
+            self.forget(key)
+            self._of[key] = rollout
+        return rollout
 
 
 def applied(here: Here, node: NodeKey, names: Names) -> bool | None:

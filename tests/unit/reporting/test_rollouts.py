@@ -1,6 +1,8 @@
 """Roll-outs: who has applied the last change of an object."""
 
+import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 from delivery.quarantine.accepted import OWN, Noted
 from mesh.kinds import WORKLOAD
@@ -133,3 +135,66 @@ def test_concerned_is_who_is_here_and_is_served_something_else() -> None:
         lambda group: here.get(group, ()),
     )
     assert {node: dict(names or {}) for node, names in found.items()} == {A: NAMES}
+
+
+class Hashed(str):
+    """A name that counts how often it is looked up."""
+
+    __slots__ = ()
+    hashed = 0
+
+    def __hash__(self) -> int:
+        """Count."""
+        Hashed.hashed += 1
+        return super().__hash__()
+
+    __eq__ = str.__eq__
+
+
+def test_what_changes_together_costs_as_one_change() -> None:
+    """Objects that are applied at once concern all proxies: it is not looked at each with each."""
+    proxies = Proxies(resource("2"))
+    nodes = [NodeKey(Hashed(f"{number}.till.shop")) for number in range(100)]
+    for node in nodes:
+        proxies.connect(node, resource("1"))
+    keys = [replace(KEY, name=f"till-{number}") for number in range(100)]
+    rollouts = Rollouts(proxies)
+    rollouts.begin(keys, {})
+    rollouts.extend(keys, dict.fromkeys(nodes, NAMES))
+    Hashed.hashed = 0
+    assert rollouts.look() == frozenset()
+    assert Hashed.hashed < 10 * len(nodes)
+    for node in nodes[1:]:
+        proxies.connect(node, resource("2"))
+    assert rollouts.look() == frozenset(keys)
+    assert {rollouts.progress(each) for each in keys} == {Progress(99, 100)}
+
+
+def test_what_changed_together_goes_its_own_way_later() -> None:
+    """Whatever happens to some of them: the others' roll-out is what it would be without them."""
+    chance = random.Random(7)  # noqa: S311 - no secret
+    keys = [replace(KEY, name=f"till-{number}") for number in range(4)]
+    for _ in range(200):
+        proxies = Proxies(resource("2"))
+        together, alone = Rollouts(proxies), {each: Rollouts(proxies) for each in keys}
+        for _ in range(12):
+            some = chance.sample(keys, chance.randint(1, 4))
+            nodes = dict.fromkeys(chance.sample([A, B, C], chance.randint(0, 3)), NAMES)
+            match chance.choice(("begin", "extend", "extend", "forget", "look")):
+                case "begin":
+                    together.begin(some, nodes)
+                    for each in some:
+                        alone[each].begin([each], nodes)
+                case "extend":
+                    together.extend(some, nodes)
+                    for each in some:
+                        alone[each].extend([each], nodes)
+                case "forget":
+                    together.forget(some[0])
+                    alone[some[0]].forget(some[0])
+                case _:
+                    proxies.connect(chance.choice([A, B, C]), resource(chance.choice("12")))
+                    looked = frozenset().union(*(each.look() for each in alone.values()))
+                    assert together.look() == looked
+            assert [together.progress(each) for each in keys] == [alone[k].progress(k) for k in keys]
+            assert together.is_pending == any(each.is_pending for each in alone.values())
