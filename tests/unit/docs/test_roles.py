@@ -1,0 +1,31 @@
+"""The table of docs/kubernetes.md says what the roles that we hand out grant."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_the_page_has_each_rule_of_our_roles() -> None:
+    """In their order, word for word, and no other."""
+    page = (DOCS / "kubernetes.md").read_text("utf-8")
+    table = page.partition("| role | API group |")[2].splitlines()[2:]
+    assert [line for line in table if line] == [*_rows("rbac.yaml"), *_rows("webhook.yaml")]
+
+
+def _rows(file: str) -> Iterator[str]:
+    for role in yaml.safe_load_all((DOCS / "kubernetes" / file).read_text("utf-8")):
+        named = f"{role['kind']} `{role['metadata']['name']}`"
+        for number, rule in enumerate(role.get("rules", ())):
+            cells = ("" if number else named, *_rule(rule))
+            yield f"|{'|'.join(f' {each} ' if each else ' ' for each in cells)}|"
+
+
+def _rule(rule: dict[str, Any]) -> tuple[str, str, str]:
+    (group,) = rule["apiGroups"]
+    resources = ", ".join(f"`{each}`" for each in rule["resources"])
+    of = "".join(f" named `{each}`" for each in rule.get("resourceNames", ()))
+    return f"`{group}`" if group else "core", f"{resources}{of}", ", ".join(rule["verbs"])
