@@ -53,7 +53,7 @@ class WebhookTls:
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 await asyncio.to_thread(self.renew, clock())
-            except CertificateError as error:
+            except (CertificateError, OSError) as error:  # of TLS, or of descriptors that are used up
                 _log.error("webhook certificate not renewed", reason=str(error))
 
     def renew(self, now: datetime) -> None:

@@ -5,8 +5,11 @@ import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
+from controller import webhook
 from controller.webhook import WebhookTls
 from mesh.names import TrustDomain
 
@@ -39,3 +42,29 @@ async def test_a_renewed_certificate_is_shown_at_once(tmp_path: Path) -> None:
     assert await _shown(shows, authority.trust_bundle()) == first
     shows.renew(now)
     assert await _shown(shows, authority.trust_bundle()) != first
+
+
+async def test_a_renewal_that_the_system_refuses_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a descriptor left there is no place for the key: server and webhook go on."""
+    now = datetime.now(UTC)
+    authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
+    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=61))
+    tries, again = [0], asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def refused(*_: object) -> None:
+        tries[0] += 1
+        if tries[0] > 1:
+            loop.call_soon_threadsafe(again.set)
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(webhook, "load", refused)
+    monkeypatch.setattr(webhook, "LOOK_SECONDS", 0.0)
+    renewing = asyncio.create_task(shows.renewing(lambda: now))
+    async with asyncio.timeout(10):
+        await again.wait()
+    assert not renewing.done()
+    renewing.cancel()
+    await asyncio.wait([renewing])
