@@ -94,13 +94,13 @@ class Transport:
         answer = await self._sent(call, path, headers, ready, waiting)
         try:
             if answer.status == 401 and await self._connection.refused(ready):
-                answer.close()
+                _cut(answer)
                 answer = await self._sent(call, path, headers, await self._connection.ready(), waiting)
             if answer.status >= 300:
                 raise await refusal(answer, call)
             yield answer
         finally:
-            answer.close()
+            _cut(answer)
 
     async def _sent(
         self,
@@ -135,6 +135,17 @@ class Transport:
         return Unreachable(
             f"cannot {call.verb} {call.what} at {self._connection.server}: {said(error)}", reason
         )
+
+
+def _cut(answer: aiohttp.ClientResponse) -> None:
+    """Let go of an answer; one that goes on is broken off.
+
+    To close TLS in order is to wait for the server's word, half a minute where it is dead, and nobody waits
+    for that when the session is closed.
+    """
+    if answer.connection is not None and (transport := answer.connection.transport) is not None:
+        transport.abort()
+    answer.close()
 
 
 async def _lines(call: Call, answer: aiohttp.ClientResponse, silence: float) -> AsyncGenerator[Batch, None]:

@@ -119,10 +119,15 @@ async def _passed_on(request: web.Request, upstream: aiohttp.ClientSession, ther
     url = URL(there + request.raw_path, encoded=True)
     async with upstream.request(request.method, url, headers=headers, data=body) as came:
         answer = web.StreamResponse(status=came.status, headers=_without_hops(came.headers))
-        await answer.prepare(request)
-        async for piece in came.content.iter_any():
-            await answer.write(piece)
-        await answer.write_eof()
+        try:
+            await answer.prepare(request)
+            async for piece in came.content.iter_any():
+                await answer.write(piece)
+            await answer.write_eof()
+        finally:
+            # What goes on is broken off: nobody would wait for TLS to be closed in order.
+            if came.connection is not None and came.connection.transport is not None:
+                came.connection.transport.abort()
         return answer
 
 

@@ -100,7 +100,7 @@ class Callers:
     async def status(self, name: str, path: str, method: str = "GET") -> int:
         """Return what is answered, 0 where nothing is."""
         url = f"https://{SIDECAR}:{PORT}{path}"
-        connector = aiohttp.TCPConnector(force_close=True, ssl=self._contexts[name])
+        connector = aiohttp.TCPConnector(ssl=self._contexts[name])
         with contextlib.suppress(aiohttp.ClientError, ConnectionError):
             async with (
                 aiohttp.ClientSession(connector=connector) as session,
