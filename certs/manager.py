@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from certs import rotation
+from certs import renewal
 from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.material import ServiceCertificate
@@ -65,7 +65,7 @@ class CertificateManager:
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._held.get(identity)
-        if held is not None and held.dns_names == names.dns_names and not rotation.due(held, now):
+        if held is not None and held.dns_names == names.dns_names and not renewal.due(held, now):
             return held
         holder = holder_of(identity)
         pair, unkept = kept_pair(self._pairs, holder, self._issuer, Usage.SERVICE, names, self._lifetime, now)

@@ -14,7 +14,7 @@ from certs.stored import ADS_SERVER, WEBHOOK, Holder, Pairs, kept_pair
 from mesh.names import TrustDomain, is_dns_subdomain
 
 VALIDITY: Final = timedelta(days=90)
-"""How long it lives; it is renewed after two thirds of that, at a start or by whoever asks again."""
+"""How long it lives; it is renewed after about half of that, at a start or by whoever asks again."""
 
 _log = structlog.get_logger("certs.server")
 

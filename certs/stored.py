@@ -10,7 +10,7 @@ from certs.errors import CorruptPairError, StateError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.leaf import stands_below
 from certs.pair import Pair, issue_pair
-from certs.rotation import due
+from certs.renewal import due
 from mesh.identity import ServiceIdentity
 
 Holder = NewType("Holder", str)

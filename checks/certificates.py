@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from agent.reach.times import length, stamp
-from certs.rotation import CA_ENDS_SOON, Lived, due, renew_at
+from certs.renewal import CA_ENDS_SOON, Lived, alarm_at, renewed_by
 from checks.check import Check, counted, listed
 
 _LATE: Final = timedelta(minutes=10)
@@ -40,14 +40,14 @@ def authority(found: Lived, now: datetime) -> Check:
 
 
 def services(found: Iterable[Certificate], now: datetime) -> Check:
-    """Judge the service certificates in force, which the server renews after two thirds of their life."""
+    """Judge the service certificates in force, which the server renews after about half of their life."""
     name, known = "service certificates", sorted(found, key=lambda each: each.not_after)
     over = [each.whose for each in known if now > each.not_after]
     if over:
         return Check.failed(
             name, f"expired: {listed(over)}", "the server's log says why it cannot renew them"
         )
-    late = [each.whose for each in known if now > renew_at(each) + _LATE]
+    late = [each.whose for each in known if now > renewed_by(each) + _LATE]
     if late:
         said = f"{counted(len(late), 'renewal')} overdue: {listed(late)}"
         return Check.warning(name, said, "the server's log says why (`certificate-not-issued`)")
@@ -63,9 +63,9 @@ def proxies(found: Iterable[Certificate], now: datetime) -> Check:
     over = [f"{each.whose} (at {stamp(each.not_after)})" for each in known if now > each.not_after]
     if over:
         return Check.failed(name, f"expired: {listed(over)}", _ANEW)
-    soon = [f"{each.whose} ({length(each.not_after - now)} left)" for each in known if due(each, now)]
+    soon = [f"{each.whose} ({length(each.not_after - now)} left)" for each in known if now >= alarm_at(each)]
     if soon:
-        said = f"{counted(len(soon), 'certificate')} in the last third of its life: {listed(soon)}"
+        said = f"{counted(len(soon), 'certificate')} in the last quarter of its life: {listed(soon)}"
         return Check.warning(name, said, _ANEW)
     if not known:
         return Check.ok(name, "none was issued yet")
@@ -88,4 +88,4 @@ def own(found: Certificate, now: datetime) -> Check:
         return Check.failed(name, said, f"{_ANEW}; if the clock here is wrong, set it")
     left = length(found.not_after - now)
     said = f"it is {found.whose}'s, and valid until {stamp(found.not_after)}, {left} left"
-    return Check.warning(name, said, _ANEW) if due(found, now) else Check.ok(name, said)
+    return Check.warning(name, said, _ANEW) if now >= alarm_at(found) else Check.ok(name, said)

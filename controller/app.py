@@ -23,7 +23,7 @@ from admin.pages import routes, site
 from certs.errors import CertificateError
 from certs.ledger.entry import LedgerEntry
 from certs.opening import Opened, opened
-from certs.rotation import CA_ENDS_SOON
+from certs.renewal import CA_ENDS_SOON
 from controller.driver_runner import Running, driving
 from controller.drivers import ADS_DRIVER, MeshDrivers
 from controller.errors import StartupError

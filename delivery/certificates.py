@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from certs import rotation
+from certs import renewal
 from certs.errors import CertificateError
 from certs.issuers.contract import Issuer
 from certs.manager import CertificateManager
@@ -134,7 +134,7 @@ class ServiceCertificates:
         self._problems.pop(identity, None)
 
     def _all_good(self, now: datetime) -> bool:
-        """Say whether no certificate is due; also one that is not valid yet would be (rotation.due)."""
+        """Say whether no certificate is due; also one that is not valid yet would be (renewal.due)."""
         return self._good is not None and self._good[0] <= now < self._good[1]
 
     def _manager_for(self, validity: timedelta) -> CertificateManager:
@@ -151,7 +151,7 @@ def _good_between(
     """Return between which of these moments none of these certificates is due."""
     begin, end = good
     there = [each for each in held if each is not None]
-    return max((begin, *(each.not_before for each in there))), min((end, *map(rotation.renew_at, there)))
+    return max((begin, *(each.not_before for each in there))), min((end, *map(renewal.renew_at, there)))
 
 
 def _problem(identity: ServiceIdentity, error: CertificateError) -> Problem:

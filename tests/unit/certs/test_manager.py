@@ -17,6 +17,7 @@ from certs.errors import IssuerError, RequestError, StateError
 from certs.issuers.authority import CertificateAuthority
 from certs.manager import CertificateManager, jittered
 from certs.pair_files import PairFiles
+from certs.renewal import renew_at
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from tests.unit.certs.leaf import LEAF
@@ -99,15 +100,16 @@ def test_a_restart_reuses_what_is_stored(start: Start, state: Path, now: datetim
     assert path.stat().st_mode & 0o777 == 0o600
     assert {parent.stat().st_mode & 0o777 for parent in path.parents[:3]} == {0o700}
     assert list(path.parent.iterdir()) == [path]
-    assert start().ensure(STORE, NAMES, now + timedelta(hours=15)) == before
+    assert start().ensure(STORE, NAMES, now + timedelta(hours=10)) == before
 
 
 def test_what_falls_due_is_renewed_with_a_new_key(start: Start, state: Path, now: datetime) -> None:
-    """At two thirds of its life a certificate is due; `ensure` then replaces it here and on disk."""
+    """After about half of its life a certificate is due; `ensure` then replaces it here and on disk."""
     manager = start()
     first = manager.ensure(STORE, NAMES, now)
-    assert manager.ensure(STORE, NAMES, now + timedelta(hours=15)) is first
-    moment = now - BACK + (DAY + BACK) * 2 / 3
+    assert manager.ensure(STORE, NAMES, now + timedelta(hours=10)) is first
+    moment = renew_at(first)
+    assert abs(moment - now - DAY / 2) < DAY / 19
     assert manager.ensure(STORE, NAMES, moment - timedelta(seconds=1)) is first
     second = manager.ensure(STORE, NAMES, moment)
     assert (second.serial != first.serial, second.key != first.key) == (True, True)

@@ -35,11 +35,11 @@ def test_it_is_for_servers_of_the_decided_names(
 def test_it_is_kept_until_it_is_due_or_hosts_change(
     authority: CertificateAuthority, state: Path, now: datetime
 ) -> None:
-    """A restart shows the same certificate; other hosts or two thirds of its life bring a new one."""
+    """A restart shows the same certificate; other hosts or half of its life bring a new one."""
     first = ads_server_certificate(authority, PairFiles(state), now)
-    assert ads_server_certificate(authority, PairFiles(state), now + timedelta(days=59)) == first
+    assert ads_server_certificate(authority, PairFiles(state), now + timedelta(days=40)) == first
     second = ads_server_certificate(authority, PairFiles(state), now, ["mesh.internal"])
-    third = ads_server_certificate(authority, PairFiles(state), now + timedelta(days=60), ["mesh.internal"])
+    third = ads_server_certificate(authority, PairFiles(state), now + timedelta(days=50), ["mesh.internal"])
     assert len({first.serial, second.serial, third.serial}) == 3
 
 

@@ -36,9 +36,9 @@ async def test_a_renewed_certificate_is_shown_at_once(tmp_path: Path) -> None:
     """By the same context: the server goes on listening. One that is not due stays."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
-    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=61))
+    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
     first = await _shown(shows, authority.trust_bundle())
-    shows.renew(now - timedelta(days=2))
+    shows.renew(now - timedelta(days=12))
     assert await _shown(shows, authority.trust_bundle()) == first
     shows.renew(now)
     assert await _shown(shows, authority.trust_bundle()) != first
@@ -50,7 +50,7 @@ async def test_a_renewal_that_the_system_refuses_is_tried_again(
     """Without a descriptor left there is no place for the key: server and webhook go on."""
     now = datetime.now(UTC)
     authority = CertificateAuthority.open(tmp_path, TrustDomain("cluster.local"), now - timedelta(days=99))
-    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=61))
+    shows = WebhookTls(authority, PairFiles(tmp_path), HOST, now - timedelta(days=51))
     tries, again = [0], asyncio.Event()
     loop = asyncio.get_running_loop()
 
