@@ -81,6 +81,17 @@ class ProxyCertificate:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedProxy:
+    """A proxy's certificate whose key is where it was made: with who is to have it."""
+
+    name: ProxyName
+    serial: str
+    not_before: datetime
+    not_after: datetime
+    chain_pem: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ServerCertificate:
     """What the control plane shows to the sidecars that dial it; names and addresses are sorted."""
 

@@ -7,6 +7,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import IssuerError, RequestError
 from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
@@ -33,25 +34,43 @@ def issue_pair(issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, 
     Valid from BACKDATED before `now` until `lifetime` after it. No key ever serves two certificates.
     Raises IssuerError also where the issuer's answer is not what was asked for.
     """
+    key = ec.generate_private_key(ec.SECP256R1())
+    leaf, chain_pem = sign(issuer, usage, names, lifetime, _signing_request(key, names), now)
+    return Pair(leaf, chain_pem, _pkcs8(key))
+
+
+def sign(
+    issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, csr_pem: bytes, now: datetime
+) -> tuple[Leaf, bytes]:
+    """Have a certificate signed for the key of a PKCS#10 request; return what it says, and its chain (PEM).
+
+    Validity and errors are those of `issue_pair`; one of another key is none that was asked for.
+    """
     if lifetime < timedelta(seconds=1):
         raise RequestError(f"a validity of {lifetime} is too short: one second is the least")
-    key = ec.generate_private_key(ec.SECP256R1())
     second = now.replace(microsecond=0)
     request = CertificateRequest(
         usage,
         names,
         not_before=second - BACKDATED,
         not_after=(second + lifetime).replace(microsecond=0),
-        csr_pem=_signing_request(key, names),
+        csr_pem=csr_pem,
     )
     chain_pem = issuer.issue(request, now)
     try:
-        pair = matched_pair(chain_pem, _pkcs8(key))
+        leaf = read_leaf(chain_pem)
+        same_key = x509.load_pem_x509_certificate(chain_pem).public_key() == _key_of(csr_pem)
     except ValueError as error:
         raise IssuerError(f"the issuer's answer for {names.common_name} cannot be used: {error}") from error
-    if pair.leaf.names != names or not pair.leaf.serves(usage):
+    if not same_key:
+        raise IssuerError(f"the issuer's answer for {names.common_name} is for another key than asked")
+    if leaf.names != names or not leaf.serves(usage):
         raise IssuerError(f"the issuer's answer for {names.common_name} has other names or usages than asked")
-    return pair
+    return leaf, chain_pem
+
+
+def _key_of(csr_pem: bytes) -> CertificatePublicKeyTypes:
+    return x509.load_pem_x509_csr(csr_pem).public_key()
 
 
 def _signing_request(key: ec.EllipticCurvePrivateKey, names: Names) -> bytes:

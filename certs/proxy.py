@@ -7,8 +7,9 @@ from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
-from certs.material import ProxyCertificate
-from certs.pair import issue_pair
+from certs.material import ProxyCertificate, SignedProxy
+from certs.pair import issue_pair, sign
+from certs.signing_request import SigningRequest
 from mesh.identity import ProxyName, ProxyNameError
 
 VALIDITY: Final = timedelta(days=365)
@@ -25,12 +26,35 @@ def issue_proxy(
     in the ledger before it is handed out; the key is kept nowhere. Raises RequestError for a name that
     is not three DNS-1123 labels or a validity that is not positive, IssuerError, StateError.
     """
+    _require_whole(name)
+    pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
+    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
+    return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)
+
+
+def sign_proxy(
+    issuer: Issuer,
+    ledger: Ledger,
+    name: ProxyName,
+    request: SigningRequest,
+    validity: timedelta,
+    now: datetime,
+) -> SignedProxy:
+    """Issue the same for a key that stays where it was made.
+
+    `name` is what whoever asks was found to be entitled to; of the request only the key is taken. Raises as
+    `issue_proxy`.
+    """
+    _require_whole(name)
+    leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, request.csr_pem, now)
+    ledger.record(LedgerEntry.issued(leaf.serial, name, now, leaf.not_after))
+    return SignedProxy(name, leaf.serial, leaf.not_before, leaf.not_after, chain_pem)
+
+
+def _require_whole(name: ProxyName) -> None:
     try:
         whole = ProxyName.parse(str(name)) == name
     except ProxyNameError as error:
         raise RequestError(str(error)) from error
     if not whole:
         raise RequestError(f"{str(name)[:200]!r} does not consist of a UUID, a service and a namespace")
-    pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
-    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
-    return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)

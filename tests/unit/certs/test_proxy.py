@@ -141,7 +141,7 @@ def test_an_issuer_that_signs_something_else_is_not_believed(
     assert sentences == [
         f"{answer} has other names or usages than asked",
         f"{answer} has other names or usages than asked",
-        f"{answer} cannot be used: the private key does not belong to the certificate",
+        f"{answer} is for another key than asked",
     ]
     assert ledger.entries() == ()
 
