@@ -26,9 +26,10 @@ $(VENV)/.locked: requirements/bootstrap.txt requirements/dev.txt
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt requirements/bootstrap.txt
 	touch $@
 
+OWN_PROTOS := $(shell find protos/meshwright -name '*.proto')
 # The editable install runs the build hook, which generates protos/; the stamp lives beside what it makes,
 # so that cleaning the generated files also brings the hook back.
-protos/envoy/.built: pyproject.toml tools/build_protos.py $(VENV)/.locked
+protos/envoy/.built: pyproject.toml tools/build_protos.py $(OWN_PROTOS) $(VENV)/.locked
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --reinstall -e .
 	touch $@
 
@@ -149,4 +150,5 @@ lock: $(VENV)/.locked ## resolve the dependencies anew
 clean: ## everything that make made
 	rm -rf $(VENV) .envoy .envoys .kubectl .state build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf protos/envoy protos/xds protos/udpa protos/validate protos/cel protos/opentelemetry protos/google
+	find protos/meshwright -name '*.py' -delete -o -name '*.pyi' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

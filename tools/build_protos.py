@@ -1,4 +1,6 @@
-"""Generate Envoy's API under `protos.` from the descriptors in the pinned `xds-protos` wheel.
+"""Generate Envoy's API under `protos.` from the descriptors in the pinned `xds-protos` wheel, and our own.
+
+Our own API stands as `protos/meshwright/**/*.proto`, and what is generated of it beside.
 
 Used as hatchling's build hook, so `pip install` (editable or not) makes them; nothing generated is
 committed and `xds-protos` is never installed where Meshwright runs: it owns the top-level names `xds`
@@ -12,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +50,7 @@ TOP_LEVEL = ("envoy", "xds", "udpa", "validate", "cel", "opentelemetry")
 # Imports of generated code, `from envoy.x import y_pb2` and `import envoy.x.y_pb2 as z`, go under `protos.`.
 # google.api stands beside protobuf's own google package, so it moves as well; google.protobuf does not.
 _MOVED = re.compile(
-    r"^(from|import) ((?:envoy|xds|udpa|validate|cel|opentelemetry|google\.(?:api|rpc|type))\b)",
+    r"^(from|import) ((?:envoy|xds|udpa|validate|cel|opentelemetry|meshwright|google\.(?:api|rpc|type))\b)",
     re.MULTILINE,
 )
 
@@ -74,7 +77,7 @@ print('\\n'.join(seen))
 
 
 def generate(protos: Path) -> int:
-    """Write the modules and stubs of ROOTS, and of all they import, below `protos`; return how many files.
+    """Write the modules and stubs of ROOTS, of all they import, and of ours; return of how many files.
 
     `protos` is the package's folder; what is there already, and the same, stays. Raises CalledProcessError
     when protoc refuses.
@@ -104,9 +107,20 @@ def generate(protos: Path) -> int:
             ],
             check=True,
         )
+        own = _generate_own(protos, out)
         _rewrite_imports(out)
         install(out, protos)
-    return len(names)
+    return len(names) + own
+
+
+def _generate_own(protos: Path, out: Path) -> int:
+    """Write the modules and stubs of our own API; return of how many files."""
+    sources = sorted(str(path.relative_to(protos)) for path in protos.glob("meshwright/**/*.proto"))
+    well_known = resources.files("grpc_tools") / "_proto"
+    protoc = (sys.executable, "-I", "-m", "grpc_tools.protoc")
+    paths = (f"-I{protos}", f"-I{well_known}", f"--python_out={out}", f"--pyi_out={out}")
+    subprocess.run([*protoc, *paths, *sources], check=True)
+    return len(sources)
 
 
 def _rewrite_imports(out: Path) -> None:
@@ -147,4 +161,4 @@ class ProtosHook(BuildHookInterface[Any]):
         """Generate the modules; `version` and `build_data` are hatchling's and are not used."""
         del version, build_data
         count = generate(Path(self.root, "protos"))
-        self.app.display_info(f"generated {count} Envoy API files under protos/")
+        self.app.display_info(f"generated {count} API files under protos/")
