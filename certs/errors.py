@@ -54,6 +54,7 @@ class RefusalReason(enum.StrEnum):
     BAD_COMMON_NAME = "bad_common_name"
     NOT_ISSUED = "not_issued"
     REVOKED = "revoked"
+    UNCLAIMED = "unclaimed_too_long"
     NAME_MISMATCH = "name_mismatch"
 
 

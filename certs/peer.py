@@ -4,11 +4,13 @@ TLS has proven that the peer holds the key of a certificate below our root. It h
 certificate is of the right kind or not revoked, nor, in a resumed session, that it is still valid.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from certs.errors import PeerRefused, RefusalReason
 from certs.leaf import read_leaf
-from certs.ledger.entry import LedgerEntry, LedgerState
+from certs.ledger.contract import Ledger
+from certs.ledger.entry import LedgerEntry, LedgerState, Stamp
 from certs.material import PeerCertificate
 from mesh.identity import ProxyName, ProxyNameError
 
@@ -29,6 +31,42 @@ def read_peer(pem: bytes) -> PeerCertificate:
         leaf.names.uris,
         leaf.client_auth,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A peer that may speak to the control plane: who it is, and the ledger's entry of what it shows."""
+
+    name: ProxyName
+    entry: LedgerEntry
+
+
+def admitted(shown: PeerCertificate, ledger: Ledger, now: datetime) -> Admitted:
+    """Return who shows this certificate; raise PeerRefused, or StateError where the ledger cannot be read.
+
+    The one way by which whatever serves proxies (discovery, client status, documents, renewal) looks at
+    certificate and ledger: when a call begins, and again while it lives. Nothing is noted by it: `presence`.
+    """
+    entry = ledger.entry(shown.serial)
+    name = authorize(shown, entry, now)
+    if entry is None:  # authorize refuses that
+        raise PeerRefused(
+            RefusalReason.NOT_ISSUED, f"{name} shows {shown.serial}, which is not in the ledger"
+        )
+    return Admitted(name, entry)
+
+
+def presence(found: Admitted, ledger: Ledger, address: str, now: datetime) -> bool:
+    """Note that an admitted peer is here; say whether that claims its certificate. Raises StateError.
+
+    To be called when nothing else stands against the peer; it waits for no disk.
+    """
+    if found.entry.takes(Stamp.CLAIMED, now):
+        ledger.claim(found.entry.serial, now, address)
+        return True
+    if found.entry.takes(Stamp.SEEN, now):
+        ledger.see(found.entry.serial, now)
+    return False
 
 
 def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -> ProxyName:
@@ -53,6 +91,11 @@ def authorize(peer: PeerCertificate, entry: LedgerEntry | None, now: datetime) -
     if entry.state is LedgerState.REVOKED:
         raise PeerRefused(
             RefusalReason.REVOKED, f"{name} shows {peer.serial}, which was revoked at {entry.revoked_at}"
+        )
+    if entry.unclaimed_too_long(now):
+        raise PeerRefused(
+            RefusalReason.UNCLAIMED,
+            f"{name} shows {peer.serial}, which was to be used for the first time by {entry.claim_by}",
         )
     if entry.common_name != peer.common_name:
         raise PeerRefused(

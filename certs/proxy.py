@@ -1,7 +1,6 @@
 """Proxy certificates: what a sidecar shows to the control plane, and to nobody else."""
 
 from datetime import datetime, timedelta
-from typing import Final
 
 from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
@@ -12,12 +11,14 @@ from certs.pair import issue_pair, sign
 from certs.signing_request import SigningRequest
 from mesh.identity import ProxyName, ProxyNameError
 
-VALIDITY: Final = timedelta(days=365)
-"""How long a proxy certificate lives unless asked otherwise: long, because it can be revoked."""
-
 
 def issue_proxy(
-    issuer: Issuer, ledger: Ledger, name: ProxyName, validity: timedelta, now: datetime
+    issuer: Issuer,
+    ledger: Ledger,
+    name: ProxyName,
+    validity: timedelta,
+    now: datetime,
+    claim_within: timedelta | None = None,
 ) -> ProxyCertificate:
     """Issue a certificate whose common name is exactly `<uuid>.<service>.<namespace>`, of any length.
 
@@ -28,7 +29,7 @@ def issue_proxy(
     """
     _require_whole(name)
     pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
-    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after))
+    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, claim_within))
     return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)
 
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from admin.http.commands import NobodysName, ProxyRequest, require_holder
 from admin.pages.certificates import offline_certificates
 from certs.errors import CertificateError
-from certs.proxy import VALIDITY
+from certs.terms import ProxyTerms
 from cli.client import ask
 from cli.errors import AnsweredNo, IssuingError, NotRunning, ServerRefused
 from cli.offline.mesh import read
@@ -61,6 +61,7 @@ def issue(
         "namespace": request.namespace,
         "validity_days": request.validity_days,
         "anyway": request.anyway,
+        "claim_days": request.claim_days,
     }
 
     def by_server() -> Issued:
@@ -81,16 +82,18 @@ def issue(
         raise AnsweredNo(error) from error
 
 
-def revoke(state: Path, serial: str, trust_domain: str, *, shared: bool = False) -> tuple[str, str]:
-    """Revoke a certificate; return its name and serial. Raises IssuingError."""
+def revoke(
+    state: Path, serial: str, trust_domain: str, why: str = "", *, shared: bool = False
+) -> tuple[str, str]:
+    """Revoke a certificate, and note why; return its name and serial. Raises IssuingError."""
 
     def by_server() -> tuple[str, str]:
-        answer = _asked(state, "/certs/revoke", {"serial": serial})
+        answer = _asked(state, "/certs/revoke", {"serial": serial, "reason": why})
         return answer["name"], answer["serial"]
 
     def here() -> tuple[str, str]:
         with _here(state, trust_domain, shared=shared, new=False) as issuing:
-            entry = issuing.revoke(serial)
+            entry = issuing.revoke(serial, why)
         return entry.common_name, entry.serial
 
     try:
@@ -153,7 +156,7 @@ def _issued_here(state: Path, request: ProxyRequest, trust_domain: str, out: Pat
 def _here(state: Path, trust_domain: str, *, shared: bool, new: bool) -> Iterator[ProxyIssuing]:
     domain = TrustDomain(trust_domain)
     try:
-        with without_server(state, domain, _now, VALIDITY, shared=shared, new=new) as issuing:
+        with without_server(state, domain, _now, ProxyTerms(), shared=shared, new=new) as issuing:
             yield issuing
     except (StateInUse, NothingIssued):
         raise

@@ -11,6 +11,7 @@ from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
 from certs.opening import Opened, begun, opened
 from certs.proxy import issue_proxy
+from certs.terms import ProxyTerms
 from controller.errors import NothingIssued, StartupError
 from controller.process import lock
 from mesh.names import TrustDomain
@@ -26,7 +27,7 @@ class ProxyIssuing:
         self,
         found: Opened,
         clock: Callable[[], datetime],
-        validity: Callable[[], timedelta],
+        terms: Callable[[], ProxyTerms],
         issued: Callable[[], None],
     ) -> None:
         self._issuer = found.authority
@@ -34,20 +35,22 @@ class ProxyIssuing:
         self._first = found.first
         self.made = found.made
         self._clock = clock
-        self._validity = validity
+        self._terms = terms
         self._issued = issued
 
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue a certificate; raise CertificateError."""
-        validity = timedelta(days=request.validity_days) if request.validity_days else self._validity()
-        issued = issue_proxy(self._issuer, self._ledger, request.name, validity, self._clock())
+        terms, now = asked(request, self._terms()), self._clock()
+        issued = issue_proxy(
+            self._issuer, self._ledger, request.name, terms.validity, now, terms.claim_within
+        )
         self._first.note(self._ledger)
         self._issued()
         return issued
 
-    def revoke(self, serial: str) -> LedgerEntry:
-        """Revoke a certificate; raise CertificateError."""
-        return self._ledger.revoke(serial, self._clock())
+    def revoke(self, serial: str, why: str = "") -> LedgerEntry:
+        """Revoke a certificate, for this reason; raise CertificateError."""
+        return self._ledger.revoke(serial, self._clock(), why)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """Return what the ledger knows; raise StateError."""
@@ -58,12 +61,20 @@ class ProxyIssuing:
         return self._issuer.trust_bundle()
 
 
+def asked(request: ProxyRequest, otherwise: ProxyTerms) -> ProxyTerms:
+    """Return the terms that are asked for, and the others where none are."""
+    return ProxyTerms(
+        timedelta(days=request.validity_days) if request.validity_days else otherwise.validity,
+        timedelta(days=request.claim_days) if request.claim_days else otherwise.claim_within,
+    )
+
+
 @contextlib.contextmanager
 def without_server(
     state: Path,
     trust_domain: TrustDomain,
     clock: Callable[[], datetime],
-    validity: timedelta,
+    terms: ProxyTerms,
     *,
     shared: bool = False,
     new: bool = False,
@@ -77,7 +88,7 @@ def without_server(
         _require_room(state, new=new)
     lock.prepare(state, shared=shared)
     with lock.held(state), opened(state, trust_domain, clock()) as found:
-        yield ProxyIssuing(found, clock, lambda: validity, lambda: None)
+        yield ProxyIssuing(found, clock, lambda: terms, lambda: None)
 
 
 def _require_room(state: Path, *, new: bool) -> None:

@@ -21,6 +21,7 @@ IN_PLACE: Final = frozenset(
         "log_level",
         "longest_seconds",
         "proxy_certificate_days",
+        "proxy_claim_days",
         "quiet_seconds",
     }
 )

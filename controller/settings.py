@@ -17,6 +17,7 @@ from pydantic_settings import (
 
 from admission.place import Place
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
+from certs.terms import MOST_DAYS, VALIDITY
 from controller.config_file import read_config
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
@@ -312,8 +313,10 @@ class Settings(BaseSettings):
     """The cluster is told of the webhook; without, `meshwright webhook` prints what it is to be told."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
-    proxy_certificate_days: Annotated[int, Field(ge=1, le=3650)] = 365
+    proxy_certificate_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = VALIDITY.days
     """Validity of proxy certificates for which none is asked."""
+    proxy_claim_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None
+    """A proxy certificate that was not used for the first time by then is refused; none: no deadline."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -13,6 +13,7 @@ from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.opening import LEDGER_FILE, Opened
 from certs.pair_files import PairFiles
+from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
 from controller.kept import DNS_ANSWERS, VERDICTS, Kept, StateFile
 from controller.process.room import StateRoom
@@ -98,11 +99,16 @@ class Parts:
     def proxies(self) -> ProxyIssuing:
         """Return what issues and revokes proxy certificates on request."""
 
-        def validity() -> timedelta:
-            return timedelta(days=self.reloading.settings.proxy_certificate_days)
+        def terms() -> ProxyTerms:
+            told = self.reloading.settings
+            within = told.proxy_claim_days
+            return ProxyTerms(
+                timedelta(days=told.proxy_certificate_days),
+                None if within is None else timedelta(days=within),
+            )
 
         issued = self.metrics.issued
-        return ProxyIssuing(self.opened, self.clock, validity, lambda: issued("proxy"))
+        return ProxyIssuing(self.opened, self.clock, terms, lambda: issued("proxy"))
 
 
 def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callable[[], datetime]) -> Parts:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from catalog.store.view import View
 from certs.errors import CertificateError, RequestError, StateError, UnwrittenError
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate
+from certs.terms import MOST_DAYS
 from mesh.identity import ProxyName, is_proxy_name
 from mesh.names import Namespace, ProxyUuid, ServiceName
 from sidecars.type_words import short_type
@@ -34,7 +35,8 @@ _UNTIL_RESTART = (
 class ProxyRequest:
     """A proxy certificate that is asked for; None days is the server's own default.
 
-    `anyway`: although no workload has the name, as far as is known.
+    `anyway`: although no workload has the name, as far as is known. `claim_days`: within which it must be
+    used for the first time.
     """
 
     uuid: str
@@ -42,6 +44,7 @@ class ProxyRequest:
     namespace: str
     validity_days: int | None = None
     anyway: bool = False
+    claim_days: int | None = None
 
     @property
     def name(self) -> ProxyName:
@@ -66,8 +69,8 @@ class ProxyCertificates(Protocol):
     def issue(self, request: ProxyRequest) -> ProxyCertificate:
         """Issue one; raise CertificateError."""
 
-    def revoke(self, serial: str) -> LedgerEntry:
-        """Revoke one; raise CertificateError."""
+    def revoke(self, serial: str, why: str) -> LedgerEntry:
+        """Revoke one, for a reason that is kept; raise CertificateError."""
 
     def trust_bundle(self) -> bytes:
         """Return the roots the proxies are to trust, as PEM."""
@@ -83,13 +86,20 @@ def read_proxy_request(body: object) -> ProxyRequest:
         if not isinstance(value, str) or not value:
             raise CommandError(f"{field} must be a DNS-1123 label")
         names[field] = value
-    days = body.get("validity_days")
-    if days is not None and (not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= 3650):
-        raise CommandError("validity_days must be a number from 1 to 3650")
+    validity, claim = (_days(body, field) for field in ("validity_days", "claim_days"))
     anyway = body.get("anyway", False)
     if not isinstance(anyway, bool):
         raise CommandError("anyway must be true or false")
-    return ProxyRequest(names["uuid"], names["service"], names["namespace"], days, anyway)
+    return ProxyRequest(names["uuid"], names["service"], names["namespace"], validity, anyway, claim)
+
+
+def _days(body: Mapping[str, object], field: str) -> int | None:
+    days = body.get(field)
+    if days is None:
+        return None
+    if not isinstance(days, int) or isinstance(days, bool) or not 1 <= days <= MOST_DAYS:
+        raise CommandError(f"{field} must be a number from 1 to {MOST_DAYS}")
+    return days
 
 
 def require_holder(view: View | None, request: ProxyRequest) -> None:
@@ -132,9 +142,11 @@ class Commands:
 
     async def revoke(self, request: web.Request) -> web.Response:
         """Revoke a proxy certificate; one that could not be written down is told as revoked all the same."""
-        serial = await _field(request, "serial", "a string of hexadecimal digits")
+        body = await _json(request)
+        serial = _text(body, "serial", "a string of hexadecimal digits")
+        why = _text(body, "reason", "a text", "")
         try:
-            entry = await asyncio.to_thread(self.proxies.revoke, serial)
+            entry = await asyncio.to_thread(self.proxies.revoke, serial, why)
         except UnwrittenError as error:
             self.revoked(error.entry)
             raise StateError(f"{error}; {_UNTIL_RESTART}") from error
@@ -143,7 +155,7 @@ class Commands:
 
     async def offer_again(self, request: web.Request) -> web.Response:
         """Offer a proxy again what it rejected."""
-        wanted = await _field(request, "proxy", "a UUID, common name or workload")
+        wanted = _text(await _json(request), "proxy", "a UUID, common name or workload")
         try:
             name = find(self.reading, wanted).name
         except NotShown as error:
@@ -197,10 +209,9 @@ async def _json(request: web.Request) -> object:
         raise CommandError("the body must be JSON") from error
 
 
-async def _field(request: web.Request, name: str, wanted: str) -> str:
+def _text(body: object, name: str, wanted: str, otherwise: str | None = None) -> str:
     """Return a text of the body; raise CommandError, which says what it must be."""
-    body = await _json(request)
-    value = body.get(name) if isinstance(body, dict) else None
+    value = body.get(name, otherwise) if isinstance(body, dict) else None
     if not isinstance(value, str):
         raise CommandError(f"{name} must be {wanted}")
     return value

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from admin.pages.jsonable import Document, Json, jsonable
+from admin.pages.streams import plain_address
 from admin.reading import CertificateReading, ViewReading
 from certs.ledger.entry import LedgerEntry
 from certs.material import ServiceCertificate
@@ -64,7 +65,13 @@ def ledger_entry(entry: LedgerEntry, now: datetime) -> Document:
         "state": entry.state.value,
         "issued_at": jsonable(entry.issued_at),
         "not_after": jsonable(entry.not_after),
+        "claim_by": jsonable(entry.claim_by),
         "claimed_at": jsonable(entry.claimed_at),
+        "claimed_from": plain_address(entry.claimed_from) or None,
+        "first_ready_at": jsonable(entry.admitted_at),
+        "last_seen": jsonable(entry.last_seen),
         "revoked_at": jsonable(entry.revoked_at),
+        "revoked_why": entry.revoked_why or None,
         "expired": now > entry.not_after,
+        "in_force": entry.in_force(now),
     }

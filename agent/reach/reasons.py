@@ -44,6 +44,7 @@ class Reason(enum.StrEnum):
     NOT_ACCEPTED = "certificate-not-accepted"
     REVOKED = "certificate-revoked"
     NOT_ISSUED = "certificate-unknown"
+    UNCLAIMED = "certificate-unclaimed-too-long"
     OTHER_WORKLOAD = "certificate-of-another-service"
     REFUSED = "refused"
     WORKLOAD_UNKNOWN = "workload-unknown"
@@ -242,6 +243,10 @@ def _refused(at: str, reason: str, shown: Shown) -> Unreached:
                 Reason.NOT_ISSUED,
                 f"{at} does not know {named}: it is not in its ledger",
                 f"it was issued by another state directory, or the ledger was lost: {anew}",
+            )
+        case "unclaimed_too_long":
+            return Unreached(
+                Reason.UNCLAIMED, f"{named} was to be used for the first time before a deadline", anew
             )
         case "other_workload":
             return Unreached(

@@ -61,12 +61,15 @@ class Ledger(Protocol):
     def name_authority(self, fingerprint: str) -> None:
         """Note which CA signs, where none is noted; without room for that, a later start does it."""
 
-    def claim(self, serial: str, now: datetime) -> LedgerEntry:
-        """Note that a proxy connected with this certificate, and return the entry.
+    def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
+        """Note that a proxy connected with this certificate, from where, and return the entry.
 
         Only the first claim is noted, and none of a revoked certificate: look at the entry's state. It waits
         for no disk: it is remembered, and written with the next admissions. Raises RequestError if unknown.
         """
+
+    def see(self, serial: str, now: datetime) -> LedgerEntry:
+        """Note that a claimed certificate is in use, if that was not noted for SEEN_EVERY; as `claim`."""
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Note that these proxies acknowledged their first listeners, and write down all that is remembered.
@@ -76,8 +79,8 @@ class Ledger(Protocol):
         `write_unwritten` to try again: who waits for this would wait in vain.
         """
 
-    def revoke(self, serial: str, now: datetime) -> LedgerEntry:
-        """Revoke a certificate, write that, and return its entry; a second time changes nothing.
+    def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
+        """Revoke a certificate, write that and why, and return its entry; a second time changes nothing.
 
         The serial may be written as people paste it (`certs.serial.read_serial`). Raises RequestError for
         one that is not in the ledger, with those that are nearest to it; UnwrittenError where it is revoked

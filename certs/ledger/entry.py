@@ -3,11 +3,17 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Self
+from datetime import datetime, timedelta
+from typing import Final, Self
 
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
+
+SEEN_EVERY: Final = timedelta(minutes=15)
+"""So often at most it is noted that a certificate is in use: each note is a write, and proxies are many."""
+
+MOST_WORDS: Final = 200
+"""Characters of what is noted with a stamp: a row that grows must find room on a full disk as well."""
 
 
 class LedgerState(enum.StrEnum):
@@ -19,19 +25,35 @@ class LedgerState(enum.StrEnum):
 
 
 class Stamp(enum.StrEnum):
-    """What becomes of a certificate, by its field; each is set once, in this order."""
+    """What becomes of a certificate, by its field, in this order; each is set once, SEEN again and again."""
 
     CLAIMED = "claimed_at"
     ADMITTED = "admitted_at"
+    SEEN = "seen_at"
     REVOKED = "revoked_at"
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What a stamp says: when, and in words from where a certificate was claimed, or why it is revoked."""
+
+    at: datetime
+    words: str = ""
+
+    @classmethod
+    def of(cls, at: datetime, words: str = "") -> Self:
+        """Return it as it is kept: whole seconds, one line, of MOST_WORDS at most."""
+        shown = "".join(each if each.isprintable() else " " for each in words)
+        return cls(at.replace(microsecond=0), shown.strip()[:MOST_WORDS])
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
     """One proxy certificate. Times are whole seconds in UTC.
 
-    `claimed_at` is the first stream opened with it, `admitted_at` the first listeners acknowledged: both
-    are remembered for good, whatever becomes of the connection.
+    `claimed_at` is the first stream opened with it, from the address `claimed_from`; `admitted_at` the first
+    listeners acknowledged: both are remembered for good, whatever becomes of the connection. `claim_by` is
+    until when it may be claimed, None for no deadline. `seen_at` is when it was seen in use later on.
     """
 
     serial: str
@@ -42,11 +64,24 @@ class LedgerEntry:
     claimed_at: datetime | None = None
     revoked_at: datetime | None = None
     admitted_at: datetime | None = None
+    claimed_from: str = ""
+    seen_at: datetime | None = None
+    claim_by: datetime | None = None
+    revoked_why: str = ""
 
     @classmethod
-    def issued(cls, serial: str, name: ProxyName, now: datetime, not_after: datetime) -> Self:
-        """Return the entry of a certificate issued now."""
-        return cls(serial, str(name), name.uuid, now.replace(microsecond=0), not_after)
+    def issued(
+        cls,
+        serial: str,
+        name: ProxyName,
+        now: datetime,
+        not_after: datetime,
+        claim_within: timedelta | None = None,
+    ) -> Self:
+        """Return the entry of a certificate issued now, to be claimed within so long, if that is bounded."""
+        at = now.replace(microsecond=0)
+        claim_by = None if claim_within is None else at + claim_within
+        return cls(serial, str(name), name.uuid, at, not_after, claim_by=claim_by)
 
     @property
     def state(self) -> LedgerState:
@@ -55,17 +90,40 @@ class LedgerEntry:
             return LedgerState.REVOKED
         return LedgerState.ISSUED if self.claimed_at is None else LedgerState.CLAIMED
 
-    def takes(self, stamp: Stamp) -> bool:
-        """Say whether a stamp is still to be set: each is set once, and none on a revoked certificate."""
-        return self.revoked_at is None and getattr(self, stamp) is None
+    @property
+    def last_seen(self) -> datetime | None:
+        """Return when it was last seen in use, to within SEEN_EVERY; None before it was claimed."""
+        return self.seen_at or self.claimed_at
 
-    def stamped(self, noted: Mapping[Stamp, datetime]) -> "LedgerEntry":
+    def unclaimed_too_long(self, now: datetime) -> bool:
+        """Say whether its deadline has passed without a claim."""
+        return self.state is LedgerState.ISSUED and self.claim_by is not None and now > self.claim_by
+
+    def in_force(self, now: datetime) -> bool:
+        """Say whether who shows it is let in: neither revoked nor expired, and claimed or to be claimed."""
+        return self.revoked_at is None and now <= self.not_after and not self.unclaimed_too_long(now)
+
+    def takes(self, stamp: Stamp, now: datetime) -> bool:
+        """Say whether a stamp is to be set now: each but SEEN once, and none on a revoked certificate."""
+        if self.revoked_at is not None:
+            return False
+        if stamp is Stamp.SEEN:
+            return self.last_seen is not None and now - self.last_seen >= SEEN_EVERY
+        return getattr(self, stamp) is None
+
+    def stamped(self, noted: Mapping[Stamp, Noted]) -> "LedgerEntry":
         """Return the entry with these stamps, as far as it takes them."""
         if self.revoked_at is not None:
             return self
-        return replace(
-            self,
-            claimed_at=self.claimed_at or noted.get(Stamp.CLAIMED),
-            admitted_at=self.admitted_at or noted.get(Stamp.ADMITTED),
-            revoked_at=noted.get(Stamp.REVOKED),
-        )
+        claimed, admitted = noted.get(Stamp.CLAIMED), noted.get(Stamp.ADMITTED)
+        seen, revoked = noted.get(Stamp.SEEN), noted.get(Stamp.REVOKED)
+        found = self
+        if claimed is not None and self.claimed_at is None:
+            found = replace(found, claimed_at=claimed.at, claimed_from=claimed.words)
+        if admitted is not None and self.admitted_at is None:
+            found = replace(found, admitted_at=admitted.at)
+        if seen is not None and (self.seen_at is None or self.seen_at < seen.at):
+            found = replace(found, seen_at=seen.at)
+        if revoked is not None:
+            found = replace(found, revoked_at=revoked.at, revoked_why=revoked.words)
+        return found

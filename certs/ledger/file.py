@@ -15,7 +15,7 @@ from typing import Final
 from certs import files
 from certs.errors import StateError
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 BUSY_SECONDS: Final = 5.0
 """So long it is waited for another process that locks the file, where nothing else waits meanwhile."""
 
@@ -49,6 +49,13 @@ _UPGRADES: Final = {
     1: """
 CREATE INDEX proxy_certificates_by_name ON proxy_certificates (common_name);
 UPDATE proxy_certificates SET admitted_at = claimed_at WHERE admitted_at IS NULL
+""",
+    # A program that passed over the deadline would let in who is to be refused: it is another version.
+    2: """
+ALTER TABLE proxy_certificates ADD COLUMN claimed_from TEXT NOT NULL DEFAULT '';
+ALTER TABLE proxy_certificates ADD COLUMN seen_at INTEGER;
+ALTER TABLE proxy_certificates ADD COLUMN claim_by INTEGER;
+ALTER TABLE proxy_certificates ADD COLUMN revoked_why TEXT NOT NULL DEFAULT ''
 """,
 }
 """What leads from each version of the schema to the next."""

@@ -5,32 +5,56 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from certs.ledger.entry import LedgerEntry
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
+
+_Moment = int | None
+_Row = tuple[str, str, str, int, int, _Moment, _Moment, _Moment, str, _Moment, _Moment, str]
 
 _NEAR: Final = 5
 """So many serials an error names."""
 
-_ALL: Final = (
-    "SELECT serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at "
-    "FROM proxy_certificates "
+_COLUMNS: Final = (
+    "serial, common_name, uuid, issued_at, not_after, claimed_at, revoked_at, admitted_at, "
+    "claimed_from, seen_at, claim_by, revoked_why"
 )
+_ALL: Final = f"SELECT {_COLUMNS} FROM proxy_certificates "  # noqa: S608 - literals of this module
+
+_WORDS: Final = {Stamp.CLAIMED: "claimed_from", Stamp.REVOKED: "revoked_why"}
+"""Where the words of a stamp stand."""
 
 
 def insert(connection: sqlite3.Connection, entry: LedgerEntry) -> None:
     """Add an entry."""
-    stamps = (entry.claimed_at, entry.revoked_at, entry.admitted_at)
     connection.execute(
-        "INSERT INTO proxy_certificates VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO proxy_certificates ({_COLUMNS}) "  # noqa: S608 - literals of this module
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             entry.serial,
             entry.common_name,
             entry.uuid,
             seconds(entry.issued_at),
             seconds(entry.not_after),
-            *(None if each is None else seconds(each) for each in stamps),
+            _seconds_or_none(entry.claimed_at),
+            _seconds_or_none(entry.revoked_at),
+            _seconds_or_none(entry.admitted_at),
+            entry.claimed_from,
+            _seconds_or_none(entry.seen_at),
+            _seconds_or_none(entry.claim_by),
+            entry.revoked_why,
         ),
+    )
+
+
+def stamp(connection: sqlite3.Connection, serial: str, which: Stamp, noted: Noted) -> None:
+    """Set a stamp as far as the row takes it, which another process may have written meanwhile."""
+    is_open = f"({which} IS NULL OR {which} < ?2)" if which is Stamp.SEEN else f"{which} IS NULL"
+    words = f", {_WORDS[which]} = ?3" if which in _WORDS else ""
+    connection.execute(
+        f"UPDATE proxy_certificates SET {which} = ?2{words} "  # noqa: S608 - literals of this package
+        f"WHERE serial = ?1 AND {is_open} AND revoked_at IS NULL",
+        (serial, seconds(noted.at), *((noted.words,) if words else ())),
     )
 
 
@@ -79,16 +103,27 @@ def _read(connection: sqlite3.Connection, which: str, *values: str) -> Iterator[
     return map(_entry, connection.execute(_ALL + which, values).fetchall())
 
 
-def _entry(row: tuple[str, str, str, int, int, int | None, int | None, int | None]) -> LedgerEntry:
-    serial, common_name, uuid, issued_at, not_after, *stamps = row
+def _entry(row: _Row) -> LedgerEntry:
+    serial, common_name, uuid, issued_at, not_after, claimed, revoked, admitted = row[:8]
+    claimed_from, seen, claim_by, revoked_why = row[8:]
     return LedgerEntry(
         serial,
         common_name,
         ProxyUuid(uuid),
         _moment(issued_at),
         _moment(not_after),
-        *map(_moment_or_none, stamps),
+        _moment_or_none(claimed),
+        _moment_or_none(revoked),
+        _moment_or_none(admitted),
+        claimed_from,
+        _moment_or_none(seen),
+        _moment_or_none(claim_by),
+        revoked_why,
     )
+
+
+def _seconds_or_none(moment: datetime | None) -> int | None:
+    return None if moment is None else seconds(moment)
 
 
 def _moment(seconds: int) -> datetime:

@@ -9,11 +9,10 @@ import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from certs.ledger.entry import LedgerEntry, Stamp
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 
 AT_ONCE: Final = 10_000
 """So many entries are kept of all that were read together: a ledger forgets none, though its proxies go."""
@@ -68,7 +67,7 @@ class Seen:
         for each in heapq.nlargest(AT_ONCE, entries, key=lambda entry: entry.issued_at):
             self.take(each)
 
-    def stamped(self, serial: str, noted: Mapping[Stamp, datetime]) -> None:
+    def stamped(self, serial: str, noted: Mapping[Stamp, Noted]) -> None:
         """Take it that these stamps were just written."""
         for entries in (self._entries, self._before):  # what is forgotten stands for it while others lock
             if (entry := entries.get(serial)) is not None:

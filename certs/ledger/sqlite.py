@@ -12,7 +12,7 @@ from typing import Self
 from certs.errors import StateError, UnwrittenError
 from certs.ledger import rows
 from certs.ledger.contract import unknown
-from certs.ledger.entry import LedgerEntry, Stamp
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.file import BUSY_SECONDS, explained, open_file, waiting
 from certs.ledger.seen import Seen
 from certs.ledger.unwritten import Unwritten
@@ -125,18 +125,16 @@ class SqliteLedger:
                 "INSERT INTO authority SELECT ? WHERE NOT EXISTS (SELECT 1 FROM authority)", (fingerprint,)
             )
 
-    def claim(self, serial: str, now: datetime) -> LedgerEntry:
+    def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Remember that a proxy connected with this certificate, and return the entry; waits for no disk.
 
         Raises RequestError if unknown.
         """
-        noted = self._unwritten.noted(serial)
-        entry = self._seen.current(serial)
-        if entry is None:
-            with self._statements() as connection:
-                entry = self._known(connection, serial)
-        self._unwritten.note(entry.stamped(noted), Stamp.CLAIMED, now)
-        return self._unwritten.on(entry, noted)
+        return self._remember(serial, Stamp.CLAIMED, Noted.of(now, address))
+
+    def see(self, serial: str, now: datetime) -> LedgerEntry:
+        """Remember that a certificate is in use; as `claim`."""
+        return self._remember(serial, Stamp.SEEN, Noted.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Note of what these proxies have claimed that it is admitted, and write all that is remembered."""
@@ -145,17 +143,17 @@ class SqliteLedger:
                 found = [each for name in names for each in self._entries_of(connection, name)]
             for each in found:
                 if each.claimed_at is not None:
-                    self._unwritten.note(each, Stamp.ADMITTED, now)
+                    self._unwritten.note(each, Stamp.ADMITTED, Noted.of(now))
             if not self._unwritten.failing:
                 with suppress(sqlite3.Error):
                     self._unwritten.write_all(connection)
 
-    def revoke(self, serial: str, now: datetime) -> LedgerEntry:
+    def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
         """Revoke a certificate and return its entry. Raises RequestError, UnwrittenError."""
         with self._statements() as connection, waiting(connection, BUSY_SECONDS):
             entry = self._known(connection, read_serial(serial))
             # First of all: it holds whatever comes of writing it.
-            self._unwritten.note(entry, Stamp.REVOKED, now)
+            self._unwritten.note(entry, Stamp.REVOKED, Noted.of(now, why))
             try:
                 self._unwritten.write_now(connection, entry.serial)
             except sqlite3.Error as error:
@@ -169,6 +167,15 @@ class SqliteLedger:
         """Write down all that is remembered. Raises StateError as long as that cannot be done."""
         with self._statements() as connection:
             self._unwritten.write_all(connection)
+
+    def _remember(self, serial: str, stamp: Stamp, said: Noted) -> LedgerEntry:
+        noted = self._unwritten.noted(serial)
+        entry = self._seen.current(serial)
+        if entry is None:
+            with self._statements() as connection:
+                entry = self._known(connection, serial)
+        self._unwritten.note(entry.stamped(noted), stamp, said)
+        return self._unwritten.on(entry, noted)
 
     def _entries_of(self, connection: sqlite3.Connection, name: ProxyName) -> tuple[LedgerEntry, ...]:
         return tuple(map(self._unwritten.on, rows.by_name(connection, name)))

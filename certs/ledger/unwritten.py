@@ -3,16 +3,15 @@
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from certs.ledger.entry import LedgerEntry, Stamp
+from certs.ledger import rows
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.ledger.file import GIVE_UP_PAGES
-from certs.ledger.rows import seconds
 from certs.ledger.seen import Seen
 
-NOTHING: Final[Mapping[Stamp, datetime]] = MappingProxyType({})
+NOTHING: Final[Mapping[Stamp, Noted]] = MappingProxyType({})
 
 
 class Unwritten:
@@ -24,25 +23,25 @@ class Unwritten:
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
-        self._noted: dict[str, dict[Stamp, datetime]] = {}
+        self._noted: dict[str, dict[Stamp, Noted]] = {}
         self._lock = threading.Lock()
         self.failing = False
 
     def __len__(self) -> int:
         return len(self._noted)
 
-    def note(self, entry: LedgerEntry, stamp: Stamp, now: datetime) -> None:
+    def note(self, entry: LedgerEntry, stamp: Stamp, said: Noted) -> None:
         """Remember a stamp, if the entry takes it."""
         with self._lock:
             noted = self._noted.get(entry.serial, {})
-            if entry.stamped(noted).takes(stamp):
-                self._noted[entry.serial] = {**noted, stamp: now.replace(microsecond=0)}
+            if entry.stamped(noted).takes(stamp, said.at):
+                self._noted[entry.serial] = {**noted, stamp: said}
 
-    def noted(self, serial: str) -> Mapping[Stamp, datetime]:
+    def noted(self, serial: str) -> Mapping[Stamp, Noted]:
         """Return what is remembered of a certificate now."""
         return self._noted.get(serial, NOTHING)
 
-    def on(self, entry: LedgerEntry, before: Mapping[Stamp, datetime] = NOTHING) -> LedgerEntry:
+    def on(self, entry: LedgerEntry, before: Mapping[Stamp, Noted] = NOTHING) -> LedgerEntry:
         """Return an entry with what is remembered of it, and with what was `before` the entry was looked up.
 
         Another thread may write that down meanwhile: it is neither in the entry then, nor remembered.
@@ -82,20 +81,18 @@ class Unwritten:
             for serial, noted in found.items():
                 # In their order: a revoked row takes no more, and another process may have revoked it.
                 for stamp in filter(noted.__contains__, Stamp):
-                    connection.execute(
-                        f"UPDATE proxy_certificates SET {stamp} = ? "  # noqa: S608 - a literal of this package
-                        f"WHERE serial = ? AND {stamp} IS NULL AND revoked_at IS NULL",
-                        (seconds(noted[stamp]), serial),
-                    )
+                    rows.stamp(connection, serial, stamp, noted[stamp])
         for serial, noted in found.items():
             self._seen.stamped(serial, noted)
             self._forget(serial, noted)
         self._seen.wrote(connection)
 
-    def _forget(self, serial: str, written: dict[Stamp, datetime]) -> None:
+    def _forget(self, serial: str, written: dict[Stamp, Noted]) -> None:
         """Forget what was written, but for what was noted meanwhile."""
         with self._lock:
-            left = {stamp: at for stamp, at in self._noted[serial].items() if stamp not in written}
+            left = {
+                stamp: said for stamp, said in self._noted[serial].items() if said is not written.get(stamp)
+            }
             if left:
                 self._noted[serial] = left
             else:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from certs.terms import MOST_DAYS, VALIDITY
 from cli import completing
 from cli.errors import AnsweredNo
 from cli.options import AsJson, Shared, State, Trust
@@ -30,7 +31,12 @@ def issue_proxy(
         ),
     ] = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="Although no workload has the name.")] = False,
-    validity_days: Annotated[int | None, typer.Option(min=1, max=3650, help="[365]")] = None,
+    validity_days: Annotated[
+        int | None, typer.Option(min=1, max=MOST_DAYS, help=f"[{VALIDITY.days}]")
+    ] = None,
+    claim_days: Annotated[
+        int | None, typer.Option(min=1, max=MOST_DAYS, help="Refused unless used for the first time by then.")
+    ] = None,
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
@@ -43,7 +49,7 @@ def issue_proxy(
     from admin.http.commands import ProxyRequest
     from cli.issuing import issue
 
-    request = ProxyRequest(uuid, service, namespace, validity_days, anyway)
+    request = ProxyRequest(uuid, service, namespace, validity_days, anyway, claim_days)
     try:
         issued = issue(state, request, trust_domain, out, mesh=mesh, shared=shared)
     except AnsweredNo as no:
@@ -63,6 +69,7 @@ def issue_proxy(
 def revoke(
     state: State,
     serial: Annotated[str, typer.Argument(help="Serial, hexadecimal.", autocompletion=completing.serials)],
+    reason: Annotated[str, typer.Option(help="Why: the ledger keeps it, in 200 characters.")] = "",
     trust_domain: Trust = "cluster.local",
     shared: Shared = False,
     as_json: AsJson = False,
@@ -70,7 +77,7 @@ def revoke(
     """Revoke a proxy's certificate: its streams end, and it is refused from now on."""
     from cli import issuing
 
-    name, which = issuing.revoke(state, serial, trust_domain, shared=shared)
+    name, which = issuing.revoke(state, serial, trust_domain, reason, shared=shared)
     if as_json:
         print_json({"name": name, "serial": which})
         return

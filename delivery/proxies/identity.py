@@ -15,9 +15,8 @@ from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
 from certs.ledger.contract import Ledger
-from certs.ledger.entry import LedgerEntry, LedgerState
 from certs.material import PeerCertificate
-from certs.peer import authorize, read_peer
+from certs.peer import Admitted, admitted, presence, read_peer
 from mesh.identity import ProxyName
 from xds.cache import NodeKey
 from xds.protocol.wire import Node
@@ -98,18 +97,17 @@ class MeshAuthenticator:
         if not peer.certificate:
             raise _refused(peer, Refusal.NO_CERTIFICATE, "the client showed no certificate")
         try:
-            shown = self._read(peer, peer.certificate)
-            entry = self._ledger.entry(shown.serial)
-            name = authorize(shown, entry, now)
+            found = admitted(self._read(peer, peer.certificate), self._ledger, now)
         except PeerRefused as error:
             raise _refused(peer, error.reason, str(error)) from error
         except StateError as error:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error
+        name = found.name
         if detail := contradiction(name, self._view()):
             raise _refused(peer, Refusal.OTHER_WORKLOAD, f"{name}: {detail}")
         if detail := self._not_served(name):
             raise _refused(peer, Refusal.OTHER_DRIVER, f"{name}: {detail}")
-        self._claim(peer, entry, now)
+        self._note(peer, found, now)
         return NodeKey(str(name))
 
     def held(self, node_key: NodeKey) -> str:
@@ -134,14 +132,13 @@ class MeshAuthenticator:
             _log.warning("node refused", proxy=node_key, node=node.id[:200], reason=Refusal.OTHER_NODE)
             raise Refused(Refusal.OTHER_NODE)
 
-    def _claim(self, peer: Peer, entry: LedgerEntry | None, now: datetime) -> None:
-        if entry is None or entry.state is not LedgerState.ISSUED:
-            return
+    def _note(self, peer: Peer, found: Admitted, now: datetime) -> None:
         try:
-            self._ledger.claim(entry.serial, now)
+            claimed = presence(found, self._ledger, peer.address, now)
         except StateError as error:
             raise _refused(peer, Refusal.LEDGER, str(error)) from error
-        _log.info("proxy certificate claimed", proxy=entry.common_name, serial=entry.serial)
+        if claimed:
+            _log.info("proxy certificate claimed", proxy=found.entry.common_name, serial=found.entry.serial)
 
 
 def _refused(peer: Peer, reason: enum.StrEnum, detail: str) -> Refused:

@@ -116,5 +116,5 @@ def test_a_hang_up_has_the_settings_read_again_and_ends_nothing(program: Program
     hung_up("quiet_seconds: 0.2\n")
     server.until(lambda: server.said("settings read again"))
     (line,) = server.said("settings read again")
-    assert line["changed"] == {"log_level": "info", "proxy_certificate_days": 365, "quiet_seconds": 0.2}
+    assert line["changed"] == {"log_level": "info", "proxy_certificate_days": 90, "quiet_seconds": 0.2}
     server.stop()

@@ -16,8 +16,9 @@ from certs.manager import CertificateManager
 from certs.material import PrivateKey, ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.pair import Pair, issue_pair
 from certs.pair_files import PairFiles
-from certs.proxy import VALIDITY, issue_proxy
+from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.terms import VALIDITY
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName
 

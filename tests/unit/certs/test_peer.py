@@ -19,8 +19,9 @@ from certs.manager import CertificateManager
 from certs.material import PeerCertificate, ProxyCertificate, ServerCertificate, ServiceCertificate
 from certs.pair_files import PairFiles
 from certs.peer import authorize, read_peer
-from certs.proxy import VALIDITY, issue_proxy
+from certs.proxy import issue_proxy
 from certs.server import ads_server_certificate
+from certs.terms import VALIDITY
 from mesh.identity import ProxyName, ServiceIdentity
 from mesh.names import Namespace, ProxyUuid, ServiceAccountName, ServiceName, TrustDomain
 
@@ -54,6 +55,7 @@ def test_a_good_peer_is_named() -> None:
         (PEER, None, START, RefusalReason.NOT_ISSUED),
         (PEER, replace(ENTRY, serial="20"), START, RefusalReason.NOT_ISSUED),
         (PEER, replace(ENTRY, revoked_at=START), START, RefusalReason.REVOKED),
+        (PEER, replace(ENTRY, claim_by=START), START + SECOND, RefusalReason.UNCLAIMED),
         (PEER, replace(ENTRY, common_name="u2.shop.default"), START, RefusalReason.NAME_MISMATCH),
     ],
 )

@@ -20,7 +20,8 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.material import PeerCertificate
 from certs.peer import authorize, read_peer
-from certs.proxy import VALIDITY, issue_proxy
+from certs.proxy import issue_proxy
+from certs.terms import VALIDITY
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName, TrustDomain
 from tests.unit.certs.leaf import LEAF
@@ -45,7 +46,7 @@ def test_a_proxy_certificate_says_exactly_what_it_must(
         (False, x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())),
         (False, x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(root_identifier)),
     ]
-    assert (issued.name, issued.not_after) == (LONG, now + timedelta(days=365))
+    assert (issued.name, issued.not_after) == (LONG, now + timedelta(days=90))
     assert ledger.entries() == (LedgerEntry(issued.serial, str(LONG), UUID, now, issued.not_after),)
     assert read_peer(issued.chain_pem) == PeerCertificate(
         str(LONG), issued.serial, now - timedelta(seconds=60), issued.not_after, (), client_auth=True

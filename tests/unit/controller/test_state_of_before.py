@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from certs.ledger.entry import LedgerEntry
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.manager import CertificateManager
 from certs.opening import LEDGER_FILE, opened
 from certs.pair_files import PairFiles
 from certs.server import ads_server_certificate
+from certs.terms import ProxyTerms
 from controller.kept import DNS_ANSWERS, VERDICTS, StateFile
 from controller.proxies import without_server
 from delivery.quarantine.verdicts import Verdict
@@ -48,7 +49,8 @@ def state(tmp_path: Path) -> Path:
 
 def _entry(serial: str, uuid: str, days: int, **stamps: datetime) -> LedgerEntry:
     at = THEN + timedelta(days=days)
-    return LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY, **stamps)
+    issued = LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY)
+    return issued.stamped({Stamp(each): Noted(moment) for each, moment in stamps.items()})
 
 
 def test_ca_and_ledger_belong_together_and_nothing_is_forgotten(state: Path) -> None:
@@ -66,7 +68,7 @@ def test_ca_and_ledger_belong_together_and_nothing_is_forgotten(state: Path) -> 
             _entry("87aff9aee0f7fe5df39d57c3dd8a805d189326", "u1", 1, revoked_at=THEN + 3 * DAY),
             _entry("38252ad45a0f9b2f84fd25ac9e3da62d0f600363", "u2", 2, claimed_at=THEN + 3 * DAY),
         )
-    with without_server(state, DOMAIN, lambda: THEN + 5 * DAY, DAY) as issuing:
+    with without_server(state, DOMAIN, lambda: THEN + 5 * DAY, ProxyTerms()) as issuing:
         assert issuing.revoke("38252ad45a0f9b2f84fd25ac9e3da62d0f600363").revoked_at == THEN + 5 * DAY
 
 

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from admin.http import commands
 from admin.http.commands import CommandError, ProxyRequest, read_proxy_request
 from certs.errors import RequestError, StateError
-from certs.ledger.entry import LedgerEntry
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.material import PrivateKey, ProxyCertificate
 from mesh.identity import ProxyName
 from mesh.names import ProxyUuid
@@ -36,11 +36,13 @@ class _Proxies:
         name = ProxyName.parse(f"{request.uuid}.{request.service}.{request.namespace}")
         return ProxyCertificate(name, "ab", self.now, b"CHAIN", PrivateKey(KEY.encode()))
 
-    def revoke(self, serial: str) -> LedgerEntry:
+    def revoke(self, serial: str, why: str) -> LedgerEntry:
         """Know one serial."""
         if serial != "ab":
             raise RequestError(f"serial {serial} is not in the ledger")
-        return LedgerEntry("ab", "u.s.n", ProxyUuid("u"), self.now, self.now, revoked_at=self.now)
+        return LedgerEntry("ab", "u.s.n", ProxyUuid("u"), self.now, self.now).stamped(
+            {Stamp.REVOKED: Noted(self.now, why)}
+        )
 
     def trust_bundle(self) -> bytes:
         """Answer a root."""
@@ -77,7 +79,14 @@ async def client(
 
 async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any], proxies: _Proxies) -> None:
     """The one answer that holds a key, and it is not to be stored."""
-    body = {"uuid": "u", "service": "s", "namespace": "n", "validity_days": 3, "anyway": True}
+    body = {
+        "uuid": "u",
+        "service": "s",
+        "namespace": "n",
+        "validity_days": 3,
+        "claim_days": 2,
+        "anyway": True,
+    }
     response = await client.post("/certs/issue-proxy", json=body)
     assert await response.json() == {
         "name": "u.s.n",
@@ -88,22 +97,23 @@ async def test_a_certificate_is_issued_with_its_key(client: TestClient[Any, Any]
         "trust_bundle_pem": "ROOT",
     }
     assert response.headers["Cache-Control"] == "no-store"
-    assert proxies.asked == [ProxyRequest("u", "s", "n", 3, anyway=True)]
+    assert proxies.asked == [ProxyRequest("u", "s", "n", 3, anyway=True, claim_days=2)]
 
 
 async def test_a_revocation_is_told_to_the_server(
     client: TestClient[Any, Any], revoked: list[LedgerEntry]
 ) -> None:
     """So that it can end what lives on the certificate."""
-    response = await client.post("/certs/revoke", json={"serial": "ab"})
+    response = await client.post("/certs/revoke", json={"serial": "ab", "reason": "stolen"})
     assert await response.json() == {"name": "u.s.n", "serial": "ab"}
-    assert [entry.serial for entry in revoked] == ["ab"]
+    assert [(entry.serial, entry.revoked_why) for entry in revoked] == [("ab", "stolen")]
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "error"),
     [
         ("/certs/revoke", {"serial": "cd"}, 400, "serial cd is not in the ledger"),
+        ("/certs/revoke", {"serial": "ab", "reason": 1}, 400, "reason must be a text"),
         ("/certs/revoke", {}, 400, "serial must be a string of hexadecimal digits"),
         ("/certs/issue-proxy", [], 400, "the body must be a JSON object"),
         (
@@ -140,8 +150,9 @@ async def test_hosts_are_answered_for_a_namespace(client: TestClient[Any, Any]) 
         ({"uuid": 1}, "uuid must be a DNS-1123 label"),
         ({"service": ""}, "service must be a DNS-1123 label"),
         ({"namespace": None}, "namespace must be a DNS-1123 label"),
-        ({"validity_days": 0}, "validity_days must be a number from 1 to 3650"),
-        ({"validity_days": True}, "validity_days must be a number from 1 to 3650"),
+        ({"validity_days": 0}, "validity_days must be a number from 1 to 3652"),
+        ({"claim_days": 3653}, "claim_days must be a number from 1 to 3652"),
+        ({"validity_days": True}, "validity_days must be a number from 1 to 3652"),
     ],
 )
 def test_a_wrong_field_is_named(wrong: dict[str, object], sentence: str) -> None:

@@ -27,9 +27,15 @@ async def test_certificates_are_shown_by_what_they_say(reading: Any, now: Any) -
                 "state": "claimed",
                 "issued_at": "2026-01-02T03:04:05.000Z",
                 "not_after": "2026-01-03T03:04:05.000Z",
+                "claim_by": None,
                 "claimed_at": "2026-01-02T03:04:05.000Z",
+                "claimed_from": None,
+                "first_ready_at": None,
+                "last_seen": "2026-01-02T03:04:05.000Z",
                 "revoked_at": None,
+                "revoked_why": None,
                 "expired": True,
+                "in_force": False,
             }
         ],
     }

@@ -1,14 +1,14 @@
 """A ledger in memory: the contract without a disk, for whoever brings another ledger to compare with."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from certs.errors import StateError, UnwrittenError
 from certs.ledger.contract import unknown
-from certs.ledger.entry import LedgerEntry, Stamp
+from certs.ledger.entry import LedgerEntry, Noted, Stamp
 from certs.serial import read_serial
 from mesh.identity import ProxyName
 
@@ -28,7 +28,7 @@ class MemoryLedger:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._noted: dict[str, dict[Stamp, datetime]] = {}
+        self._noted: dict[str, dict[Stamp, Noted]] = {}
         self._failing = False
 
     @property
@@ -77,22 +77,26 @@ class MemoryLedger:
         if self._record.authority is None and not self._record.full:
             self._record.authority = fingerprint
 
-    def claim(self, serial: str, now: datetime) -> LedgerEntry:
+    def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Remember a claim."""
-        return self._noted_on(self._known(serial), {Stamp.CLAIMED: now})
+        return self._noted_on(self._known(serial), Stamp.CLAIMED, Noted.of(now, address))
+
+    def see(self, serial: str, now: datetime) -> LedgerEntry:
+        """Remember that it is in use."""
+        return self._noted_on(self._known(serial), Stamp.SEEN, Noted.of(now))
 
     def admit(self, names: Iterable[ProxyName], now: datetime) -> None:
         """Remember admissions, and write."""
         for each in [each for name in names for each in self.entries_of(name)]:
             if each.claimed_at is not None:
-                self._noted_on(each, {Stamp.ADMITTED: now})
+                self._noted_on(each, Stamp.ADMITTED, Noted.of(now))
         if not self._failing:
             with suppress(StateError):
                 self.write_unwritten()
 
-    def revoke(self, serial: str, now: datetime) -> LedgerEntry:
+    def revoke(self, serial: str, now: datetime, why: str = "") -> LedgerEntry:
         """Revoke, and write."""
-        entry = self._noted_on(self._known(read_serial(serial)), {Stamp.REVOKED: now})
+        entry = self._noted_on(self._known(read_serial(serial)), Stamp.REVOKED, Noted.of(now, why))
         try:
             self._write(entry.serial)
         except StateError as error:
@@ -113,10 +117,9 @@ class MemoryLedger:
                 rows = self._record.rows
                 rows[serial] = rows[serial].stamped(self._noted.pop(serial))
 
-    def _noted_on(self, entry: LedgerEntry, noted: Mapping[Stamp, datetime]) -> LedgerEntry:
-        for stamp, moment in noted.items():
-            if entry.takes(stamp):
-                self._noted.setdefault(entry.serial, {})[stamp] = moment.replace(microsecond=0)
+    def _noted_on(self, entry: LedgerEntry, stamp: Stamp, said: Noted) -> LedgerEntry:
+        if entry.takes(stamp, said.at):
+            self._noted.setdefault(entry.serial, {})[stamp] = said
         return self._known(entry.serial)
 
     def _known(self, serial: str) -> LedgerEntry:

@@ -14,7 +14,7 @@ import pytest
 
 from certs.errors import RequestError, StateError, UnwrittenError
 from certs.ledger.contract import Ledger
-from certs.ledger.entry import LedgerEntry, LedgerState
+from certs.ledger.entry import MOST_WORDS, SEEN_EVERY, LedgerEntry, LedgerState
 from certs.ledger.sqlite import SqliteLedger
 from certs.serial import read_serial, serial_text
 from mesh.names import ProxyUuid
@@ -118,6 +118,60 @@ def test_a_certificate_goes_from_issued_to_claimed_to_revoked(ledger: Ledger) ->
         LedgerEntry(*base, START, last, later),
     ]
     assert [entry.state for entry in seen if entry] == ["issued", *["claimed"] * 4, *["revoked"] * 2]
+
+
+def test_what_is_said_with_a_stamp_is_kept_of_its_first_time(ledgers: Ledgers) -> None:
+    """From where it was claimed and why it is revoked: one line each, and not of any length."""
+    first, second = ledgers.open(), ledgers.open()
+    for serial in ("1a", "2a"):
+        first.record(new_entry(serial))
+    first.claim("1a", START, "10.0.0.1:5")
+    first.claim("1a", START, "10.0.0.2:5")
+    first.admit((), START)
+    first.revoke("1a", START, "stolen\nor so \x1b[31m")
+    first.revoke("1a", START, "another")
+    first.revoke("2a", START, "y" * 1000)
+    one, two = second.entries()
+    assert (one.claimed_from, one.revoked_why) == ("10.0.0.1:5", "stolen or so  [31m")
+    assert (two.claimed_from, two.revoked_why) == ("", "y" * MOST_WORDS)
+
+
+def test_that_it_is_in_use_is_noted_now_and_then(ledgers: Ledgers) -> None:
+    """Of what was claimed and is not revoked, once in a quarter of an hour; it is written with the rest."""
+    first, second = ledgers.open(), ledgers.open()
+    for serial in ("1a", "2a", "3a"):
+        first.record(new_entry(serial))
+    soon, later, last = (START + SEEN_EVERY * each for each in (0.5, 1, 2))
+    assert first.see("1a", later).last_seen is None
+    for serial in ("2a", "3a"):
+        assert first.claim(serial, START).last_seen == START
+    first.admit((), START)
+    second.revoke("3a", START)
+    assert (first.see("2a", soon).last_seen, first.see("3a", later).last_seen) == (START, START)
+    assert (first.unwritten, first.see("2a", later).last_seen, first.unwritten) == (0, later, 1)
+    second.see("2a", last)
+    second.write_unwritten()
+    first.write_unwritten()
+    assert [each.last_seen for each in first.entries()] == [None, last, START]
+
+
+def test_the_deadline_of_a_claim_is_kept(ledger: Ledger) -> None:
+    """It concerns what nobody has claimed; whoever came in time is not concerned any more."""
+    day = timedelta(days=1)
+    for serial in ("1a", "2a"):
+        ledger.record(LedgerEntry.issued(serial, proxy("u1"), START, START + YEAR, claim_within=day))
+    ledger.claim("2a", START)
+    one, two = ledger.entries()
+    late = START + day + timedelta(seconds=1)
+    assert (one.claim_by, two.claim_by) == (START + day, START + day)
+    assert [each.unclaimed_too_long(at) for each in (one, two) for at in (START + day, late)] == [
+        *(False, True),
+        *(False, False),
+    ]
+    assert [each.in_force(at) for each in (one, two) for at in (late, START + 2 * YEAR)] == [
+        *(False, False),
+        *(True, False),
+    ]
 
 
 def test_a_revoked_certificate_is_never_claimed(ledger: Ledger) -> None:

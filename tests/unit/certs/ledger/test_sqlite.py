@@ -21,19 +21,48 @@ def test_a_ledger_of_before_admissions_admits_whoever_was_there(state: Path) -> 
     """Its schema is brought up to date; who had connected goes on, who had not must show itself."""
     state.mkdir(exist_ok=True)
     path = state / "ledger.db"
-    with SqliteLedger.open(path) as ledger:
-        ledger.record(new_entry("1a", "u1"))
-        ledger.claim("1a", START)
-        ledger.record(new_entry("2a", "u2"))
     connection = sqlite3.connect(path)
-    connection.executescript("DROP INDEX proxy_certificates_by_name; PRAGMA user_version = 1")
+    connection.executescript((Path(__file__).parent / "schema_2.sql").read_text())
+    connection.executescript(
+        "DROP INDEX proxy_certificates_by_name; UPDATE proxy_certificates SET admitted_at = NULL;"
+        "PRAGMA user_version = 1"
+    )
     connection.close()
+    one, two = START + timedelta(hours=1), START + timedelta(hours=4)
     for _ in range(2):
         with SqliteLedger.open(path) as ledger:
-            assert [(each.uuid, each.admitted_at) for each in ledger.entries()] == [
-                ("u1", START),
-                ("u2", None),
+            assert [(each.serial, each.admitted_at) for each in ledger.entries()] == [
+                *(("1a", one), ("1b", None), ("2a", two), ("3a", None)),
             ]
+
+
+def test_a_ledger_of_schema_2_opens_with_all_that_is_in_it(state: Path) -> None:
+    """Written by a program that knew no deadlines, addresses and reasons; from then on they are kept."""
+    state.mkdir(exist_ok=True)
+    path = state / "ledger.db"
+    connection = sqlite3.connect(path)
+    connection.executescript((Path(__file__).parent / "schema_2.sql").read_text())
+    connection.close()
+    hours = [START + timedelta(hours=each) for each in range(25)]
+    before = (
+        replace(new_entry("1a", "u1"), claimed_at=hours[1], admitted_at=hours[2]),
+        new_entry("1b", "u1", hours[24]),
+        replace(new_entry("2a", "u2", hours[2]), claimed_at=hours[4]),
+        replace(new_entry("3a", "u3", hours[3]), revoked_at=hours[5]),
+    )
+    with SqliteLedger.open(path) as ledger:
+        assert (ledger.entries(), ledger.authority(), ledger.first()) == (before, "aa", "1a")
+        ledger.claim("1b", hours[24], "10.0.0.1:5")
+        ledger.see("2a", hours[24])
+        revoked = ledger.revoke("1a", hours[24], "stolen")
+    with SqliteLedger.open(path) as ledger:
+        assert ledger.entries() == (
+            replace(before[0], revoked_at=hours[24], revoked_why="stolen"),
+            replace(before[1], claimed_at=hours[24], claimed_from="10.0.0.1:5"),
+            replace(before[2], seen_at=hours[24]),
+            before[3],
+        )
+        assert ledger.entry("1a") == revoked
 
 
 def test_it_is_private_and_outlives_its_process(state: Path) -> None:
@@ -98,7 +127,7 @@ def test_files_that_are_no_ledger_are_refused_untouched(tmp_path: Path) -> None:
     assert sentences == [
         f"ledger {garbage} cannot be used: file is not a database",
         f"{other} is not a ledger but another database; move it away",
-        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 2)",
+        f"ledger {newer} is of a newer version of Meshwright (its schema is 7, this program knows up to 3)",
         f"ledger {folder} cannot be opened: Is a directory",
     ]
     assert (garbage.read_bytes(), other.read_bytes()) == before

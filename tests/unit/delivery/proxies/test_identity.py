@@ -98,6 +98,34 @@ def test_a_known_proxy_is_let_in_and_claims_its_certificate(scene: Scene) -> Non
     assert scene.ledger.entries() == (entry,)
 
 
+def test_from_where_and_when_last_is_noted_while_streams_live(scene: Scene) -> None:
+    """Whoever is asked again every half minute is noted once in a quarter of an hour."""
+    peer, first = scene.peer(), scene.now
+    for _ in range(33):
+        scene.authenticator.authenticate(peer)
+        scene.now += timedelta(seconds=30)
+    (entry,) = scene.ledger.entries()
+    assert (entry.claimed_from, entry.last_seen) == ("ipv4:1.2.3.4:5", first + timedelta(minutes=15))
+    assert scene.ledger.unwritten == 1
+
+
+def test_what_was_not_claimed_in_time_is_refused_and_stays_unclaimed(scene: Scene) -> None:
+    """What was claimed in time goes on."""
+    day = timedelta(days=1)
+    made = [
+        issue_proxy(scene.authority, scene.ledger, NAME, 2 * day, scene.now, claim_within=HOUR)
+        for _ in range(2)
+    ]
+    early, late = (Peer(each.chain_pem, "ipv4:1.2.3.4:5") for each in made)
+    scene.authenticator.authenticate(early)
+    scene.now += 2 * HOUR
+    assert scene.refusal(late) == "unclaimed_too_long"
+    assert scene.authenticator.authenticate(early) == str(NAME)
+    found = scene.ledger.entry(made[1].serial)
+    assert found is not None
+    assert found.claimed_at is None
+
+
 def test_a_proxy_without_workload_is_let_in_to_wait(scene: Scene) -> None:
     """Before the first view as well as with one that does not have it."""
     peer = scene.peer(ProxyName.parse("b.store.shop"))

@@ -1,0 +1,19 @@
+"""On what terms a proxy certificate is issued: for how long, and by when it must have been used."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+VALIDITY: Final = timedelta(days=90)
+"""How long a proxy certificate lives unless asked otherwise: long, because it can be revoked."""
+
+MOST_DAYS: Final = 3652
+"""The longest life of one in days, ten years: nothing outlives the CA that signed it anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyTerms:
+    """How long a proxy certificate lives, and within what time it must be used first; None: at any time."""
+
+    validity: timedelta = VALIDITY
+    claim_within: timedelta | None = None
