@@ -91,7 +91,7 @@ class MeshDrivers:
 
     def not_served(self, view: View | None, proxy: ProxyName, driver: str) -> str:
         """Say why a driver's server does not serve a proxy: it is another's. Empty if not, or not known."""
-        workload = holder_of(view, proxy.uuid) if view is not None else None
+        workload = holder_of(view, proxy) if view is not None else None
         if view is None or workload is None:
             return ""
         named = driver_of(view, workload)

@@ -107,7 +107,7 @@ class ServerReading:
         state = self.delivery.loop.state
         if state.view is None or not state.published.failed:
             return ""
-        workload = holder_of(state.view, name.uuid)
+        workload = holder_of(state.view, name)
         if workload is None:
             return ""
         failed = state.published.failed.get(group_name(group_of(state.view, workload)))

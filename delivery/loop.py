@@ -25,8 +25,7 @@ from delivery.snapshots.published import Published, Step
 from delivery.time_slices import Slices
 from delivery.verifying import Verification
 from delivery.wave import Wave
-from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import ProxyUuid
+from mesh.identity import ProxyName, ServiceIdentity, SidecarKey
 from mesh.picture import Picture
 from mesh.problems import Problems
 
@@ -40,14 +39,14 @@ _log = structlog.get_logger("delivery.loop")
 class MeshState:
     """What the newest wave came to. The view is the loop's own, and changes with the next wave.
 
-    So do the problems. `proxies` are those that should be here, by UUID; the same picture as long as none
+    So do the problems. `proxies` are those that should be here, by sidecar; the same picture as long as none
     comes or goes.
     """
 
     view: View | None = None
     published: Published = field(default_factory=Published)
     said: AllProblems = field(default_factory=AllProblems)
-    proxies: Picture[ProxyUuid, ProxyName] = field(default_factory=Picture)
+    proxies: Picture[SidecarKey, ProxyName] = field(default_factory=Picture)
 
     @property
     def problems(self) -> Problems:

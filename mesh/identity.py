@@ -40,6 +40,14 @@ def is_proxy_name(common_name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class SidecarKey:
+    """A sidecar's UUID in its namespace: of workloads one alone has it, in another namespace another one."""
+
+    namespace: Namespace
+    uuid: ProxyUuid
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class ProxyName:
     """A sidecar's name: the common name of its proxy certificate, `<uuid>.<service>.<namespace>`."""
 
@@ -56,6 +64,11 @@ class ProxyName:
             )
         labels = common_name.split(".")
         return cls(ProxyUuid(labels[0]), ServiceName(labels[1]), Namespace(labels[2]))
+
+    @property
+    def sidecar(self) -> SidecarKey:
+        """Return what it names of a workload: a UUID in a namespace."""
+        return SidecarKey(self.namespace, self.uuid)
 
     def __str__(self) -> str:
         return f"{self.uuid}.{self.service}.{self.namespace}"

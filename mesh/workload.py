@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
-from mesh.identity import ProxyName, ServiceIdentity
+from mesh.identity import ProxyName, ServiceIdentity, SidecarKey
 from mesh.kinds import Kind
 from mesh.names import IpAddress, Namespace, Port, ProxyUuid, ServiceName
 from mesh.service import Protocol, Scope, ServiceKey
@@ -128,6 +128,11 @@ class Workload:
     def addresses(self) -> tuple[IpAddress, ...]:
         """Return all its addresses; it is called at the first."""
         return (self.address, *self.other_addresses)
+
+    @property
+    def sidecar(self) -> SidecarKey | None:
+        """Return which sidecar it claims, or None without one."""
+        return None if self.uuid is None else SidecarKey(self.key.namespace, self.uuid)
 
     @property
     def proxy_name(self) -> ProxyName | None:

@@ -173,7 +173,7 @@ class Reporter:
         if (model := self._delivery.loop.model) is None:
             return
         for name in (cause.name for cause in wave.causes if cause.kind == ADMISSION):
-            workload = holder_of(model.view, ProxyName.parse(name).uuid)
+            workload = holder_of(model.view, ProxyName.parse(name))
             key = None if workload is None else workload_object(model.view, workload.key)
             if key is not None and self._standing.has_status(key):
                 yield key, NodeKey(name)

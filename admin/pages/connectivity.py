@@ -148,7 +148,7 @@ def _sidecar(
     of_it = known(reading, name, stood.streams, issued, iter((1,)))
     more = "" if stood.status is None else why(stood.status, of_it, now)
     view = reading.view()
-    holder = holder_of(view, name.uuid) if view is not None else None
+    holder = holder_of(view, name) if view is not None else None
     types: dict[str, Json] = {}
     for each in stood.streams:
         types |= _types(stream(each)["types"])

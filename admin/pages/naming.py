@@ -38,7 +38,7 @@ def workload_of(status: ProxyStatus, view: View | None) -> Workload | None:
     """Return a proxy's workload, None where it is not known."""
     if view is None or not status.known:
         return None
-    return holder_of(view, status.name.uuid)
+    return holder_of(view, status.name)
 
 
 def _found(statuses: tuple[ProxyStatus, ...], view: View | None, wanted: str) -> Iterable[list[ProxyStatus]]:

@@ -31,7 +31,7 @@ def behind(view: View, asked: Request, port: ServicePort) -> tuple[Endpoint, ...
 
 def endpoint(view: View, found: Endpoint, policies: Iterable[ProxyPolicy]) -> Document:
     """Return an endpoint: whether all of the callers' sidecars are given it, and why it gets no traffic."""
-    holders = [holder for name in found.proxies if (holder := holder_of(view, name.uuid)) is not None]
+    holders = [holder for name in found.proxies if (holder := holder_of(view, name)) is not None]
     given = [_is_given(each, found) for each in policies]
     return {
         "service": str(found.service),

@@ -10,7 +10,7 @@ from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, by_proxy, plain_address, sync
 from admin.reading import ProxyReading, RejectionReading, StreamReading
 from catalog.relations.readiness import WAITS_FOR, is_admitted
-from catalog.store.inventory import by_uuid
+from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.view import View
 from certs.ledger.entry import LedgerEntry
@@ -61,7 +61,7 @@ def known(
 
 def _waits_for(view: View | None, name: ProxyName) -> str:
     """Return why the workload of a proxy gets no traffic yet."""
-    if view is None or name.uuid not in by_uuid(view) or is_admitted(view, name):
+    if view is None or holder_of(view, name) is None or is_admitted(view, name):
         return ""
     return WAITS_FOR[view.settings.endpoint_admission]
 

@@ -37,8 +37,11 @@ class Code(ProblemCode):
     PROTOCOL_GUESSED = "MW2024", "Nothing says what a port speaks; it is taken for HTTP."
     TEMPLATES_ONLY = "MW2025", "Behind a Service is nobody yet but what a controller would make pods of."
     UNKNOWN_PRIMARY = "MW2030", "A workload's primary service does not exist."
-    UUID_TWICE = "MW2031", "Two workloads claim one proxy UUID; the first has it."
-    LISTENER_CONFLICT = "MW2032", "Two explicit listeners share an address and port; the later is left out."
+    UUID_TWICE = "MW2031", "Two workloads of a namespace claim one proxy UUID; the first has it."
+    LISTENER_CONFLICT = (
+        "MW2032",
+        "Two explicit listeners share an address and port; of one namespace the later is left out.",
+    )
     UNKNOWN_UPSTREAM = "MW2033", "A workload's upstream names a Service or port that does not exist."
     UNKNOWN_EGRESS = "MW2034", "The services that a proxy is narrowed to are not all there."
     SEVERAL_CONFIGS = "MW2040", "There are several MeshConfigs; one counts."

@@ -7,9 +7,9 @@ from catalog.lint import effect, matches, opening, reach, scope, services, split
 from catalog.lint.codes import Code
 from catalog.lint.lint import Further, Lint, Nothing, fine
 from catalog.lint.told import say
-from catalog.relations.conflicts import conflicts
+from catalog.relations.conflicts import conflicts, shared
 from catalog.relations.groups import driver_of
-from catalog.store.inventory import holder_of
+from catalog.store.inventory import claimant_of
 from catalog.store.objects import workload_object
 from catalog.store.smi import http_route_groups
 from catalog.store.smi import splits as all_splits
@@ -158,7 +158,9 @@ def _of_driver(lint: Lint, workload: Workload) -> Problems:
 def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
     """Yield what a workload claims and another one has: listeners, and its UUID."""
     key = workload_object(view, own)
-    for each in conflicts(view, own):
+    left_out = [(each, "this listener is left out, choose another") for each in conflicts(view, own)]
+    both = "it is of another namespace, so both listen; on one machine they share connections, choose another"
+    for each, then in (*left_out, *((each, both) for each in shared(view, own))):
         yield say(
             view,
             key,
@@ -166,9 +168,9 @@ def _claims(view: View, own: WorkloadKey) -> Iterator[Problem]:
             Severity.ERROR,
             "spec.upstreams" if each.refused.index >= 0 else "spec.ports",
             str(each.refused),
-            f"the address and port are held by {each.holder}; this listener is left out, choose another",
+            f"the address and port are held by {each.holder}; {then}",
         )
-    uuid = view.workloads[own].uuid
-    if uuid is not None and (holder := holder_of(view, uuid)) is not None and holder.key != own:
+    claimed = view.workloads[own].sidecar
+    if claimed is not None and (holder := claimant_of(view, claimed)) is not None and holder.key != own:
         wanted = f"workload {holder.key} has this UUID; each sidecar needs one of its own"
-        yield say(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(uuid), wanted)
+        yield say(view, key, Code.UUID_TWICE, Severity.ERROR, "spec.uuid", str(claimed.uuid), wanted)

@@ -1,7 +1,8 @@
 """Listeners of explicit interception that would share an address and port: they would share connections.
 
 Every sidecar in explicit interception binds its workload's ports and its upstreams' local addresses. Two
-that are the same are said, and the later one, by workload, its inbound ports first, is left out.
+that are the same are said. Of two in one namespace the later one, by workload, its inbound ports first, is
+left out. Of two namespaces neither is: what somebody claims to be his takes no listener from anybody else.
 """
 
 from collections.abc import Iterator
@@ -44,7 +45,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A claim that is left out, and the earlier one that has its address and port."""
+    """A claim that is left out, or shared, and the earlier one that has its address and port."""
 
     refused: Claim
     holder: Claim
@@ -54,6 +55,13 @@ def conflicts(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
     """Return the claims of a workload in explicit interception that others hold already, in its order."""
     found = ((claim, holder(view, key, place)) for place, claim in enumerate(claims_of(view, key)))
     return tuple(Conflict(claim, held) for claim, held in found if held is not None)
+
+
+def shared(view: View, key: WorkloadKey) -> tuple[Conflict, ...]:
+    """Return the claims of a workload that meet an earlier one of another namespace: both are in force."""
+    own = ((place, claim) for place, claim in enumerate(claims_of(view, key)) if not holder(view, key, place))
+    found = ((claim, _first(view, key, place, at_home=False)) for place, claim in own)
+    return tuple(Conflict(claim, met) for claim, met in found if met is not None)
 
 
 def claims_of(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
@@ -70,9 +78,15 @@ def _bound(view: View, key: WorkloadKey) -> tuple[Claim, ...]:
 @derived
 def holder(view: View, key: WorkloadKey, place: int) -> Claim | None:
     """Return who keeps a workload from what it claims at a place; None where it has what it claims."""
+    return _first(view, key, place, at_home=True)
+
+
+def _first(view: View, key: WorkloadKey, place: int, *, at_home: bool) -> Claim | None:
+    """Return the first earlier claim in force that one meets, of its own namespace or of all others."""
     claim = claims_of(view, key)[place]
     for rival, there in _rivals(view, claim, (key, place)):
-        if _same_machine(rival, claim) and holder(view, *there) is None:
+        of_home = rival.workload.namespace == key.namespace
+        if of_home is at_home and _same_machine(rival, claim) and holder(view, *there) is None:
             return rival
     return None
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from catalog.relations.backing import services_of
-from catalog.store.inventory import by_uuid
+from catalog.store.inventory import by_sidecar
 from catalog.store.view import IN_VIEW, View, namespaces, workloads
 from mesh.hashing import HashedOnce, hashed_once
-from mesh.identity import ServiceIdentity
-from mesh.names import IpAddress, Namespace, ProxyUuid
+from mesh.identity import ProxyName, ServiceIdentity
+from mesh.names import IpAddress, Namespace
 from mesh.objects import NamespaceObject
 from mesh.service import Scope, ServiceKey
 from mesh.workload import (
@@ -78,9 +78,9 @@ def namespace_driver(view: View, namespace: Namespace) -> str:
 
 
 def groups_of(view: View, key: WorkloadKey) -> tuple[ProxyGroup, ...]:
-    """Return the group of a workload's proxy; nothing where it has none, or another has its UUID."""
+    """Return the group of a workload's proxy; nothing where it has none of its own."""
     workload = view.workloads[key]
-    if workload.uuid is None or by_uuid(view)[workload.uuid][0] != key:
+    if (claimed := workload.sidecar) is None or by_sidecar(view)[claimed][0] != key:
         return ()
     return (group_of(view, workload),)
 
@@ -89,15 +89,15 @@ members: Final = IN_VIEW.derived_index("workloads by group", workloads, groups_o
 """The workloads of each group."""
 
 
-def groups(view: View) -> Mapping[ProxyGroup, tuple[ProxyUuid, ...]]:
-    """Return all groups with the UUIDs of their proxies, sorted; groups in the order of their first UUID."""
+def groups(view: View) -> Mapping[ProxyGroup, tuple[ProxyName, ...]]:
+    """Return all groups with the names of their proxies, sorted; groups in the order of their first one."""
     found = {group: proxies(view, group) for group in members(view)}
     return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
-def proxies(view: View, group: ProxyGroup) -> tuple[ProxyUuid, ...]:
-    """Return the UUIDs of a group's proxies, sorted."""
-    found = (view.workloads[key].uuid for key in members(view).get(group, ()))
+def proxies(view: View, group: ProxyGroup) -> tuple[ProxyName, ...]:
+    """Return the names of a group's proxies, sorted."""
+    found = (view.workloads[key].proxy_name for key in members(view).get(group, ()))
     return tuple(sorted(each for each in found if each is not None))
 
 

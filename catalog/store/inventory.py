@@ -5,7 +5,8 @@ from typing import Final
 from catalog.store.view import IN_VIEW, View, kind, slices, workloads
 from engine.declared import Declared
 from engine.table import Table
-from mesh.names import IpAddress, Namespace, ProxyUuid, ServiceName
+from mesh.identity import ProxyName, SidecarKey
+from mesh.names import IpAddress, Namespace, ServiceName
 from mesh.objects import EndpointSlice, ObjectKey
 from mesh.service import ServiceKey
 from mesh.workload import PodTemplate, Workload, WorkloadKey
@@ -14,8 +15,8 @@ templates: Final[Declared[View, Table[ObjectKey, PodTemplate]]] = kind(PodTempla
 """Pods to come, by the object that they will be made from; they back nothing."""
 
 
-def _uuids(_: WorkloadKey, workload: Workload) -> tuple[ProxyUuid, ...]:
-    return () if workload.uuid is None else (workload.uuid,)
+def _sidecars(_: WorkloadKey, workload: Workload) -> tuple[SidecarKey, ...]:
+    return () if (claimed := workload.sidecar) is None else (claimed,)
 
 
 def sliced_services(_: EndpointSlice, found: EndpointSlice) -> tuple[ServiceKey, ...]:
@@ -31,7 +32,7 @@ def _addresses(_: WorkloadKey, workload: Workload) -> tuple[IpAddress, ...]:
     return () if workload.shares_address else workload.addresses
 
 
-by_uuid: Final = IN_VIEW.index("workloads by UUID", workloads, _uuids)
+by_sidecar: Final = IN_VIEW.index("workloads by sidecar", workloads, _sidecars)
 by_identity: Final = IN_VIEW.index("workloads by identity", workloads, lambda _, found: (found.identity,))
 by_address: Final = IN_VIEW.index("workloads by address", workloads, _addresses)
 
@@ -39,7 +40,13 @@ slices_by_service: Final = IN_VIEW.index("slices by service", slices, sliced_ser
 slices_by_address: Final = IN_VIEW.index("slices by address", slices, _sliced_addresses)
 
 
-def holder_of(view: View, uuid: ProxyUuid) -> Workload | None:
-    """Return the workload that has a UUID: of two that claim one, the first by key."""
-    keys = by_uuid(view).get(uuid, ())
+def claimant_of(view: View, sidecar: SidecarKey) -> Workload | None:
+    """Return the workload that has a UUID in a namespace: of two that claim one, the first by name."""
+    keys = by_sidecar(view).get(sidecar, ())
     return view.workloads[keys[0]] if keys else None
+
+
+def holder_of(view: View, name: ProxyName) -> Workload | None:
+    """Return the workload whose sidecar has this name, the whole of it; None where there is none."""
+    found = claimant_of(view, name.sidecar)
+    return found if found is not None and found.proxy_name == name else None

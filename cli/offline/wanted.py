@@ -10,7 +10,6 @@ from typing import Any
 from catalog.lint.codes import Code as CatalogCode
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
-from catalog.store.inventory import holder_of
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings, View
 from cli.offline.mesh import read
@@ -54,8 +53,8 @@ def served(view: View, problems: Problems) -> Wanted:
     snapshots, kept = dict[str, Snapshot](), dict[str, str]()
     drivers = DriverRegistry.discover().drivers.values()
     rendering = Rendering(view, translation(*drivers, environment=os.environ, secrets=False))
-    for group, uuids in groups(view).items():
-        names = [str(found.proxy_name) for uuid in uuids if (found := holder_of(view, uuid)) is not None]
+    for group, proxies in groups(view).items():
+        names = [str(each) for each in proxies]
         try:
             snapshots |= dict.fromkeys(names, Snapshot.of(resources(rendering, group).resources))
         except DriverError as error:

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import structlog
 
-from catalog.store.inventory import holder_of
+from catalog.store.inventory import claimant_of, holder_of
 from catalog.store.view import View
 from certs.errors import PeerRefused, StateError
 from certs.ledger.contract import Ledger
@@ -53,8 +53,11 @@ def names_itself(name: str, node_id: str) -> bool:
 
 
 def contradiction(name: ProxyName, view: View | None) -> str:
-    """Return how the workload with this UUID contradicts the certificate's name; empty if it does not."""
-    workload = holder_of(view, name.uuid) if view is not None else None
+    """Return how the workload with this UUID in its namespace contradicts a name; empty if it does not.
+
+    What another namespace claims is no contradiction: nobody there has a say in whose proxy is let in here.
+    """
+    workload = claimant_of(view, name.sidecar) if view is not None else None
     if workload is None or workload.proxy_name == name:
         return ""
     return f"workload {workload.key} has this UUID, and its proxy is {workload.proxy_name}"
@@ -115,7 +118,7 @@ class MeshAuthenticator:
         if (view := self._view()) is None:
             return Held.NOT_READ
         name = ProxyName.parse(node_key)
-        if holder_of(view, name.uuid) is None:
+        if holder_of(view, name) is None:
             return Held.WORKLOAD
         return Held.FAILED if self._failed(name) else ""
 

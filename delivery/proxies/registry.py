@@ -9,8 +9,7 @@ from typing import Final
 from delivery.proxies.proxy import Proxy
 from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.accepted import Acknowledged
-from mesh.identity import ProxyName
-from mesh.names import ProxyUuid
+from mesh.identity import ProxyName, SidecarKey
 from mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.server.status import Variant
@@ -25,7 +24,7 @@ class ProxyRegistry:
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
         self._proxies: dict[NodeKey, Proxy] = {}
-        self._followed: Picture[ProxyUuid, ProxyName] = Picture()
+        self._followed: Picture[SidecarKey, ProxyName] = Picture()
         self._strays: dict[NodeKey, None] = {}  # those that should not be here
         self._states: Counter[ProxyState | None] = Counter()
 
@@ -68,7 +67,7 @@ class ProxyRegistry:
                 proxy.since = self._clock()
         return ended
 
-    def follow(self, proxies: Picture[ProxyUuid, ProxyName]) -> tuple[NodeKey, ...]:
+    def follow(self, proxies: Picture[SidecarKey, ProxyName]) -> tuple[NodeKey, ...]:
         """Take the proxies that should be here; return those that should not any more.
 
         Forgets those gone for long. Looks at those that are other than the last time, and at all that are
@@ -79,7 +78,7 @@ class ProxyRegistry:
         now, before = self._clock(), self._followed
         self._followed = proxies
         changed = proxies.since(before)
-        gone = tuple(NodeKey(str(name)) for uuid in changed if (name := before.get(uuid)) is not None)
+        gone = tuple(NodeKey(str(name)) for each in changed if (name := before.get(each)) is not None)
         for node in gone:
             self._strays[node] = None
             with self._counted(self.of(node)) as proxy:

@@ -233,7 +233,7 @@ def _resource_says(rejected: Rejected, behind: Iterable[MadeFrom], held: ObjectK
 
 
 def _workload(view: View, proxy: NodeKey) -> ObjectKey | None:
-    workload = holder_of(view, ProxyName.parse(proxy).uuid)
+    workload = holder_of(view, ProxyName.parse(proxy))
     return None if workload is None else workload_object(view, workload.key)
 
 

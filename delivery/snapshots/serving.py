@@ -118,14 +118,12 @@ class Serving:
 
     def group(self, node: NodeKey) -> ProxyGroup | None:
         """Return the group of a proxy, None where its workload is not known."""
-        workload = holder_of(self.view, ProxyName.parse(node).uuid)
+        workload = holder_of(self.view, ProxyName.parse(node))
         return None if workload is None else group_of(self.view, workload)
 
     def is_known(self, node: NodeKey) -> bool:
         """Say whether there is a workload of a proxy."""
-        name = ProxyName.parse(node)
-        workload = holder_of(self.view, name.uuid)
-        return workload is not None and workload.proxy_name == name
+        return holder_of(self.view, ProxyName.parse(node)) is not None
 
     def nodes(self, group: ProxyGroup) -> tuple[NodeKey, ...]:
         """Return the proxies of a group as they were when it was last computed."""

@@ -75,10 +75,8 @@ class WhoIsHere:
         return WhoIsHere(view, self._here)
 
     def _group_of(self, name: ProxyName) -> tuple[ProxyGroup, ...]:
-        workload = holder_of(self._view, name.uuid)
-        if workload is None or workload.proxy_name != name:
-            return ()
-        return groups_of(self._view, workload.key)
+        workload = holder_of(self._view, name)
+        return () if workload is None else groups_of(self._view, workload.key)
 
 
 NewWanted = Callable[[View], Wanted]

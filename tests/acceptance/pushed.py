@@ -13,7 +13,6 @@ from catalog.policy.proxy import EveryoneInTheMesh, InterceptionKind, OnlyRules,
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import ProxyGroup, groups
 from catalog.relations.identities import service_identities
-from catalog.store.inventory import by_uuid
 from catalog.store.view import MeshSettings, View
 from certs.proxy import issue_proxy
 from providers.directory.manifests import Manifests
@@ -82,10 +81,8 @@ async def try_case(mesh_: LiveMesh, seed: int, counts: Counts) -> None:
 
 async def try_view(mesh_: LiveMesh, view: View, named: str, counts: Counts) -> None:
     """Push what each proxy of a view is sent, with the certificates that it would be issued."""
-    for key, uuids in groups(view).items():
+    for key, (proxy, *_) in groups(view).items():
         policy = proxy_policy(view, key)
-        proxy = view.workloads[by_uuid(view)[uuids[0]][0]].proxy_name
-        assert proxy is not None
         issue_proxy(mesh_.authority, mesh_.ledger, proxy, timedelta(hours=1), datetime.now(UTC))
         made = resources(policy)
         counts.pushes += 1

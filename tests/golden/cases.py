@@ -21,7 +21,7 @@ from catalog.lint.problems import problems
 from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
-from catalog.store.inventory import by_uuid
+from catalog.store.inventory import by_sidecar
 from catalog.store.view import MeshSettings, View
 from certs.material import PrivateKey, ServiceCertificate
 from protos.envoy.config.cluster.v3 import cluster_pb2
@@ -82,8 +82,8 @@ def case_groups(case: str) -> tuple[Group, ...]:
         return tuple(Group(name, each, resources(each)) for name, each in POLICIES[case].items())
     mesh = view(case)
     found = []
-    for key, uuids in groups(mesh).items():
-        first = min(by_uuid(mesh)[uuid][0] for uuid in uuids)
+    for key, proxies in groups(mesh).items():
+        first = min(by_sidecar(mesh)[proxy.sidecar][0] for proxy in proxies)
         policy = proxy_policy(mesh, key)
         found.append(Group(f"{first.namespace}.{first.name}", policy, resources(policy)))
     return tuple(sorted(found, key=lambda each: each.name))

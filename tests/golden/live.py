@@ -19,7 +19,7 @@ from catalog.policy.proxy import ProxyPolicy
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
 from catalog.relations.identities import service_identities
-from catalog.store.inventory import by_identity, holder_of
+from catalog.store.inventory import by_identity, by_sidecar
 from catalog.store.view import MeshSettings, View
 from certs.issuers.authority import CertificateAuthority
 from certs.ledger.contract import Ledger
@@ -32,8 +32,8 @@ from certs.server import ads_server_certificate
 from delivery.proxies.identity import Held
 from demo.ports import free_port
 from mesh.identity import ProxyName, ServiceIdentity
-from mesh.names import IpAddress, ProxyUuid, TrustDomain
-from mesh.workload import Explicit
+from mesh.names import IpAddress, TrustDomain
+from mesh.workload import Explicit, Workload
 from providers.directory.manifests import Manifests
 from sidecars.envoy.bootstrap import AdsProtocol, BootstrapSettings, bootstrap
 from sidecars.envoy.secrets import service_certificate, trust_root
@@ -119,6 +119,11 @@ class LiveMesh:
         mesh.apply(manifests)
         return mesh
 
+    def workload(self, uuid: str) -> Workload:
+        """Return the one workload with a UUID: of these meshes no two namespaces have one."""
+        (key,) = (key for each, (key, *_) in by_sidecar(self.view).items() if each.uuid == uuid)
+        return self.view.workloads[key]
+
     def apply(self, manifests: str, said: tuple[str, ...] = ()) -> None:
         """Publish what these manifests come to, of which their reader says these codes."""
         self.publish(view_of(manifests, said))
@@ -131,7 +136,7 @@ class LiveMesh:
         snapshots: dict[GroupKey, Snapshot] = {}
         members: dict[NodeKey, GroupKey] = {}
         names = service_identities(self.view)
-        for number, (key, uuids) in enumerate(groups(self.view).items()):
+        for number, (key, proxies) in enumerate(groups(self.view).items()):
             policy = proxy_policy(self.view, key)
             certificate = self.manager.ensure(key.identity, names[key.identity], now)
             secret = service_certificate(certificate), trust_root(TRUST_DOMAIN, self.manager.trust_bundle())
@@ -140,10 +145,7 @@ class LiveMesh:
             shining = beacon(where, self._round) if where else ()
             snapshots[group] = Snapshot.of((*self.translate(policy), *secret, *shining))
             assert snapshots[group].missing() == ()
-            for uuid in uuids:
-                holder = holder_of(self.view, uuid)
-                assert holder is not None
-                members[NodeKey(str(holder.proxy_name))] = group
+            members |= {NodeKey(str(proxy)): group for proxy in proxies}
         self.cache.publish(snapshots, members)
 
     @asynccontextmanager
@@ -189,8 +191,7 @@ class LiveMesh:
         drain_seconds: int = 45,
     ) -> None:
         """Start a workload's Envoy as the agent does, and wait until it is live."""
-        workload = holder_of(self.view, ProxyUuid(uuid))
-        assert workload is not None
+        workload = self.workload(uuid)
         assert workload.proxy_name is not None
         folder = self.state / uuid
         folder.mkdir()

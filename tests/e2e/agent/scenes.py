@@ -12,10 +12,8 @@ from typing import Protocol
 
 import aiohttp
 
-from catalog.store.inventory import holder_of
 from certs.proxy import issue_proxy
 from demo.ports import free_port
-from mesh.names import ProxyUuid
 from tests.golden.envoys import HERE, Place
 from tests.golden.live import LiveMesh, until
 
@@ -108,9 +106,7 @@ class Scene:
 
     def issue(self, uuid: str, folder: Path) -> str:
         """Put a new certificate for a workload's proxy into a directory, one file after the other."""
-        holder = holder_of(self.mesh.view, ProxyUuid(uuid))
-        assert holder is not None
-        name = holder.proxy_name
+        name = self.mesh.workload(uuid).proxy_name
         assert name is not None
         now = datetime.now(UTC)
         made = issue_proxy(self.mesh.authority, self.mesh.ledger, name, timedelta(days=1), now)

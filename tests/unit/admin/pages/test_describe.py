@@ -19,7 +19,7 @@ from xds.protocol.resource import LISTENER, ResourceName
 def policies(reading: Any) -> tuple[ProxyPolicy, ProxyPolicy]:
     """Return the policies of store-1 and buyer-1."""
     (server,) = reading.the_proxies
-    client = replace(server, name=ProxyName.parse("uuid-2.buyer-1.shop"))
+    client = replace(server, name=ProxyName.parse("uuid-2.buyer.shop"))
     found = [policy_of(reading, each) for each in (server, client)]
     assert found[0] is not None
     assert found[1] is not None

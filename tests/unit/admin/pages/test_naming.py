@@ -15,7 +15,7 @@ def three(reading: Any, now: datetime) -> Any:
     """Return a reading of three proxies; the workloads of the first two are known."""
     reading.the_proxies = tuple(
         ProxyStatus(ProxyName.parse(name), ProxyState.EXPECTED, "", now, known=known)
-        for name, known in (("uuid-1.store.shop", True), ("uuid-2.buyer-1.shop", True), ("x.old.shop", False))
+        for name, known in (("uuid-1.store.shop", True), ("uuid-2.buyer.shop", True), ("x.old.shop", False))
     )
     return reading
 
@@ -32,7 +32,7 @@ def test_a_proxy_is_found_by_the_beginning_of_its_uuid(three: Any) -> None:
     with pytest.raises(NotShown) as raised:
         find(three, "uuid")
     assert str(raised.value) == (
-        "'uuid' may be any of 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer-1.shop)"
+        "'uuid' may be any of 2 proxies: shop/store-1 (uuid-1.store.shop), shop/buyer-1 (uuid-2.buyer.shop)"
     )
 
 
@@ -43,7 +43,7 @@ def test_an_unknown_name_is_said_with_those_that_are_like_it(three: Any) -> None
     assert str(raised.value) == "there is no proxy 'stroe-1'; there is shop/store-1 (uuid-1.store.shop)"
     with pytest.raises(NotShown) as raised:
         find(three, "")
-    assert str(raised.value).endswith("(uuid-2.buyer-1.shop), x.old.shop")
+    assert str(raised.value).endswith("(uuid-2.buyer.shop), x.old.shop")
     three.the_proxies = ()
     with pytest.raises(NotShown, match="'a'; no proxy is known at all"):
         find(three, "a")

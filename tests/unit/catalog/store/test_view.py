@@ -128,7 +128,7 @@ def test_like_proxies_share_a_group() -> None:
         a.workload("own-2", "10.0.1.2", app="shop", account="shop", interception=a.explicit("127.0.0.1")),
         a.workload("bare", "10.0.0.4", app="shop", account="shop", sidecar=False),
     )
-    assert sorted(groups(mesh).values()) == [
+    assert sorted(tuple(each.uuid for each in proxies) for proxies in groups(mesh).values()) == [
         ("own-1-uuid",),
         ("own-2-uuid",),
         ("shop-1-uuid", "shop-2-uuid"),
@@ -153,7 +153,7 @@ def test_order_of_input_never_matters() -> None:
     expected = None
     for turn in range(len(things)):
         mesh = a.view(*things[turn:], *reversed(things[:turn]))
-        found = {key: (uuids, proxy_policy(mesh, key)) for key, uuids in groups(mesh).items()}
+        found = {key: (proxies, proxy_policy(mesh, key)) for key, proxies in groups(mesh).items()}
         expected = expected or found
         assert found == expected
 

@@ -15,7 +15,6 @@ from admin.pages.routes import pages
 from admin.pages.site import add_pages
 from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import groups
-from catalog.store.inventory import holder_of
 from catalog.store.view import View
 from cli.offline.changes import Change, Changed, Comparison, Kind, compare
 from cli.offline.mesh import read
@@ -93,14 +92,7 @@ class Served:
         return Snapshot.of(resources(proxy_policy(self.shown, self._groups()[name])))
 
     def _groups(self) -> dict[ProxyName, Any]:
-        found = {}
-        for group, uuids in groups(self.shown).items():
-            for uuid in uuids:
-                holder = holder_of(self.shown, uuid)
-                assert holder is not None
-                assert holder.proxy_name is not None
-                found[holder.proxy_name] = group
-        return found
+        return {proxy: group for group, proxies in groups(self.shown).items() for proxy in proxies}
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from delivery.proxies.registry import REMEMBERED, ProxyRegistry
 from delivery.proxies.status import ProxyState, ProxyStatus
 from delivery.quarantine.accepted import Noted
-from mesh.identity import ProxyName
-from mesh.names import ProxyUuid
+from mesh.identity import ProxyName, SidecarKey
 from mesh.picture import Picture
 from xds.cache import NodeKey
 from xds.protocol.resource import CLUSTER
@@ -39,7 +38,7 @@ def test_proxies_are_counted_as_they_come_and_go(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - dice
     registry, clock = _registry()
     names = [ProxyName.parse(f"{each}.s.n") for each in "abcdef"]
-    expected: Picture[ProxyUuid, ProxyName] = Picture()
+    expected: Picture[SidecarKey, ProxyName] = Picture()
     opened: list[NodeKey] = []
     for _ in range(200):
         name = chance.choice(names)
@@ -50,7 +49,7 @@ def test_proxies_are_counted_as_they_come_and_go(seed: int) -> None:
             case 2 if opened:
                 registry.closed(opened.pop(chance.randrange(len(opened))), "a:1")
             case 3:
-                expected = expected.changed({name.uuid: None if name.uuid in expected else name})
+                expected = expected.changed({name.sidecar: None if name.sidecar in expected else name})
                 registry.follow(expected)
             case _:
                 clock.now += REMEMBERED / 3
@@ -61,11 +60,11 @@ def test_proxies_are_counted_as_they_come_and_go(seed: int) -> None:
 def test_a_proxy_is_expected_then_connected_then_disconnected() -> None:
     """Each since when it became so."""
     registry, clock = _registry()
-    registry.follow(Picture({TWO.uuid: TWO, ONE.uuid: ONE}))
+    registry.follow(Picture({TWO.sidecar: TWO, ONE.sidecar: ONE}))
     assert registry.counts() == {"connected": 0, "expected": 2, "disconnected": 0}
     clock.now += timedelta(seconds=1)
     registry.opened(NODE, "a:1", Variant.DELTA)
-    registry.follow(Picture({ONE.uuid: ONE, TWO.uuid: TWO}))
+    registry.follow(Picture({ONE.sidecar: ONE, TWO.sidecar: TWO}))
     assert registry.statuses() == (
         ProxyStatus(ONE, ProxyState.CONNECTED, "a:1", START + timedelta(seconds=1), known=True),
         ProxyStatus(TWO, ProxyState.EXPECTED, "", START, known=True),
@@ -96,7 +95,7 @@ def test_a_proxy_that_is_gone_with_its_workload_is_forgotten_in_time() -> None:
     registry.opened(NODE, "a:1", Variant.DELTA)
     registry.closed(NODE, "a:1")
     clock.now += REMEMBERED * 2
-    registry.follow(Picture({ONE.uuid: ONE}))
+    registry.follow(Picture({ONE.sidecar: ONE}))
     assert [each.state for each in registry.statuses()] == [ProxyState.DISCONNECTED]
     registry.of(NODE).acknowledged[CLUSTER] = Noted(1)
     registry.follow(Picture())

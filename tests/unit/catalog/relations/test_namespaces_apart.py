@@ -1,0 +1,166 @@
+"""Whoever owns a namespace changes nothing for another one's proxies, but by a policy that names them."""
+
+import dataclasses
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from catalog.lint.problems import problems
+from catalog.policy.whole import proxy_policy
+from catalog.relations.groups import groups
+from catalog.store.edits import Edits
+from catalog.store.inventory import holder_of
+from catalog.store.view import MeshSettings, View
+from delivery.proxies.identity import contradiction
+from mesh.identity import ProxyName
+from mesh.kinds import MESH_CONFIG, NAMESPACE
+from mesh.names import Namespace
+from mesh.objects import MeshObject, NamespaceObject, ObjectKey, Sourced
+from mesh.service import Service
+from tests.meshes import values as a
+from tests.meshes.random_meshes import random_mesh
+from tests.meshes.resources import resources
+from xds.protocol.resource import Resource
+
+OURS, THEIRS = Namespace("one"), ("another", "zone")
+"""Theirs come before ours, and after it: of two that claim one thing the first by key has it."""
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32))
+def test_an_object_of_another_namespace_changes_nothing(seed: int) -> None:
+    """Objects like ours, by the same names, addresses and UUIDs, one after the other."""
+    dice = random.Random(seed)  # noqa: S311 - dice
+    view = View.build(_ours(dice), MeshSettings())
+    before = _served(view)
+    theirs = _theirs(dice, dice.choice(THEIRS))
+    for key in sorted(theirs):
+        view.apply(Edits({key: theirs[key]}))
+        assert _served(view) == before, theirs[key]
+
+
+def test_there_is_something_that_could_be_changed() -> None:
+    """Proxies in both ways of interception, with endpoints; claims of ours that theirs repeat."""
+    kinds, twice = set[str](), 0
+    for seed in range(30):
+        dice = random.Random(seed)  # noqa: S311 - dice
+        ours, theirs = _ours(dice), _theirs(dice, THEIRS[0])
+        view = View.build(ours, MeshSettings())
+        for group in groups(view):
+            kinds.add(type(group.interception).__name__)
+            kinds.update(each.type_url.rpartition(".")[2] for each in resources(proxy_policy(view, group)))
+        claims = [
+            {getattr(each.value, "uuid", None) for each in objects.values()} - {None}
+            for objects in (ours, theirs)
+        ]
+        twice += bool(claims[0] & claims[1])
+    assert kinds >= {"Transparent", "Explicit", "Cluster", "ClusterLoadAssignment", "Listener"}
+    assert twice >= 5
+
+
+def test_a_uuid_of_two_namespaces_is_two_sidecars() -> None:
+    """Each is served, and neither contradicts the other's certificate."""
+    view = a.view(
+        a.workload("shop", "10.0.0.1", namespace="shop"), a.workload("shop", "10.0.0.2", namespace="attic")
+    )
+    names = [ProxyName.parse(f"shop-uuid.shop.{each}") for each in ("attic", "shop")]
+    assert sorted(name for group in groups(view).values() for name in group) == names
+    holders = [holder_of(view, each) for each in names]
+    assert [str(each.key) for each in holders if each is not None] == ["attic/shop", "shop/shop"]
+    assert [contradiction(each, view) for each in names] == ["", ""]
+
+
+def test_who_is_gone_is_not_refused_for_another_namespace_s_sake() -> None:
+    """Its stream is held, as long as none of its own namespace has its UUID by another name."""
+    view = a.view(a.workload("shop", "10.0.0.2", namespace="attic"))
+    name = ProxyName.parse("shop-uuid.shop.shop")
+    assert (holder_of(view, name), contradiction(name, view)) == (None, "")
+
+
+def test_the_whole_name_counts() -> None:
+    """A certificate of another service than its workload's gets nothing of that workload's."""
+    view = a.view(a.workload("shop", "10.0.0.1"))
+    name = ProxyName.parse("shop-uuid.till.default")
+    assert holder_of(view, name) is None
+    assert (
+        contradiction(name, view)
+        == "workload default/shop has this UUID, and its proxy is shop-uuid.shop.default"
+    )
+
+
+def test_a_listener_of_two_namespaces_is_both_s_and_said() -> None:
+    """Whoever claims an address takes it from nobody; whether both are on one machine nobody knows."""
+    view = a.view(
+        a.service("shop", namespace="attic"),
+        a.service("shop", namespace="shop"),
+        *(
+            a.workload("shop", "10.0.0.1", namespace=each, interception=a.explicit("127.0.0.1"))
+            for each in ("attic", "shop")
+        ),
+    )
+    listening = [policy.inbound[0].listen for policy in (proxy_policy(view, each) for each in groups(view))]
+    assert list(map(str, listening)) == ["10.0.0.1:8080"] * 2
+    (said,) = [each for each in problems(view) if each.code == "MW2032"]
+    held = "the address and port are held by inbound 10.0.0.1:8080 of workload attic/shop; "
+    both = "it is of another namespace, so both listen; on one machine they share connections, choose another"
+    assert (str(said.key), said.expected) == ("Workload shop/shop", held + both)
+
+
+def _served(view: View) -> dict[ProxyName, tuple[Resource, ...]]:
+    """Return what each proxy of ours gets."""
+    return {
+        name: resources(proxy_policy(view, group))
+        for group, names in groups(view).items()
+        for name in names
+        if name.namespace == OURS
+    }
+
+
+def _ours(dice: random.Random) -> dict[ObjectKey, Sourced]:
+    """Make a namespace that names no other; whether it is permissive is a policy that names everybody."""
+    return {
+        key: moved
+        for key, moved in _of_one_namespace(dice, OURS).items()
+        if key.claim.kind not in (MESH_CONFIG, NAMESPACE)
+    }
+
+
+def _theirs(dice: random.Random, namespace: str) -> dict[ObjectKey, Sourced]:
+    """Make another one, which is not permissive: that would be a policy that names everybody."""
+    return {
+        key: dataclasses.replace(each, value=_modest(each.value))
+        for key, each in _of_one_namespace(dice, Namespace(namespace)).items()
+        if key.claim.kind != MESH_CONFIG
+    }
+
+
+def _modest(value: MeshObject) -> MeshObject:
+    """Return an object that has no Service's address: a cluster's API server gives each its own."""
+    match value:
+        case Service():
+            return dataclasses.replace(value, cluster_ip=None, other_addresses=())
+        case NamespaceObject():
+            return dataclasses.replace(value, permissive=False)
+        case _:
+            return value
+
+
+def _of_one_namespace(dice: random.Random, namespace: Namespace) -> dict[ObjectKey, Sourced]:
+    known = random_mesh(dice).known().objects
+    return {(moved := _moved(each, namespace)).key: moved for each in known.values() if each is not None}
+
+
+def _moved(value: Any, namespace: Namespace) -> Any:
+    """Return a value with this namespace in place of every one of the random meshes'."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            each.name: _moved(getattr(value, each.name), namespace)
+            for each in dataclasses.fields(value)
+            if each.init
+        }
+        return dataclasses.replace(value, **fields)
+    if isinstance(value, tuple):
+        return tuple(_moved(each, namespace) for each in value)
+    return namespace if value in ("one", "two") else value
