@@ -63,7 +63,10 @@ class Inputs:
 
 
 class Model:
-    """The view of a mesh and what is served of it; for one wave at a time, on the event loop."""
+    """The view of a mesh and what is served of it; for one wave at a time, on the event loop.
+
+    `merged` and `admitted` are what it has taken over whole: sources may have brought more since.
+    """
 
     def __init__(
         self,
@@ -77,8 +80,8 @@ class Model:
         self.linter = Linter(self.view, further)
         self.serving = Serving(self.view, translate, wanted, preview)
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
-        self._merged = Merged()
-        self._admitted: Picture[ProxyName, ProxyName] = Picture()
+        self.merged = Merged()
+        self.admitted: Picture[ProxyName, ProxyName] = Picture()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._certified: dict[ServiceIdentity, set[ProxyGroup]] = {}
         self._trust_bundle = b""
@@ -92,14 +95,14 @@ class Model:
         sees a mesh in which some objects are newer than others, each of them and all that follows from them
         whole: what sources that are not transactional might have said themselves.
         """
-        if edits := Edits(merged.since(self._merged), admitted.since(self._admitted)):
+        if edits := Edits(merged.since(self.merged), admitted.since(self.admitted)):
             yield None
             yield from self._forget()
             for part in edits.parts(ATOMIC):
                 self.causes.note(causes(self.view, part))
                 self.view.apply(part)
                 yield None
-        self._merged, self._admitted = merged, admitted
+        self.merged, self.admitted = merged, admitted
         yield True
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:

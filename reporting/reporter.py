@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
@@ -15,10 +16,11 @@ from delivery.snapshots.published import Step
 from delivery.wave import Wave
 from kube.lease import Lease
 from mesh.identity import ProxyName
-from mesh.kinds import ADMISSION, REJECTION
+from mesh.kinds import REJECTION
 from mesh.objects import ObjectKey, Sourced
+from mesh.picture import Picture
 from providers.merge import Merged
-from reporting.rollouts import Rollouts, concerned
+from reporting.rollouts import Names, Rollouts, concerned
 from reporting.standing import Standing
 from reporting.writer import Writer
 from xds.cache import GroupKey, NodeKey
@@ -57,6 +59,16 @@ class Here:
         return (node for node in self._cache.members(group) if self.acknowledged(node) is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What the wave is of that is published: what it changed, what came into traffic, and its own proxies."""
+
+    number: int = -1
+    changed: tuple[ObjectKey, ...] = ()
+    admitted: tuple[ObjectKey, ...] = ()
+    own: Mapping[NodeKey, Names] = field(default_factory=dict)
+
+
 class Reporter:
     """Keeps `standing` as delivery has it, and has `writer` write it while `lease` is held.
 
@@ -72,8 +84,10 @@ class Reporter:
         self._writer = writer(self._rollouts)
         self._moves: Moves = delivery.loop.state.said.follow()
         self._merged = Merged()
+        self._admitted: Picture[ProxyName, ProxyName] = Picture()
+        self._came: dict[ProxyName, None] = {}
         self._unpublished: dict[ObjectKey, None] = {}
-        self._wave: tuple[int, tuple[ObjectKey, ...]] = (-1, ())
+        self._wave = _Published()
         self._changed = asyncio.Event()
         self._passed = 0
         delivery.followers.append(self)
@@ -94,23 +108,32 @@ class Reporter:
 
     def _publish(self, wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:
         self._follow()
-        number, keys = self._wave
-        if number != wave.number:
-            number, keys = wave.number, tuple(self._unpublished)
-            self._unpublished.clear()
-            self._wave = (number, keys)
-            self._rollouts.begin(keys, {})
-        admitted = dict(self._admitted(wave))
-        if not keys and not admitted:
-            return
         nodes = concerned(replaced, step.snapshots, self._here.of)
         for node, group in step.members.items():
             if group is not None and self._here.acknowledged(node) is not None:
                 nodes.setdefault(node, None)
-        self._rollouts.extend(keys, nodes)
-        for key, node in admitted.items():
-            self._rollouts.extend([key], {**nodes, **({} if node in nodes else {node: None})})
-        self._changed.set()
+        if self._wave.number != wave.number:
+            self._begin(wave, nodes)
+        changed, admitted = self._wave.changed, self._wave.admitted
+        if changed or admitted:
+            self._rollouts.extend(changed, nodes)
+            others = {node: names for node, names in nodes.items() if node not in self._wave.own}
+            self._rollouts.extend(admitted, others)
+            self._changed.set()
+
+    def _begin(self, wave: Wave, nodes: Mapping[NodeKey, Names]) -> None:
+        """Begin the roll-outs of a wave, of which a first part concerns these: one of all that changed.
+
+        And one of all that came into traffic, which their own proxies have to apply, whatever that changes.
+        """
+        admitted = dict(self._of_those_who_came())
+        own = {node: nodes.get(node) for node in admitted.values()}
+        changed = tuple(key for key in self._unpublished if key not in admitted)
+        self._rollouts.begin(self._unpublished, {})
+        self._rollouts.renew(admitted, own)
+        self._unpublished.clear()
+        self._came.clear()
+        self._wave = _Published(wave.number, changed, tuple(admitted), own)
 
     def changed(self) -> None:
         """Take note that something may be otherwise, after each wave and each look for problems."""
@@ -139,9 +162,11 @@ class Reporter:
             self._changed.set()
             return
         self._passed = 0
-        self._follow()
-        self._rollouts.begin(self._unpublished, {})
-        self._unpublished.clear()
+        if not loop.doing:
+            self._follow()
+            self._rollouts.begin(self._unpublished, {})
+            self._unpublished.clear()
+            self._came.clear()
         self._standing.heard(self._moves.take())
         self._standing.touch(self._rollouts.look())
         self._writer.known.set()
@@ -149,14 +174,17 @@ class Reporter:
             self._writer.changed.set()
 
     def _follow(self) -> None:
-        """Take what is in force otherwise than before; of what has a status, what says something else."""
-        merged, before = self._delivery.gathering.sources.merged, self._merged
-        if merged is before:
+        """Take what waves have taken over since; of what has a status, what says something else."""
+        if (model := self._delivery.loop.model) is None:
             return
-        self._merged, edits = merged, merged.since(before)
+        merged, before = model.merged, self._merged
+        admitted, known = model.admitted, self._admitted
+        self._merged, self._admitted = merged, admitted
+        edits = merged.since(before)
         self._standing.held(edits)
         if not before.of:
             return  # all there is, as it was before the start
+        self._came.update(dict.fromkeys(admitted.since(known)))
         for key in (key for key, sourced in edits.items() if sourced is None):
             self._rollouts.forget(key)
         self._unpublished.update(dict.fromkeys(self._other(edits, before)))
@@ -168,15 +196,15 @@ class Reporter:
                 if was is None or was.value != sourced.value:
                     yield key
 
-    def _admitted(self, wave: Wave) -> Iterator[tuple[ObjectKey, NodeKey]]:
-        """Yield the objects whose proxies have come into traffic with a wave, and those proxies."""
+    def _of_those_who_came(self) -> Iterator[tuple[ObjectKey, NodeKey]]:
+        """Yield the objects whose proxies have come into traffic, or gone out of it, and those proxies."""
         if (model := self._delivery.loop.model) is None:
             return
-        for name in (cause.name for cause in wave.causes if cause.kind == ADMISSION):
-            workload = holder_of(model.view, ProxyName.parse(name))
+        for name in self._came:
+            workload = holder_of(model.view, name)
             key = None if workload is None else workload_object(model.view, workload.key)
             if key is not None and self._standing.has_status(key):
-                yield key, NodeKey(name)
+                yield key, NodeKey(str(name))
 
 
 async def _guarded(name: str, work: Callable[[], Coroutine[object, object, None]]) -> None:

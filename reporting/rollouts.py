@@ -68,16 +68,30 @@ class Rollouts:
         self._put(_Rollout(set(keys), dict(concerned)))
 
     def extend(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
-        """Add to roll-outs that are published in parts, or concern more than they did."""
-        together: dict[int, tuple[_Rollout, set[ObjectKey]]] = {}
-        for key in keys:
-            rollout = self._of.get(key) or self._put(_Rollout({key}, {}))
-            together.setdefault(id(rollout), (rollout, set()))[1].add(key)
-        for rollout, those in together.values():
+        """Add to roll-outs that are published in parts: no proxy is in two of them."""
+        for rollout, those in self._together(keys):
             own = rollout
             if those != rollout.keys:  # from now on it is theirs alone
                 own = self._put(replace(rollout, keys=those, waiting=dict(rollout.waiting)))
             own.waiting.update(concerned)
+
+    def renew(self, keys: Iterable[ObjectKey], concerned: Mapping[NodeKey, Names]) -> None:
+        """Take it that they have changed again, before or after everybody has applied the last change.
+
+        Who has not is waited for still; who has is counted anew if this concerns it.
+        """
+        for rollout, those in self._together(keys):
+            both = {node: _all(rollout.waiting.get(node, {}), names) for node, names in concerned.items()}
+            self._put(_Rollout(those, {**rollout.waiting, **both}))
+
+    def _together(self, keys: Iterable[ObjectKey]) -> Iterable[tuple[_Rollout, set[ObjectKey]]]:
+        """Return these objects by the roll-outs that they share; those that have none share a new one."""
+        new = _Rollout(set(), {})
+        found: dict[int, tuple[_Rollout, set[ObjectKey]]] = {}
+        for key in keys:
+            rollout = self._of.get(key, new)
+            found.setdefault(id(rollout), (rollout, set()))[1].add(key)
+        return found.values()
 
     def forget(self, key: ObjectKey) -> None:
         """Forget an object that is gone."""
@@ -112,6 +126,14 @@ class Rollouts:
             self.forget(key)
             self._of[key] = rollout
         return rollout
+
+
+def _all(names: Names, more: Names) -> Names:
+    if names is None or more is None:
+        return None
+    if not names:
+        return more
+    return {each: names.get(each, frozenset()) | more.get(each, frozenset()) for each in {**names, **more}}
 
 
 def applied(here: Here, node: NodeKey, names: Names) -> bool | None:

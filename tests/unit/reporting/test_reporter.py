@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
@@ -20,14 +20,18 @@ from delivery.gathering import Paces
 from delivery.model import Model
 from delivery.proxies.readiness import EndpointReadiness
 from delivery.quarantine.quarantine import Quarantine
+from delivery.snapshots.published import Step
 from delivery.snapshots.translation import translation
 from delivery.snapshots.wanted import WhoIsHere
+from delivery.wave import ADMISSIONS, NAMED, Cause, Change, Wave
 from kube.lease import Lease
 from mesh.config import MeshConfig
-from mesh.kinds import WORKLOAD
+from mesh.identity import ProxyName
+from mesh.kinds import ADMISSION, WORKLOAD
 from mesh.names import TrustDomain
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
+from mesh.picture import Picture
 from mesh.problems import Problem, Severity
 from mesh.workload import Workload
 from providers.sources import Sources
@@ -45,6 +49,7 @@ from xds.protocol.wire import Nonce, Response
 from xds.server.status import Variant
 
 SHOP, BUYER = "shop", "buyer"
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PACE = Pace(0.001, 0.01)
 
 
@@ -70,6 +75,11 @@ def key(name: str) -> ObjectKey:
 def node(name: str) -> NodeKey:
     """Return the node of a workload's proxy."""
     return NodeKey(f"{name}-uuid.{name}.default")
+
+
+def wave_of_admissions() -> Wave:
+    """Make a wave in which proxies have come into traffic, of which it names one."""
+    return Wave(1000, (Cause(ADMISSION, node(SHOP), ADMISSIONS, Change.ADDED),), 99, 0.0, NOW)
 
 
 class Noticed:
@@ -188,6 +198,63 @@ async def test_what_changes_right_after_the_start_has_changed(tmp_path: Path, no
     await plane.change(workload(SHOP, "10.0.0.9", 2))
     await plane.told()
     assert plane.progress(SHOP) == Progress(0, 1)
+
+
+async def test_what_comes_into_traffic_together_has_one_rollout(plane: Plane) -> None:
+    """Who has applied the change counts once, though it then has to apply that one more is in traffic.
+
+    And a wave that is published in parts counts nobody again.
+    """
+    for name in (SHOP, BUYER):
+        plane.come(name)
+    await plane.delivery.loop.attend()
+    for name in (SHOP, BUYER):
+        plane.acknowledge(name)
+    await plane.change(workload(SHOP, "10.0.0.9", 2), workload(BUYER, "10.0.0.8", 2))
+    await plane.told()
+    for name in (SHOP, BUYER):
+        plane.acknowledge(name)
+    await plane.told()
+    assert plane.progress(SHOP) == plane.progress(BUYER) == Progress(2, 2)
+    assert plane.delivery.loop.model is not None
+    came = {each: each for each in map(ProxyName.parse, (node(SHOP), node(BUYER)))}
+    plane.delivery.loop.model.admitted = Picture(came)
+    wave = wave_of_admissions()
+    group = plane.delivery.cache.group(node(SHOP))
+    for moved in ({}, {node(SHOP): group}, {node(BUYER): group}):
+        plane.reporter.published(wave, Step(members=moved), {})
+        await plane.told()
+    assert plane.progress(SHOP) == plane.progress(BUYER) == Progress(2, 2)
+
+
+async def test_everybody_who_comes_into_traffic_has_a_rollout(plane: Plane) -> None:
+    """A wave names some of its causes: more than that may come at once."""
+    names = [f"till-{number}" for number in range(NAMED + 8)]
+    await plane.change(*(workload(name, f"10.0.1.{number}") for number, name in enumerate(names)))
+    await plane.told()
+    plane.come(names[-1])
+    await plane.delivery.loop.attend()
+    assert plane.delivery.loop.model is not None
+    came = {each: each for each in map(ProxyName.parse, map(node, names))}
+    plane.delivery.loop.model.admitted = Picture(came)
+    plane.reporter.published(wave_of_admissions(), Step(), {})
+    assert {plane.progress(name) for name in names} == {Progress(0, 40)}
+    await plane.told()
+    assert {plane.progress(name) for name in names} == {Progress(0, 1)}, "the others are not connected"
+
+
+async def test_what_a_source_has_brought_and_no_wave_has_taken_is_not_told_yet(plane: Plane) -> None:
+    """A burst is waited for: a look meanwhile would take the change for one that concerns nobody."""
+    plane.come(SHOP)
+    await plane.delivery.loop.attend()
+    plane.acknowledge(SHOP)
+    plane.source.change({key(SHOP): workload(SHOP, "10.0.0.9", 2)})
+    plane.delivery.gathering.look()
+    await plane.told()
+    assert (plane.standing.generation(key(SHOP)), plane.progress(SHOP)) == (1, None)
+    await plane.delivery.loop.wave()
+    await plane.told()
+    assert (plane.standing.generation(key(SHOP)), plane.progress(SHOP)) == (2, Progress(0, 1))
 
 
 async def test_what_is_about_to_be_published_is_not_told_to_be_applied(plane: Plane) -> None:

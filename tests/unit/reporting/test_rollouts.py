@@ -170,6 +170,43 @@ def test_what_changes_together_costs_as_one_change() -> None:
     assert {rollouts.progress(each) for each in keys} == {Progress(99, 100)}
 
 
+def test_what_joins_a_rollout_together_costs_as_one() -> None:
+    """Also where none of it has one yet: thousands of machines may come into traffic at once."""
+    proxies = Proxies(resource("2"))
+    nodes = [NodeKey(Hashed(f"{number}.till.shop")) for number in range(100)]
+    for node in nodes:
+        proxies.connect(node, resource("1"))
+    keys = [replace(KEY, name=f"till-{number}") for number in range(100)]
+    rollouts, names = Rollouts(proxies), dict.fromkeys(nodes, NAMES)
+    for join in (rollouts.extend, rollouts.renew, rollouts.extend):
+        Hashed.hashed = 0
+        join(keys, names)
+        assert Hashed.hashed < 10 * len(nodes)
+    Hashed.hashed = 0
+    assert rollouts.look() == frozenset()
+    assert Hashed.hashed < 10 * len(nodes)
+    assert {rollouts.progress(each) for each in keys} == {Progress(0, 100)}
+
+
+def test_who_has_applied_a_change_is_not_counted_twice_when_it_is_changed_further() -> None:
+    """And who has not has to apply both, and is counted once."""
+    proxies = Proxies(resource("2"), resource("2", CLUSTER))
+    proxies.connect(A, resource("2"), resource("2", CLUSTER))
+    proxies.connect(B, resource("1"), resource("1", CLUSTER))
+    rollouts = Rollouts(proxies)
+    rollouts.begin([KEY], {A: NAMES, B: NAMES})
+    rollouts.look()
+    assert rollouts.progress(KEY) == Progress(1, 2)
+    rollouts.renew([KEY], {A: {CLUSTER: NAMES[ENDPOINT]}, B: {CLUSTER: NAMES[ENDPOINT]}, C: NAMES})
+    assert rollouts.progress(KEY) == Progress(0, 3)
+    proxies.connect(B, resource("1"), resource("2", CLUSTER))
+    rollouts.look()
+    assert rollouts.progress(KEY) == Progress(1, 2), "C has gone, and B has only the second"
+    proxies.connect(B, resource("2"), resource("2", CLUSTER))
+    rollouts.look()
+    assert rollouts.progress(KEY) == Progress(2, 2)
+
+
 def test_what_changed_together_goes_its_own_way_later() -> None:
     """Whatever happens to some of them: the others' roll-out is what it would be without them."""
     chance = random.Random(7)  # noqa: S311 - no secret
@@ -180,7 +217,7 @@ def test_what_changed_together_goes_its_own_way_later() -> None:
         for _ in range(12):
             some = chance.sample(keys, chance.randint(1, 4))
             nodes = dict.fromkeys(chance.sample([A, B, C], chance.randint(0, 3)), NAMES)
-            match chance.choice(("begin", "extend", "extend", "forget", "look")):
+            match chance.choice(("begin", "extend", "renew", "extend", "forget", "look")):
                 case "begin":
                     together.begin(some, nodes)
                     for each in some:
@@ -189,6 +226,10 @@ def test_what_changed_together_goes_its_own_way_later() -> None:
                     together.extend(some, nodes)
                     for each in some:
                         alone[each].extend([each], nodes)
+                case "renew":
+                    together.renew(some, nodes)
+                    for each in some:
+                        alone[each].renew([each], nodes)
                 case "forget":
                     together.forget(some[0])
                     alone[some[0]].forget(some[0])
