@@ -67,6 +67,8 @@ class EventWriter:
         for told in map(events.read, listed["items"]):
             if told is not None:
                 self._keep(told)
+        # They count before anything else is told: of which of them that is right is seen one after the other.
+        self._open = {about: n for about, told in self._told.items() if (n := events.standing(told))}
         self._standing.touch(self._told)
 
     def look(self) -> None:

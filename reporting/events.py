@@ -178,6 +178,11 @@ def _stands(there: Told, told: Mapping[tuple[str, bool], Told]) -> bool:
     return mended is None or there.last >= mended.last
 
 
+def standing(told: Mapping[tuple[str, bool], Told]) -> int:
+    """Count the problems that were told of one object, and not that they are mended since."""
+    return sum(not is_mended and _stands(each, told) for (_, is_mended), each in told.items())
+
+
 def namespace_of(about: ObjectKey) -> str:
     """Return the namespace that an Event about an object is in: that of a Namespace is its own."""
     return about.namespace or (about.name if about.kind == NAMESPACE else "default")

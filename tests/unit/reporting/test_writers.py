@@ -1,6 +1,7 @@
 """What is written of objects, at an API server that takes what it is given, or does not."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from mesh.names import Namespace
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from mesh.problems import Problem, Severity
+from reporting import events
 from reporting.attempts import Attempts, NotWritten
 from reporting.event_writer import EventWriter
 from reporting.events import Who
@@ -85,6 +87,34 @@ async def test_no_more_problems_are_told_than_may_be_though_one_object_has_them_
             at = error.until
     assert sum(each.method == "POST" for each in server.asked) == 5
     assert standing.take() == (ObjectKey(NAMESPACE, Namespace(""), SHOP),)
+
+
+async def test_what_was_told_before_a_restart_counts_before_anything_else_is_told(
+    played: tuple[Played, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever object is looked at first; what of it is mended has made room."""
+    monkeypatch.setattr(reporting.event_writer, "OPEN", 5)
+    server, api = played
+    other = ObjectKey(TRAFFIC_TARGET, SHOP, "sellers")
+    said = [events.notice(other, replace(problem(number), key=other)) for number in range(6)]
+    told = [events.begun(each, "u", NOW) for each in (*said, said[-1].mended())]
+    found = [events.body(each, "access.smi-spec.io/v1alpha4", {}, Who("b", "home")) for each in told]
+
+    async def listing(asked: Asked, line: Line) -> None:
+        await line.answer({"kind": "EventList", "metadata": {}, "items": found})
+
+    server.then(listing, taking)
+    standing = Standing("east", {WORKLOAD})
+    writer = EventWriter(api, served, standing, attempts(), lambda: NOW, 0.0, Who("a", "home"))
+    await writer.remember(None)
+    standing.heard({problem(number): True for number in range(20)})
+    await writer.report(TARGET, 0.0)
+    assert not any(each.method == "POST" for each in server.asked)
+    standing.take()
+    await writer.report(other, 0.0)
+    assert TARGET in standing.take(), "nothing is wrong with the other any more"
+    await writer.report(TARGET, 0.0)
+    assert sum(each.method == "POST" for each in server.asked) == 5
 
 
 async def test_conditions_that_others_write_at_the_same_moment_are_written_a_little_later(
