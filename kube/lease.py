@@ -11,7 +11,7 @@ import enum
 import random
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Self
 
@@ -49,19 +49,22 @@ FAILING: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a Lease says: its holder, empty where it was given back, and when that renewed it by its clock."""
+    """What a Lease says: its holder, empty where it was given back, and when that renewed it by its clock.
+
+    `raw` is all of it: what others put on it, such as labels, is to be there after our next step.
+    """
 
     holder: str
     renewed: str
     lasts: float
     changes: int
     acquired: str
-    version: str
+    raw: Raw = field(repr=False)
 
     @classmethod
     def of(cls, raw: Raw, terms: Terms) -> Self:
         """Read a Lease; what is missing or of another type is as if it were empty."""
-        spec, metadata = _mapping(raw.get("spec")), _mapping(raw.get("metadata"))
+        spec = _mapping(raw.get("spec"))
         lasts, changes = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
         return cls(
             str(spec.get("holderIdentity") or ""),
@@ -69,7 +72,7 @@ class Held:
             float(min(lasts, LONGEST)) if isinstance(lasts, int) and lasts > 0 else float(terms.lasts),
             changes if isinstance(changes, int) else 0,
             str(spec.get("acquireTime") or ""),
-            str(metadata.get("resourceVersion") or ""),
+            raw,
         )
 
 
@@ -108,18 +111,26 @@ def step(known: Seen | None, me: str, now: float) -> Step:
     return Step.WAIT
 
 
-def spec(what: Step, known: Seen | None, me: str, at: datetime, terms: Terms) -> Mapping[str, object]:
-    """Return what the Lease is to say after a step of ours."""
+def document(
+    what: Step, known: Seen | None, named: Mapping[str, str], me: str, at: datetime, terms: Terms
+) -> Raw:
+    """Return the Lease as it is to be after a step of ours: what else it has stays.
+
+    A new one is `named`, one that is there is replaced as it was seen, or not at all.
+    """
     moment = at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     before = None if known is None else known.held
     acquired = moment if before is None or what is not Step.RENEW else before.acquired or moment
-    return {
+    said = {
         "holderIdentity": me,
         "leaseDurationSeconds": terms.lasts,
         "acquireTime": acquired,
         "renewTime": moment,
         "leaseTransitions": 0 if before is None else before.changes + (what is Step.TAKE),
     }
+    there: Raw = {"metadata": named} if before is None else before.raw
+    kind = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
+    return {**there, **kind, "spec": {**_mapping(there.get("spec")), **said}}
 
 
 class Lease:
@@ -208,13 +219,12 @@ class Lease:
         return seen(self._known, Held.of(raw, self._terms), self._now())
 
     async def _write(self, what: Step, known: Seen | None, holder: str | None = None) -> Held:
-        metadata = {"name": self.name, "namespace": self.namespace}
-        said = spec(what, known, self.me if holder is None else holder, self._clock(), self._terms)
-        lease: dict[str, object] = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "spec": said}
+        named = {"name": self.name, "namespace": self.namespace}
+        me = self.me if holder is None else holder
+        lease = document(what, known, named, me, self._clock(), self._terms)
         if known is None:
-            raw = await self._api.create(LEASES, self.namespace, lease | {"metadata": metadata})
+            raw = await self._api.create(LEASES, self.namespace, lease)
         else:
-            lease["metadata"] = metadata | {"resourceVersion": known.held.version}
             raw = await self._api.replace(LEASES, self.namespace, self.name, lease)
         return Held.of(raw, self._terms)
 

@@ -12,6 +12,7 @@ from kube.lease import LEASES, Lease, Terms
 from kube.resource import Raw, Resource
 from tools.real_parts.cluster import RunningCluster
 
+SECONDS: Final = 60.0
 TERMS: Final = Terms(lasts=3, patience=1.5, every=0.2)
 
 
@@ -54,7 +55,7 @@ class Leading:
     async def until(self, *names: str) -> set[tuple[str, ...]]:
         """Wait until these write; return who did meanwhile."""
         seen = set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             while self.now != [*names]:
                 seen.add(tuple(self.now))
                 await asyncio.sleep(0.01)
@@ -81,7 +82,7 @@ async def test_one_that_is_cut_off_stops_before_another_begins(
         held = (await second.get(LEASES, namespace, "writing"))["spec"]
         assert (held["holderIdentity"], held["leaseTransitions"]) == ("second", 1)
         first.is_cut = False
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(SECONDS):
             while (await second.get(LEASES, namespace, "writing"))["spec"]["renewTime"] == held["renewTime"]:
                 assert leading.now == ["second"]
         two.cancel()
@@ -92,12 +93,32 @@ async def test_one_that_is_cut_off_stops_before_another_begins(
         one.cancel()
 
 
+async def test_what_others_put_on_a_lease_stays(namespace: str, api: Api) -> None:
+    """Labels and annotations, over renewals and over a change of hands."""
+    leading = Leading()
+    for name in ("one", "two"):
+        lease = Lease(api, namespace, "writing", name, lambda: datetime.now(UTC), terms=TERMS)
+        task = asyncio.create_task(lease.run(partial(leading.lead, name)))
+        await leading.until(name)
+        if name == "one":
+            marked = {"labels": {"team": "mesh"}, "annotations": {"example.com/seen": "yes"}}
+            await api.patch(LEASES, namespace, "writing", {"metadata": marked})
+        before = (await api.get(LEASES, namespace, "writing"))["spec"]["renewTime"]
+        async with asyncio.timeout(SECONDS):
+            while (there := await api.get(LEASES, namespace, "writing"))["spec"]["renewTime"] == before:
+                await asyncio.sleep(0.02)
+        assert there["metadata"]["labels"] == {"team": "mesh"}
+        assert there["metadata"]["annotations"] == {"example.com/seen": "yes"}
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_a_lease_that_may_not_be_had_is_asked_for_again(namespace: str, api: Api) -> None:
     """Its namespace may be made later: then it is held."""
     leading, later = Leading(), f"{namespace}-later"
     lease = Lease(api, later, "writing", "one", lambda: datetime.now(UTC), terms=TERMS)
     task = asyncio.create_task(lease.run(partial(leading.lead, "one")))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(SECONDS):
         while not lease.error:
             await asyncio.sleep(0.01)
     assert f'namespaces "{later}" not found' in lease.error

@@ -2,14 +2,23 @@
 
 from datetime import UTC, datetime
 
-from kube.lease import LONGEST, TERMS, Held, Seen, Step, seen, spec, step
+import pytest
+
+from kube.lease import LONGEST, TERMS, Held, Seen, Step, document, seen, step
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+
+NAMED = {"name": "writing", "namespace": "home"}
+RAW = {
+    "kind": "Lease",
+    "metadata": {**NAMED, "resourceVersion": "77", "labels": {"team": "mesh"}, "annotations": {"seen": "1"}},
+    "spec": {"holderIdentity": "b", "strategy": "OldestEmulationVersion"},
+}
 
 
 def held(holder: str, renewed: str = "t1", lasts: float = 15.0, changes: int = 3) -> Held:
     """Make what a Lease says."""
-    return Held(holder, renewed, lasts, changes, "t0", "77")
+    return Held(holder, renewed, lasts, changes, "t0", RAW)
 
 
 def test_a_lease_that_is_not_there_is_made() -> None:
@@ -46,19 +55,28 @@ def test_our_own_is_renewed() -> None:
 
 def test_what_is_written() -> None:
     """When it was acquired, and how often it changed hands, is kept right."""
-    known = Seen(held("b"), 0.0)
+    known, mine = Seen(held("b"), 0.0), Seen(held("a"), 0.0)
     moment = "2026-01-02T03:04:05.000678Z"
     written = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": moment}
-    assert spec(Step.CREATE, None, "a", NOW, TERMS) == written | {
-        "acquireTime": moment,
-        "leaseTransitions": 0,
+    made = document(Step.CREATE, None, NAMED, "a", NOW, TERMS)
+    assert made == {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": NAMED,
+        "spec": written | {"acquireTime": moment, "leaseTransitions": 0},
     }
-    assert spec(Step.TAKE, known, "a", NOW, TERMS) == written | {
-        "acquireTime": moment,
-        "leaseTransitions": 4,
-    }
-    mine = Seen(held("a"), 0.0)
-    assert spec(Step.RENEW, mine, "a", NOW, TERMS) == written | {"acquireTime": "t0", "leaseTransitions": 3}
+    there = written | {"strategy": "OldestEmulationVersion"}
+    taken = document(Step.TAKE, known, NAMED, "a", NOW, TERMS)
+    assert taken["spec"] == there | {"acquireTime": moment, "leaseTransitions": 4}
+    renewed = document(Step.RENEW, mine, NAMED, "a", NOW, TERMS)
+    assert renewed["spec"] == there | {"acquireTime": "t0", "leaseTransitions": 3}
+
+
+@pytest.mark.parametrize("what", [Step.TAKE, Step.RENEW])
+def test_what_others_put_on_a_lease_stays(what: Step) -> None:
+    """And it is replaced as it was seen: who changed it meanwhile is not overwritten."""
+    after = document(what, Seen(held("a"), 0.0), NAMED, "a", NOW, TERMS)
+    assert after["metadata"] == RAW["metadata"]
 
 
 def test_nonsense_in_a_lease_is_a_lease_that_nobody_holds() -> None:
