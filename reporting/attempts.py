@@ -16,6 +16,10 @@ _T = TypeVar("_T")
 BARRED: Final = 300.0
 """After so many seconds what was refused is tried again: roles are edited, and objects are mended."""
 
+FIRST: Final = 5.0
+"""After so many seconds what we may not do is tried again first, then less and less often, after BARRED in
+the end: an API server that has just begun refuses what it will allow once it has read its roles."""
+
 SAID: Final = 3600.0
 """After so many seconds what still fails is said again."""
 
@@ -23,6 +27,8 @@ PACING: Final = Pacing()
 
 _Place = tuple[str, ...]
 _Barred = tuple[str, _Place]
+_Bar = tuple[float, int]
+"""Until when something is barred, and for how many times in a row."""
 _DEPTH: Final = 2
 """Of a place that is one object: its namespace, and itself."""
 
@@ -48,15 +54,15 @@ class Attempts:
     """Makes requests, counts them, and says which fail.
 
     What the API server refuses is barred for a while: one object where that is at fault, requests of a kind
-    in one namespace where we may not make them there, else requests of that kind. Anything else is the
-    server's own trouble, and nothing is asked of it until that has passed.
+    in one namespace where we may not make them there, else requests of that kind: these for longer and
+    longer. Anything else is the server's own trouble, and nothing is asked of it until that has passed.
     """
 
     def __init__(
         self, meter: Meter, chance: Callable[[], float], now: Callable[[], float] = time.monotonic
     ) -> None:
         self._meter, self._chance, self._now = meter, chance, now
-        self._barred: dict[_Barred, float] = {}  # those first that end first
+        self._barred: dict[_Barred, _Bar] = {}  # those first that began first
         self._said: dict[tuple[str, Reason], tuple[_Place, float]] = {}
         self._failures, self._paused = 0, float("-inf")
 
@@ -70,7 +76,8 @@ class Attempts:
         """
         if (now := self._now()) < self._paused:
             raise NotWritten(self._paused)
-        barred = max(self._barred.get((on, at[:depth]), now) for depth in range(len(at) + 1))
+        places = [(on, at[:depth]) for depth in range(len(at) + 1)]
+        barred = max(self._barred[place][0] if place in self._barred else now for place in places)
         if now < barred:
             raise NotWritten(barred, is_refused=True)
         try:
@@ -80,6 +87,8 @@ class Attempts:
                 raise
             raise self._failed(what, on, at, error) from error
         self._failures = 0
+        for each in places:
+            self._barred.pop(each, None)
         for said in [each for each in self._said if each[0] == on]:
             if (place := self._said[said][0]) == at[: len(place)]:
                 del self._said[said]
@@ -99,16 +108,17 @@ class Attempts:
             return NotWritten(self._paused)
         place = at if is_of_one else at[:1] if error.reason is Reason.FORBIDDEN else ()
         self._say(what, on, place, error)
-        return NotWritten(self._bar((on, place)), is_refused=True)
+        return NotWritten(self._bar((on, place), BARRED if is_of_one else FIRST), is_refused=True)
 
-    def _bar(self, barred: _Barred) -> float:
-        """Bar something from now on, and forget what is barred no more; return until when it is."""
+    def _bar(self, barred: _Barred, first: float) -> float:
+        """Bar something from now on, and forget what has long not been; return until when it is."""
         now = self._now()
-        self._barred.pop(barred, None)
-        for each in [*takewhile(lambda each: self._barred[each] <= now, self._barred)]:
+        _, times = self._barred.pop(barred, (now, 0))
+        for each in [*takewhile(lambda each: self._barred[each][0] + BARRED <= now, self._barred)]:
             del self._barred[each]
-        self._barred[barred] = now + BARRED
-        return now + BARRED
+        until = now + min(first * 2.0 ** min(times, 16), BARRED)
+        self._barred[barred] = until, times + 1
+        return until
 
     def _say(self, what: What, on: str, place: _Place, error: KubeError) -> None:
         """Say a failure, unless the like of it was said within the hour, and has not gone well since."""

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube.errors import ApiError, KubeError, Unreachable
-from reporting.attempts import BARRED, Attempts, NotWritten
+from reporting.attempts import BARRED, FIRST, Attempts, NotWritten
 from reporting.budget import Budget
 from reporting.meters import What
 
@@ -64,13 +64,34 @@ async def test_what_is_refused_is_said_once_and_everything_else_goes_on() -> Non
         for _ in range(3):
             with pytest.raises(NotWritten) as raised:
                 await attempts.make(What.EVENT, "create events", failing(refusal(403)))
-            assert (raised.value.until, raised.value.is_refused) == (clock.now + BARRED, True)
+            assert (raised.value.until, raised.value.is_refused) == (clock.now + FIRST, True)
         assert await attempts.make(What.STATUS, "apply workloads", fine, writes=True) == "done"
-        clock.now += BARRED
+        clock.now += FIRST
         with pytest.raises(NotWritten):
             await attempts.make(What.EVENT, "create events", failing(refusal(403)))
     assert [each["reason"] for each in logs] == ["forbidden"]
     assert meter.said == [("event", "forbidden"), ("status", ""), ("event", "forbidden")]
+
+
+@pytest.mark.parametrize(
+    "refused", [refusal(403), ApiError(404, "", "", verb="list", resource="x", what="x")]
+)
+async def test_what_a_server_that_has_just_begun_refuses_is_tried_again_soon(refused: ApiError) -> None:
+    """It has not read its roles yet, or its kinds; one that goes on to refuse is asked ever less often."""
+    clock = Clock()
+    attempts, pauses = Attempts(Counted(), lambda: 0.5, clock), []
+    for _ in range(9):
+        with pytest.raises(NotWritten) as raised:
+            await attempts.make(What.EVENT, "create events", failing(refused), "shop")
+        pauses.append(raised.value.until - clock.now)
+        clock.now = raised.value.until
+    assert pauses[0] <= 5.0
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == BARRED
+    assert await attempts.make(What.EVENT, "create events", fine, "shop") == "done"
+    with pytest.raises(NotWritten) as raised:
+        await attempts.make(What.EVENT, "create events", failing(refused), "shop")
+    assert raised.value.until == clock.now + FIRST, "it was right meanwhile"
 
 
 async def test_a_server_that_is_away_is_left_alone_for_longer_and_longer() -> None:
