@@ -13,7 +13,9 @@ from pydantic.fields import FieldInfo
 
 from admission.place import Place
 from controller.reloading import IN_PLACE
-from controller.settings import ENVIRONMENT_PREFIX, Options, Settings
+from controller.setting_values import Options
+from controller.settings import Settings
+from controller.wrong_settings import ENVIRONMENT_PREFIX
 from mesh.host_port import HostPort
 
 _WORDS: Final[Mapping[object, str]] = {
