@@ -118,29 +118,7 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
     cluster = _cluster(settings, clock) if settings.kubernetes else None
     answers = StateFile(settings.state, DNS_ANSWERS)
     sources = sources_of(settings, None if cluster is None else cluster.source, answers, clock)
-    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
-    translate, preview = (
-        translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
-        for secrets in (True, False)
-    )
-    delivered = delivery(
-        sources=sources,
-        paces=paces(settings),
-        readiness=EndpointReadiness(ledger.entries(), settings.endpoint_admission, ready_types),
-        certificates=ServiceCertificates(
-            found.authority, pairs, lambda count: metrics.issued("service", count)
-        ),
-        new_model=lambda: Model(
-            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
-        ),
-        new_quarantine=lambda acknowledged: Quarantine(
-            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
-        ),
-        lingering=settings.lingering_seconds,
-        meter=metrics,
-        clock=clock,
-        verify=settings.verify,
-    )
+    delivered = _delivery(settings, found, drivers, sources, verdicts, metrics, clock)
     webhook = None
     if cluster is not None and settings.webhook_address and (place := settings.webhook_reached_at):
         webhook = _webhook(settings, cluster, place, found, delivered, drivers, metrics, clock)
@@ -164,6 +142,40 @@ def join(settings: Settings, found: Opened, drivers: MeshDrivers, clock: Callabl
         events=Broker(),
         webhook=webhook,
         listening={},
+    )
+
+
+def _delivery(
+    settings: Settings,
+    found: Opened,
+    drivers: MeshDrivers,
+    sources: Sources,
+    verdicts: Kept[tuple[Verdict, ...]],
+    metrics: Metrics,
+    clock: Callable[[], datetime],
+) -> Delivery:
+    ready_types = frozenset(each.ready_type for each in drivers.drivers.values())
+    translate, preview = (
+        translation(*drivers.drivers.values(), environment=drivers.environment, secrets=secrets)
+        for secrets in (True, False)
+    )
+    return delivery(
+        sources=sources,
+        paces=paces(settings),
+        readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
+        certificates=ServiceCertificates(
+            found.authority, PairFiles(settings.state), lambda count: metrics.issued("service", count)
+        ),
+        new_model=lambda: Model(
+            translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
+        ),
+        new_quarantine=lambda acknowledged: Quarantine(
+            drivers.empty, drivers.reason, verdicts.load(), acknowledged=acknowledged
+        ),
+        lingering=settings.lingering_seconds,
+        meter=metrics,
+        clock=clock,
+        verify=settings.verify,
     )
 
 

@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 
 import reporting.event_writer
 import reporting.status_writer
-from controller.app import Bound, run
+from controller.app import run
+from controller.server import Bound
 from controller.settings import load
 from sidecars.envoy.bootstrap import AdsProtocol
 from tests.e2e.envoys import running

@@ -18,8 +18,9 @@ from aiohttp import web
 from certs.issuers.contract import Usage
 from certs.manager import service_names
 from certs.pair import issue_pair
-from controller.app import Bound, run
+from controller.app import run
 from controller.kept import VERDICTS
+from controller.server import Bound
 from controller.settings import load
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain

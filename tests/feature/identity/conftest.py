@@ -20,7 +20,8 @@ from certs.ledger.entry import LedgerEntry
 from certs.ledger.sqlite import SqliteLedger
 from certs.opening import LEDGER_FILE
 from certs.pair import Pair, issue_pair
-from controller.app import Bound, run
+from controller.app import run
+from controller.server import Bound
 from controller.settings import load
 from mesh.identity import ProxyName
 from mesh.names import TrustDomain

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controller.app import explained
 from controller.cluster import ANSWER, HOME, Reached, cluster, home
 from controller.errors import StartupError
 from controller.kept import StateFile
+from controller.server import explained
 from controller.settings import load
 from providers.kubernetes.kept import Kept
 from providers.kubernetes.scope import selector

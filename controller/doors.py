@@ -1,0 +1,82 @@
+"""Where the server is asked besides by proxies: probes, pages, commands, and API servers."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+
+import structlog
+from aiohttp import web
+
+from admin.http.commands import Commands, add_commands, explained
+from admin.http.health import Health, HttpThread, application
+from admin.http.log_levels import add_log_levels
+from admin.http.servers import serving
+from admin.pages import routes, site
+from certs.ledger.entry import LedgerEntry
+from controller.process.levels import LogLevels
+from controller.process.listening import Sockets
+from controller.wiring import Parts
+from mesh.host_port import HostPort
+from sidecars.contract.events import CertificateRevoked
+
+_log = structlog.get_logger("controller.doors")
+
+
+@contextlib.asynccontextmanager
+async def probes(parts: Parts, sockets: Sockets, health: Health) -> AsyncIterator[HostPort]:
+    """Answer probes and Prometheus, in a thread of its own: also while the event loop is held."""
+    which = {"name": "meshwright", "version": version("meshwright")}
+    thread = HttpThread(
+        lambda: application(health, parts.metrics, which),
+        sockets.http,
+    )
+    thread.start()
+    try:
+        yield HostPort(parts.settings.http_address.host, thread.port)
+    finally:
+        await asyncio.to_thread(thread.stop)
+
+
+@contextlib.asynccontextmanager
+async def pages(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort]:
+    """Show the debug pages."""
+    address = parts.settings.debug_address
+    app = site.application(
+        routes.pages(parts.reading, parts.clock),
+        (address.host, *parts.settings.debug_hosts),
+        parts.clock,
+        parts.pages.pages,
+    )
+    port = sockets.debug.getsockname()[1]
+    async with serving(app, sockets.debug):
+        yield HostPort(address.host, port)
+
+
+@contextlib.asynccontextmanager
+async def webhook(parts: Parts, sockets: Sockets) -> AsyncIterator[HostPort | None]:
+    """Answer API servers, if they are to ask: once the mesh has been read, of which they ask."""
+    answering, address = parts.webhook, parts.settings.webhook_address
+    if answering is None or address is None or sockets.webhook is None:
+        yield None
+        return
+    port = sockets.webhook.getsockname()[1]
+    async with answering.serving(sockets.webhook):
+        yield HostPort(address.host, port)
+
+
+@contextlib.asynccontextmanager
+async def commands(parts: Parts, sockets: Sockets) -> AsyncIterator[None]:
+    """Answer the command line, over the socket in the state directory."""
+
+    def revoked(entry: LedgerEntry) -> None:
+        _log.info("proxy certificate revoked", proxy=entry.common_name, serial=entry.serial)
+        parts.delivery.readiness.revoked(entry)
+        parts.events.publish(CertificateRevoked(entry.common_name, entry.serial))
+
+    app = web.Application(middlewares=[explained])
+    site.add_pages(app, routes.pages(parts.reading, parts.clock), parts.clock, parts.pages.pages)
+    add_log_levels(LogLevels(), app)
+    add_commands(app, Commands(parts.reading, parts.proxies, revoked, parts.retried))
+    async with serving(app, sockets.unix):
+        yield

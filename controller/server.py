@@ -1,0 +1,212 @@
+"""One run of the server: its parts on their feet in order, in one TaskGroup, and to their end in order."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from admin.http.guard import LOOPBACK_NAMES
+from admin.http.health import Health
+from admin.http.heartbeat import beating
+from admin.http.servers import SocketError
+from certs.errors import CertificateError
+from controller import doors
+from controller.driver_runner import Running, driving
+from controller.drivers import ADS_DRIVER
+from controller.errors import StartupError
+from controller.measuring import Measuring
+from controller.probing import probing
+from controller.process import descriptors
+from controller.process.handshakes import FailedHandshakes
+from controller.process.levels import LogLevels
+from controller.process.listening import Sockets
+from controller.process.memory import built_to_stay, tending, trimming
+from controller.process.service_manager import ServiceManager
+from controller.process.tasks import spawn
+from controller.reloading import Reload
+from controller.settings import Settings
+from controller.wiring import Parts, paces
+from mesh.host_port import HostPort
+from providers.contract import SourceError
+from sidecars.contract.errors import DriverError
+from xds.server.listener import ListenError
+
+_FIRST_READ: Final = "first read of the sources"
+_FIRST_WAVE: Final = "first snapshots"
+_DRIVERS: Final = "sidecar drivers"
+
+_log = structlog.get_logger("controller.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where the server listens: the addresses it was told, with the ports it has; `drivers` by name."""
+
+    drivers: Mapping[str, HostPort]
+    http: HostPort
+    debug: HostPort
+    webhook: HostPort | None = None
+
+    @property
+    def ads(self) -> HostPort:
+        """Return where Envoys dial in; raise KeyError where there are to be none."""
+        return self.drivers[ADS_DRIVER]
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Turn what may keep the server from starting into StartupError, in one sentence."""
+    try:
+        yield
+    except (CertificateError, SourceError, DriverError, ListenError, SocketError) as error:
+        raise StartupError(" ".join(str(error).split())) from error
+
+
+class Server:
+    """One run of the server's parts: in order to its feet, and in order to its end."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        sockets: Sockets,
+        handshakes: FailedHandshakes,
+        reload: Reload | None,
+        manager: ServiceManager,
+    ) -> None:
+        self._parts = parts
+        self._manager = manager
+        self._reload = reload
+        self._sockets = sockets
+        self._measuring = Measuring(parts, handshakes)
+        self._waiting = [_FIRST_READ, _FIRST_WAVE, _DRIVERS]
+        self._unwell: tuple[str, ...] = ()
+
+    async def run(self, stop: asyncio.Event, started: Callable[[Bound], None]) -> None:
+        """Run until `stop` is set; `started` is told where it listens. Raises a group of what ended it."""
+        parts, sockets = self._parts, self._sockets
+        health = Health(parts.heartbeat.alive, self._waited_for, self._remarks)
+        tasks: list[asyncio.Task[None]] = []
+        async with self._cluster(), asyncio.TaskGroup() as group:
+            try:
+                tasks.append(spawn(group, "heartbeat", self._beating()))
+                tasks += [spawn(group, name, work) for name, work in self._managed()]
+                async with (
+                    doors.probes(parts, sockets, health) as http,
+                    doors.pages(parts, sockets) as debug,
+                    doors.commands(parts, sockets),
+                ):
+                    await self._first()
+                    async with (
+                        self._drivers(group, stop) as running,
+                        doors.webhook(parts, sockets) as webhook,
+                    ):
+                        self._warn()
+                        tasks += [spawn(group, name, work) for name, work in self._works(running)]
+                        drivers = {name: each.address for name, each in running.items()}
+                        self._serving(Bound(drivers, http, debug, webhook), started)
+                        await stop.wait()
+                        self._manager.stopping()
+            finally:
+                self._manager.stopping()
+                for task in tasks:
+                    task.cancel()
+        _log.info("stopped")
+
+    def _managed(self) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what tells the service manager, by name: from the beginning, and while the server drains."""
+        if self._manager.listens:
+            yield "service manager", self._manager.followed(self._missing, self._remarks)
+            yield "service manager's watchdog", self._manager.fed(self._parts.heartbeat.alive)
+
+    async def _missing(self) -> tuple[str, ...]:
+        return self._waited_for()
+
+    def _waited_for(self) -> tuple[str, ...]:
+        return (*self._waiting, *self._unwell)
+
+    def _remarks(self) -> tuple[str, ...]:
+        webhook = () if self._parts.webhook is None else self._parts.webhook.remarks()
+        return (*descriptors.remarks(), *self._parts.room.remarks(), *self._measuring.degraded, *webhook)
+
+    async def _beating(self) -> None:
+        await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)
+
+    async def _first(self) -> None:
+        """Read the mesh for the first time, and follow it: then whoever comes can be answered."""
+        with built_to_stay():
+            with explained():
+                await self._parts.sources.first()
+            self._waiting.remove(_FIRST_READ)
+            self._parts.delivery.loop.linting.postpone()
+            await self._parts.delivery.loop.wave()
+        self._waiting.remove(_FIRST_WAVE)
+
+    def _warn(self) -> None:
+        host = self._parts.settings.debug_address.host
+        if host not in LOOPBACK_NAMES:
+            _log.warning("the debug pages are open to other machines, to whoever asks", address=host)
+
+    def _serving(self, bound: Bound, started: Callable[[Bound], None]) -> None:
+        addresses = {name: str(address) for name, address in bound.drivers.items()}
+        ads = addresses.pop(ADS_DRIVER, None)
+        told = {"ads": ads, **addresses, "http": str(bound.http), "debug": str(bound.debug)}
+        if bound.webhook is not None:
+            told["webhook"] = str(bound.webhook)
+        self._parts.listening.update({name: at for name, at in told.items() if at is not None})
+        _log.info("serving", **told)
+        started(bound)
+
+    def _works(self, running: Mapping[str, Running]) -> Iterator[tuple[str, Coroutine[object, object, None]]]:
+        """Yield what runs as long as the server does, by name."""
+        parts = self._parts
+        yield from parts.sources.works(parts.delivery.gathering.changed)
+        yield from parts.delivery.works(parts.opened.ledger, parts.verdicts.keep, parts.clock)
+        if parts.reporter is not None:
+            yield from parts.reporter.works()
+        yield "server certificate", parts.tls.renewing(parts.clock)
+        yield "state directory", parts.room.watching()
+        yield "measurements", self._measuring.run()
+        yield "memory", tending(self._measuring.held, lambda: self._measuring.streams() > 0)
+        yield "free memory", trimming()
+        if parts.webhook is not None:
+            yield from parts.webhook.works()
+        if self._reload is not None:
+            yield "settings", parts.reloading.run(self._reload, self._hold)
+        asked = {name: (each.probes, each.reached_at) for name, each in running.items()}
+        yield "driver probes", probing(asked, self._are_unwell, parts.delivery.observer.own_connection)
+
+    @contextlib.asynccontextmanager
+    async def _drivers(
+        self, group: asyncio.TaskGroup, stop: asyncio.Event
+    ) -> AsyncIterator[Mapping[str, Running]]:
+        """Serve proxies; what they have open has time to end only if the server was told to stop."""
+        async with contextlib.AsyncExitStack() as stack:
+            with explained():
+                running = await stack.enter_async_context(driving(self._parts, group, stop))
+            self._waiting.remove(_DRIVERS)
+            try:
+                yield running
+            finally:
+                self._waiting.append("stopping")
+
+    def _hold(self, settings: Settings, changed: Sequence[str]) -> None:
+        """Have settings hold that were read again; an unchanged level is left as `log-level` has set it."""
+        if "log_level" in changed:
+            LogLevels().set_level("", settings.log_level.value)
+        self._parts.delivery.gathering.pace(paces(settings))
+
+    def _are_unwell(self, names: tuple[str, ...]) -> None:
+        self._unwell = tuple(f"sidecar driver {name}" for name in names)
+
+    @contextlib.asynccontextmanager
+    async def _cluster(self) -> AsyncIterator[None]:
+        """Be able to ask the cluster, if there is one, until all who may have ended."""
+        if self._parts.cluster is None:
+            yield
+        else:
+            async with self._parts.cluster.api:
+                yield
