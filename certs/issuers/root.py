@@ -42,8 +42,19 @@ class Root:
     @property
     def fingerprint(self) -> str:
         """Return the SHA-256 of its public key, as X.509 writes it: a renewed certificate keeps it."""
-        encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        return hashlib.sha256(self.key.public_key().public_bytes(encoding, form)).hexdigest()
+        return fingerprint_of(self.certificate)
+
+
+def fingerprint_of(certificate: x509.Certificate) -> str:
+    """Return the SHA-256 of a certificate's public key, as X.509 writes it, in hexadecimal."""
+    encoding, form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return hashlib.sha256(certificate.public_key().public_bytes(encoding, form)).hexdigest()
+
+
+def fingerprint_in(directory: Path) -> str:
+    """Return the fingerprint of the CA in a directory, valid or not; empty where there is none."""
+    content = files.read(directory / "ca.pem")
+    return "" if content is None else fingerprint_of(_read_certificate(directory / "ca.pem", content))
 
 
 def is_there(state: Path) -> bool:
@@ -64,8 +75,8 @@ def open_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
     directory = state / "ca"
     with files.locked(state / ".ca.lock"):
         if not is_there(state):
-            _create(directory, state / ".ca.new", _new_root(trust_domain, now))
-    return _load(directory, trust_domain, now)
+            write_root(directory, state / ".ca.new", new_root(trust_domain, now))
+    return load_root(directory, trust_domain, now)
 
 
 def _exists(path: Path) -> bool:
@@ -75,7 +86,8 @@ def _exists(path: Path) -> bool:
         raise StateError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _new_root(trust_domain: TrustDomain, now: datetime) -> Root:
+def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
+    """Make a root with a key of its own (ECDSA P-256); nothing is stored."""
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
     # Unlike names keep two roots apart where chains are built by name, as they are while roots change.
@@ -102,7 +114,8 @@ def _new_root(trust_domain: TrustDomain, now: datetime) -> Root:
     return Root(certificate, key)
 
 
-def _create(directory: Path, staging: Path, root: Root) -> None:
+def write_root(directory: Path, staging: Path, root: Root) -> None:
+    """Have both files appear in a directory at once, by the rename of `staging`. Raises StateError."""
     key = root.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -118,7 +131,8 @@ def _create(directory: Path, staging: Path, root: Root) -> None:
         raise StateError(f"the CA cannot be made in {directory}: {error.strerror}") from error
 
 
-def _load(directory: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+def load_root(directory: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+    """Load `ca.pem` and `ca.key` of a directory. Raises StateError where they are no CA that can sign now."""
     certificate_path, key_path = directory / "ca.pem", directory / "ca.key"
     certificate = _read_certificate(certificate_path, _content(certificate_path, key_path))
     root = Root(certificate, _read_key(key_path, _content(key_path, certificate_path)))

@@ -1,0 +1,149 @@
+"""Where a change of the root is kept: `rotation.json`, and beside `ca/`, which signs, the other CA.
+
+What stands in `rotation.json` rules: folders whose process died between two renames are brought in order at
+the next opening. Every function raises StateError where the file system refuses; one caller at a time.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from certs import files
+from certs.errors import StateError
+from certs.issuers.root import Root, fingerprint_in, load_root, new_root, write_root
+from certs.roots.rotation import Fingerprint, Rotation, Stage, begun
+from mesh.names import TrustDomain
+
+FILE: Final = "rotation.json"
+
+_SIGNER: Final = "ca"
+_OTHER: Final = "ca.other"
+_MOVING: Final = "ca.moving"
+_MARK: Final = "first-proxy"
+
+
+def begin(state: Path, trust_domain: TrustDomain, now: datetime) -> Rotation:
+    """Make a new root, and keep that the one in force is to give way to it; there must be no change yet."""
+    rotation = begun(
+        Fingerprint(load_root(state / _SIGNER, trust_domain, now).fingerprint),
+        _made(state, new_root(trust_domain, now)),
+        now,
+    )
+    keep(state, rotation)
+    return rotation
+
+
+def keep(state: Path, rotation: Rotation) -> None:
+    """Keep a step of a change; from here on it is so, wherever a process dies."""
+    files.write_private(state / FILE, _text(rotation))
+    _order(state, rotation)
+
+
+def end(state: Path) -> None:
+    """Take it that a change is over: the other root goes, with its key."""
+    try:
+        (state / FILE).unlink(missing_ok=True)
+        files.sync_directory(state)
+    except OSError as error:
+        raise StateError(f"{state / FILE} cannot be removed: {error.strerror}") from error
+    _remove(state / _OTHER)
+
+
+def recovered(state: Path) -> Rotation | None:
+    """Return the change that is under way, None for none, with its folders in order."""
+    content = files.read(state / FILE)
+    if content is None:
+        _remove(state / _OTHER)  # of a beginning that died before it was one, or of an end
+        return None
+    rotation = _read(state / FILE, content)
+    _order(state, rotation)
+    return rotation
+
+
+def other_root(state: Path, trust_domain: TrustDomain, now: datetime) -> Root:
+    """Return the root that does not sign."""
+    return load_root(state / _OTHER, trust_domain, now)
+
+
+def _made(state: Path, root: Root) -> Fingerprint:
+    _remove(state / _OTHER)
+    write_root(state / _OTHER, state / f".{_OTHER}.new", root)
+    return Fingerprint(root.fingerprint)
+
+
+def _order(state: Path, rotation: Rotation) -> None:
+    """Bring the folders in order: three renames, each of which may have been the last before a crash."""
+    signer, other, moving = (state / each for each in (_SIGNER, _OTHER, _MOVING))
+    try:
+        if signer.exists() and _is(signer, rotation.other):
+            signer.rename(moving)
+        if not signer.exists():
+            other.rename(signer)
+        if moving.exists():
+            moving.rename(other)
+        if (other / _MARK).exists():  # it goes with whoever signs
+            (other / _MARK).replace(signer / _MARK)
+        files.sync_directory(state)
+    except OSError as error:
+        raise StateError(f"the roots in {state} cannot change places: {error.strerror}") from error
+    for folder, expected in ((signer, rotation.signer), (other, rotation.other)):
+        if not _is(folder, expected):
+            raise StateError(
+                f"{folder} does not hold the root {expected[:16]} of {state / FILE}: put it back there, or "
+                f"remove {FILE} if no root is being changed"
+            )
+
+
+def _is(folder: Path, expected: Fingerprint) -> bool:
+    return fingerprint_in(folder) == expected
+
+
+def _remove(folder: Path) -> None:
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise StateError(f"{folder} cannot be removed: {error.strerror}") from error
+
+
+def _text(rotation: Rotation) -> bytes:
+    said = {
+        "stage": rotation.stage.value,
+        "signer": rotation.signer,
+        "other": rotation.other,
+        "began": rotation.began.isoformat(),
+        "since": rotation.since.isoformat(),
+        "aborted": rotation.aborted,
+        "given_up": {name: at.isoformat() for name, at in rotation.given_up.items()},
+    }
+    return (json.dumps(said, indent=2) + "\n").encode("ascii")
+
+
+def _read(path: Path, content: bytes) -> Rotation:
+    try:
+        said: Mapping[str, Any] = json.loads(content)
+        return Rotation(
+            Stage(said["stage"]),
+            Fingerprint(str(said["signer"])),
+            Fingerprint(str(said["other"])),
+            _time(said["began"]),
+            _time(said["since"]),
+            aborted=bool(said["aborted"]),
+            given_up=MappingProxyType({str(name): _time(at) for name, at in said["given_up"].items()}),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StateError(
+            f"{path} is not what a server has written there: {error}; put it back from a backup, or remove "
+            "it if no root is being changed"
+        ) from error
+
+
+def _time(said: str) -> datetime:
+    at = datetime.fromisoformat(said)
+    if at.tzinfo is None:
+        raise ValueError(f"{said} has no time zone")
+    return at

@@ -1,0 +1,114 @@
+"""A change of the root, as a value: any way through it, and what is trusted meanwhile."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certs.errors import RequestError
+from certs.roots.evidence import Evidence, Holdout, Why, holdouts
+from certs.roots.rotation import Fingerprint, Rotation, Stage, aborted, advanced, begun, without
+from mesh.identity import ProxyName
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+LATER = NOW + timedelta(hours=1)
+OLD, NEW = Fingerprint("old"), Fingerprint("new")
+CART = ProxyName.parse("cart.shop.prod")
+
+
+def test_a_change_goes_through_three_stages() -> None:
+    """The new root is trusted before it signs, and the old one after it has signed."""
+    first = begun(OLD, NEW, NOW.replace(microsecond=5))
+    assert first == Rotation(Stage.TRUSTING, OLD, NEW, NOW, NOW)
+    assert (first.trusted, first.new) == ((OLD, NEW), NEW)
+    second = advanced(first, LATER)
+    assert second == Rotation(Stage.REPLACING, NEW, OLD, NOW, LATER)
+    assert (second.trusted, second.new) == ((NEW, OLD), NEW)
+    third = advanced(second, LATER)
+    assert third == Rotation(Stage.RETIRING, NEW, OLD, NOW, LATER)
+    assert (third.trusted, third.new) == ((NEW,), NEW)
+    assert advanced(third, LATER) is None
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_an_abort_ends_with_the_old_root_alone(steps: int) -> None:
+    """At every stage; once only."""
+    rotation = begun(OLD, NEW, NOW)
+    for _ in range(steps):
+        rotation = advanced(rotation, NOW) or rotation
+    back: Rotation | None = aborted(rotation, LATER)
+    last = rotation
+    while back is not None:
+        with pytest.raises(RequestError, match="being aborted already"):
+            aborted(back, LATER)
+        last, back = back, advanced(back, LATER)
+    assert last.trusted == (OLD,)
+
+
+@given(st.lists(st.sampled_from(["advance", "abort"]), max_size=12))
+def test_whoever_keeps_up_is_never_left_without_a_root(steps: list[str]) -> None:
+    """Who has done what a step waits for is accepted by all, and accepts all, in the next."""
+    rotation: Rotation | None = begun(OLD, NEW, NOW)
+    while rotation is not None and steps:
+        match steps.pop(0):
+            case "advance":
+                after = advanced(rotation, LATER)
+            case _ if not rotation.aborted:
+                after = aborted(rotation, LATER)
+            case _:
+                continue
+        trusted = set(after.trusted if after is not None else (rotation.signer,))
+        assert trusted & set(rotation.trusted), "somebody who has not heard yet trusts nobody"
+        if after is not None:
+            assert after.signer in rotation.trusted
+        rotation = after
+
+
+def known(**other: object) -> Evidence:
+    """Return a proxy that has everything, but for something."""
+    both = frozenset({OLD, NEW})
+    fields = {"mesh": both, "channel": both, "shown": frozenset({NEW}), "service": NEW, "seen": NOW}
+    return Evidence(CART, **{**fields, **other})  # type: ignore[arg-type]
+
+
+TRUSTING = begun(OLD, NEW, NOW)
+REPLACING = Rotation(Stage.REPLACING, NEW, OLD, NOW, NOW)
+RETIRING = Rotation(Stage.RETIRING, NEW, OLD, NOW, NOW)
+ONLY_OLD, ONLY_NEW = frozenset({OLD}), frozenset({NEW})
+HELD = [
+    (TRUSTING, known(), ()),
+    (TRUSTING, known(mesh=ONLY_OLD), (Why.MESH_TRUST,)),
+    (TRUSTING, known(mesh=None), (Why.MESH_TRUST,)),
+    (TRUSTING, known(channel=None), (Why.CHANNEL_TRUST,)),
+    (TRUSTING, known(channel=ONLY_OLD, mesh=ONLY_OLD), (Why.MESH_TRUST, Why.CHANNEL_TRUST)),
+    # Its files were written before: what its Envoy verifies peers by comes when it comes.
+    (TRUSTING, known(seen=None, mesh=None, channel=None), (Why.NEVER_CONNECTED, Why.CHANNEL_TRUST)),
+    (TRUSTING, known(seen=None, mesh=None), ()),
+    (REPLACING, known(), ()),
+    (REPLACING, known(service=None, mesh=None, channel=None), ()),
+    (REPLACING, known(shown=frozenset({OLD, NEW})), ()),
+    (REPLACING, known(shown=ONLY_OLD), (Why.PROXY_CERTIFICATE,)),
+    (REPLACING, known(service=OLD), (Why.SERVICE_CERTIFICATE,)),
+    (REPLACING, known(seen=None, shown=ONLY_OLD, service=None), (Why.NEVER_CONNECTED, Why.PROXY_CERTIFICATE)),
+    (RETIRING, known(mesh=ONLY_NEW), ()),
+    (RETIRING, known(mesh=None), ()),
+    (RETIRING, known(), (Why.MESH_TRUST,)),
+]
+
+
+@pytest.mark.parametrize(("rotation", "evidence", "why"), HELD)
+def test_who_holds_a_step_back(rotation: Rotation, evidence: Evidence, why: tuple[Why, ...]) -> None:
+    """By stage, and what is known."""
+    expected = (Holdout(CART, why, evidence.seen),) if why else ()
+    assert holdouts(rotation, [evidence]) == expected
+
+
+def test_who_was_given_up_holds_nothing_back() -> None:
+    """By name, through the stages that follow; who was given up first stays so since then."""
+    rotation = without(without(TRUSTING, [str(CART)], NOW), [str(CART), "a.b.c"], LATER)
+    assert dict(rotation.given_up) == {"a.b.c": LATER, str(CART): NOW}
+    assert holdouts(rotation, [known(mesh=None, channel=None)]) == ()
+    after = advanced(rotation, LATER)
+    assert after is not None
+    assert holdouts(after, [known(shown=ONLY_OLD)]) == ()

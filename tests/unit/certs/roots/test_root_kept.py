@@ -1,0 +1,130 @@
+"""A change of the root in a state directory: wherever a process dies, the next opening finds it whole."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from certs.errors import StateError
+from certs.issuers.root import fingerprint_in, open_root
+from certs.roots import kept
+from certs.roots.rotation import Rotation, Stage, advanced, without
+from mesh.names import TrustDomain
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+DOMAIN = TrustDomain("mesh.example")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Return a state directory with a CA, whose first proxy certificate is noted."""
+    open_root(tmp_path, DOMAIN, NOW)
+    (tmp_path / "ca" / "first-proxy").write_text("0a\n")
+    return tmp_path
+
+
+def test_a_change_is_kept_from_its_beginning_to_its_end(state: Path) -> None:
+    """`ca/` is always who signs, with the note of the first proxy; at the end nothing is left."""
+    old = fingerprint_in(state / "ca")
+    first = kept.begin(state, DOMAIN, NOW)
+    assert (first.stage, first.signer) == (Stage.TRUSTING, old)
+    assert kept.recovered(state) == first
+    assert kept.other_root(state, DOMAIN, NOW).fingerprint == first.other != old
+    second = without(advanced(first, NOW) or first, ["a.b.c"], NOW)
+    kept.keep(state, second)
+    assert kept.recovered(state) == second
+    assert (fingerprint_in(state / "ca"), fingerprint_in(state / "ca.other")) == (first.other, old)
+    assert (state / "ca" / "first-proxy").read_text() == "0a\n"
+    kept.end(state)
+    assert kept.recovered(state) is None
+    assert sorted(path.name for path in state.iterdir() if path.is_dir()) == ["ca"]
+
+
+class Died(Exception):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_a_process_that_dies_at_any_point_of_a_step(
+    state: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is as before the step or as after it, and then the step can be taken."""
+    first = kept.begin(state, DOMAIN, NOW)
+    second = advanced(first, NOW)
+    assert second is not None
+    with monkeypatch.context() as patch:
+        _dies_at(number, patch)
+        try:
+            kept.keep(state, second)
+        except Died:
+            died = True
+        else:
+            died = False
+    found = kept.recovered(state)
+    assert found in (first, second)
+    assert found is not None
+    assert fingerprint_in(state / "ca") == found.signer
+    assert fingerprint_in(state / "ca.other") == found.other
+    assert (state / "ca" / "first-proxy").exists()
+    assert died or found == second
+    kept.keep(state, second)
+    assert fingerprint_in(state / "ca") == second.signer
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_process_that_dies_in_the_beginning_or_at_the_end(
+    state: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a change, or none and nothing left of it."""
+    steps: list[Callable[[], object]] = [lambda: kept.begin(state, DOMAIN, NOW), lambda: kept.end(state)]
+    for step in steps:
+        with monkeypatch.context() as patch:
+            _dies_at(number, patch)
+            with contextlib.suppress(Died):
+                step()
+        found = kept.recovered(state)
+        assert (found is not None) == (state / "ca.other").exists()
+        assert fingerprint_in(state / "ca")
+        assert (state / "ca" / "first-proxy").exists()
+
+
+def _dies_at(number: int, patch: pytest.MonkeyPatch) -> None:
+    """Have the process die before its so-manieth call that changes the file system."""
+    left = number
+
+    def dying(real: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            nonlocal left
+            if left == 0:
+                raise Died
+            left -= 1
+            return real(*args, **more)
+
+        return call
+
+    for owner, name in ((Path, "rename"), (Path, "replace"), (Path, "unlink"), (os, "rename"), (os, "fsync")):
+        patch.setattr(owner, name, dying(getattr(owner, name)))
+    patch.setattr(shutil, "rmtree", dying(shutil.rmtree))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"stage": "x"}', "null", '"a"'])
+def test_a_file_that_nobody_wrote(state: Path, text: str) -> None:
+    """It is said, and nothing is removed."""
+    kept.begin(state, DOMAIN, NOW)
+    (state / kept.FILE).write_text(text)
+    with pytest.raises(StateError, match=r"rotation\.json is not what a server has written there"):
+        kept.recovered(state)
+    assert (state / "ca.other" / "ca.key").exists()
+
+
+def test_roots_that_are_others(state: Path) -> None:
+    """Somebody has put back `ca/` alone from a backup."""
+    rotation: Rotation = kept.begin(state, DOMAIN, NOW)
+    shutil.rmtree(state / "ca")
+    open_root(state, DOMAIN, NOW)
+    with pytest.raises(StateError, match=f"does not hold the root {rotation.signer[:16]}"):
+        kept.recovered(state)
