@@ -1,0 +1,81 @@
+"""The mesh's own authority while its root may change: one signs, and more may be trusted."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from certs.bundle import TrustBundle
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import CertificateRequest
+from certs.roots import kept
+from certs.roots.rotation import Rotation
+from mesh.names import TrustDomain
+
+
+class ChangingAuthority:
+    """An Authority whose root can be changed while it is used, also by other threads.
+
+    `rotation` is the change that is under way, None for none. Steps are taken by one caller at a time.
+    """
+
+    def __init__(self, state: Path, trust_domain: TrustDomain, now: datetime) -> None:
+        """Open it, made on the first start; raise StateError as CertificateAuthority.open does."""
+        self._state = state
+        self._trust_domain = trust_domain
+        self._take(kept.recovered(state), now)
+
+    @classmethod
+    def open(cls, state: Path, trust_domain: TrustDomain, now: datetime) -> Self:
+        """Load the CA of a state directory, with the change of its root if there is one."""
+        return cls(state, trust_domain, now)
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the trust domain whose identities it certifies."""
+        return self._trust_domain
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells the key that signs from others'."""
+        return self._signer.fingerprint
+
+    @property
+    def not_after(self) -> datetime:
+        """Return the end of the root that signs."""
+        return self._signer.not_after
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots to be trusted now, as PEM."""
+        return self._trusted.pem
+
+    def signing_bundle(self) -> bytes:
+        """Return the root that signs, as PEM."""
+        return self._signer.trust_bundle()
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Sign a request with the root that signs; see CertificateAuthority."""
+        return self._signer.issue(request, now)
+
+    def begin(self, now: datetime) -> Rotation:
+        """Make a new root, which is to be trusted from now on. Raises StateError."""
+        rotation = kept.begin(self._state, self._trust_domain, now)
+        self._take(rotation, now)
+        return rotation
+
+    def step(self, rotation: Rotation | None, now: datetime) -> None:
+        """Have the change be at another step, or over where that is None; kept first. Raises StateError."""
+        if rotation is None:
+            kept.end(self._state)
+        else:
+            kept.keep(self._state, rotation)
+        self._take(rotation, now)
+
+    def _take(self, rotation: Rotation | None, now: datetime) -> None:
+        signer = CertificateAuthority.open(self._state, self._trust_domain, now)
+        pems = [signer.trust_bundle()]
+        if rotation is not None and rotation.other in rotation.trusted:
+            pems.append(kept.other_certificate(self._state))
+        self.rotation: Rotation | None = rotation
+        # Trusted by all who look from now on, before anything that it signs is there to be looked at.
+        self._trusted = TrustBundle.of(pems)
+        self._signer = signer
