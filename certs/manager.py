@@ -38,6 +38,8 @@ class CertificateManager:
         self._validity = validity
         self._jitter = jitter
         self._held: dict[ServiceIdentity, ServiceCertificate] = {}
+        self._below = issuer.signing_bundle()
+        self._replaced: set[ServiceIdentity] = set()
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
@@ -51,6 +53,15 @@ class CertificateManager:
     def forget(self, identity: ServiceIdentity) -> None:
         """Stop renewing an identity's certificate; the stored one stays, for an identity that comes back."""
         self._held.pop(identity, None)
+        self._replaced.discard(identity)
+
+    def look(self) -> bool:
+        """Say whether another root signs than at the last look: then all that is held is to be replaced."""
+        if (below := self._issuer.signing_bundle()) == self._below:
+            return False
+        self._below = below
+        self._replaced = set(self._held)
+        return True
 
     def ensure(
         self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
@@ -65,7 +76,12 @@ class CertificateManager:
         """
         names = service_names(identity, dns_names, self._issuer.trust_domain)
         held = self._held.get(identity)
-        if held is not None and held.dns_names == names.dns_names and not renewal.due(held, now):
+        if (
+            held is not None
+            and held.dns_names == names.dns_names
+            and identity not in self._replaced
+            and not renewal.due(held, now)
+        ):
             return held
         holder = holder_of(identity)
         pair, unkept = kept_pair(self._pairs, holder, self._issuer, Usage.SERVICE, names, self._lifetime, now)
@@ -82,6 +98,7 @@ class CertificateManager:
             pair.key,
         )
         self._held[identity] = certificate
+        self._replaced.discard(identity)
         return certificate
 
     def _lifetime(self) -> timedelta:

@@ -13,11 +13,12 @@ from certs import files
 from certs.belonging import Found, Loss, Lost, loss
 from certs.errors import CorruptPairError, StateError
 from certs.issuers import root
-from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import Authority
 from certs.ledger.contract import Ledger
 from certs.ledger.sqlite import SqliteLedger
 from certs.pair_files import PairFiles
+from certs.roots import kept
+from certs.roots.authority import ChangingAuthority
 from certs.serial import read_serial
 from certs.stored import ADS_SERVER
 from mesh.names import TrustDomain
@@ -69,7 +70,11 @@ class Opened:
 
 def begun(state: Path) -> bool:
     """Say whether a mesh has begun in a state directory: a CA or a ledger is there, or a part of one."""
-    return root.is_there(state) or (state / LEDGER_FILE).exists()
+    return _has_authority(state) or (state / LEDGER_FILE).exists()
+
+
+def _has_authority(state: Path) -> bool:
+    return root.is_there(state) or kept.is_under_way(state)
 
 
 @contextmanager
@@ -80,7 +85,7 @@ def opened(state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: st
     what is left of the ledger is moved aside. Raises StateError as well where either cannot be used.
     """
     first, ledger_path = FirstProxy(state), state / LEDGER_FILE
-    made = not root.is_there(state)
+    made = not _has_authority(state)
     authority = None if made else _authority(state, trust_domain, now)
     lost = _lost(state, ledger_path, first, authority)
     if lost is not None:
@@ -91,13 +96,15 @@ def opened(state: Path, trust_domain: TrustDomain, now: datetime, begin_anew: st
     authority = authority or _authority(state, trust_domain, now)
     with SqliteLedger.open(ledger_path) as ledger:
         ledger.name_authority(authority.fingerprint)
+        if ledger.authority() != authority.fingerprint:  # a process has died when another root began to sign
+            ledger.change_authority(authority.fingerprint)
         first.note(ledger)
         yield Opened(authority, ledger, first, made)
 
 
 def _authority(state: Path, trust_domain: TrustDomain, now: datetime) -> Authority:
     """Open who signs for a state directory: the one place that says which issuer that is."""
-    return CertificateAuthority.open(state, trust_domain, now)
+    return ChangingAuthority.open(state, trust_domain, now)
 
 
 def _lost(state: Path, ledger_path: Path, first: FirstProxy, authority: Authority | None) -> Loss | None:
@@ -108,7 +115,10 @@ def _lost(state: Path, ledger_path: Path, first: FirstProxy, authority: Authorit
         return loss(Found(signer, marked, shown=shown))
     with SqliteLedger.open(ledger_path) as ledger:
         known = marked is not None and ledger.entry(marked) is not None
-        found = Found(signer, marked, True, known, ledger.first(), ledger.authority(), shown)
+        signed_by = ledger.authority()
+        if authority is not None and signed_by == authority.other:
+            signed_by = signer  # whichever of the two signs now: their places may have changed just before
+        found = Found(signer, marked, True, known, ledger.first(), signed_by, shown)
     return loss(found)
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from certs.errors import RequestError
-from certs.issuers.contract import Issuer, Names, Usage
+from certs.issuers.contract import Authority, Names, Usage
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.material import ProxyCertificate, SignedProxy
@@ -13,7 +13,7 @@ from mesh.identity import ProxyName, ProxyNameError
 
 
 def issue_proxy(
-    issuer: Issuer,
+    issuer: Authority,
     ledger: Ledger,
     name: ProxyName,
     validity: timedelta,
@@ -29,12 +29,14 @@ def issue_proxy(
     """
     _require_whole(name)
     pair = issue_pair(issuer, Usage.PROXY, Names(str(name)), validity, now)
-    ledger.record(LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, claim_within))
+    signer = issuer.signer_of(pair.chain_pem)
+    entry = LedgerEntry.issued(pair.leaf.serial, name, now, pair.leaf.not_after, claim_within, signer)
+    ledger.record(entry)
     return ProxyCertificate(name, pair.leaf.serial, pair.leaf.not_after, pair.chain_pem, pair.key)
 
 
 def sign_proxy(
-    issuer: Issuer,
+    issuer: Authority,
     ledger: Ledger,
     name: ProxyName,
     request: SigningRequest,
@@ -48,7 +50,8 @@ def sign_proxy(
     """
     _require_whole(name)
     leaf, chain_pem = sign(issuer, Usage.PROXY, Names(str(name)), validity, request.csr_pem, now)
-    ledger.record(LedgerEntry.issued(leaf.serial, name, now, leaf.not_after))
+    signer = issuer.signer_of(chain_pem)
+    ledger.record(LedgerEntry.issued(leaf.serial, name, now, leaf.not_after, signer=signer))
     return SignedProxy(name, leaf.serial, leaf.not_before, leaf.not_after, chain_pem)
 
 

@@ -86,7 +86,7 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes, now: datet
     if pair.leaf.names.alternatives != names.alternatives:
         return "its names are others"
     if not stands_below(pair.chain_pem, bundle_pem):
-        return "it is not signed by a trusted root"
+        return "it does not stand below the root that signs"
     if due(pair.leaf, now):
         return "it is due for renewal"
     return ""
@@ -107,7 +107,7 @@ def _fitting(
         return None
     if pair is None:
         return None
-    reason = misfit(pair, usage, names, issuer.trust_bundle(), now)
+    reason = misfit(pair, usage, names, issuer.signing_bundle(), now)
     if reason:
         said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
         _log.info("stored certificate replaced", **said, reason=reason)

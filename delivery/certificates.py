@@ -67,11 +67,16 @@ class ServiceCertificates:
         self._needed: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._problems: dict[ServiceIdentity, Problem] = {}
         self._good: tuple[datetime, datetime] | None = None
+        self._roots = self._issuer_roots()
         self.certificates: Layers[ServiceIdentity, ServiceCertificate] = Layers()
 
     def needs_work(self, now: datetime) -> bool:
-        """Say whether a certificate is due, or could not be issued when it was needed."""
-        return bool(self._problems) or (self._manager is not None and not self._all_good(now))
+        """Say whether a certificate is due or could not be issued when it was needed, or roots are others."""
+        return (
+            bool(self._problems)
+            or self._roots != self._issuer_roots()
+            or (self._manager is not None and not self._all_good(now))
+        )
 
     async def renewing(self, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
         """Call `changed` whenever one is due, or could not be issued before, until cancelled."""
@@ -94,14 +99,14 @@ class ServiceCertificates:
 
         Looks at these identities, at those that failed before, and at all when one may be due.
         """
-        manager = self._manager_for(validity)
+        manager, roots = self._manager_for(validity), self._issuer_roots()
         for identity, dns_names in changes.items():
             if dns_names is None:
                 self._forget(manager, identity)
             else:
                 self._needed[identity] = dns_names
         work = self._needed.keys() & (changes.keys() | self._problems.keys())
-        looks_at_all = not self._all_good(now)
+        looks_at_all = manager.look() or not self._all_good(now)
         if looks_at_all:
             work = set(self._needed)
         before, issued = self.certificates, manager.issued
@@ -115,8 +120,9 @@ class ServiceCertificates:
         # What has gone goes on counting until all are looked at, a little sooner than they had to be.
         self._good = _good_between(found.values(), _ALWAYS if looks_at_all else self._good or _ALWAYS)
         self._issued(manager.issued - issued)
+        self._roots = roots
         problems = tuple(self._problems[identity] for identity in sorted(self._problems))
-        return Update(changed, manager.trust_bundle(), problems)
+        return Update(changed, roots[0], problems)
 
     def _ensured(
         self, manager: CertificateManager, identity: ServiceIdentity, now: datetime
@@ -136,6 +142,10 @@ class ServiceCertificates:
     def _all_good(self, now: datetime) -> bool:
         """Say whether no certificate is due; also one that is not valid yet would be (renewal.due)."""
         return self._good is not None and self._good[0] <= now < self._good[1]
+
+    def _issuer_roots(self) -> tuple[bytes, bytes]:
+        """Return the roots that are to be trusted, and those below which new certificates stand."""
+        return self._issuer.trust_bundle(), self._issuer.signing_bundle()
 
     def _manager_for(self, validity: timedelta) -> CertificateManager:
         """Return the manager for this validity; another one begins with the stored certificates."""

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKey
 from certs.errors import IssuerError, RequestError
 from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import Root, open_root
+from certs.leaf import stands_below
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
 from mesh.names import TrustDomain
 
@@ -42,6 +43,11 @@ class CertificateAuthority:
         return self._root.fingerprint
 
     @property
+    def other(self) -> str:
+        """Return nothing: it has one root."""
+        return ""
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of the root's validity: nothing that it signs is valid longer."""
         return self._root.certificate.not_valid_after_utc
@@ -49,6 +55,14 @@ class CertificateAuthority:
     def trust_bundle(self) -> bytes:
         """Return the root certificate as PEM."""
         return self._root.certificate.public_bytes(serialization.Encoding.PEM)
+
+    def signing_bundle(self) -> bytes:
+        """Return the same: one root signs all."""
+        return self.trust_bundle()
+
+    def signer_of(self, chain_pem: bytes) -> str:
+        """Return the root's fingerprint if it has signed this."""
+        return self.fingerprint if stands_below(chain_pem, self.trust_bundle()) else ""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request as Issuer has it; from the PKCS#10 request only its public key is taken.

@@ -81,6 +81,9 @@ class Issuer(Protocol):
     def trust_bundle(self) -> bytes:
         """Return every root to be trusted now as PEM; while roots change there is more than one."""
 
+    def signing_bundle(self) -> bytes:
+        """Return, as PEM, the roots below which stands what is issued now; all else is to be replaced."""
+
 
 class Authority(Issuer, Protocol):
     """The issuer of a whole mesh: what the server signs with, and what its ledger belongs to."""
@@ -90,5 +93,12 @@ class Authority(Issuer, Protocol):
         """Return what tells its key from others'; it stays while that key signs."""
 
     @property
+    def other(self) -> str:
+        """Return the fingerprint of the other root while one gives way to the other; empty otherwise."""
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of what it signs with: nothing that it signs is valid longer."""
+
+    def signer_of(self, chain_pem: bytes) -> str:
+        """Return the fingerprint of what has signed a certificate of its own; empty for another's."""

@@ -59,7 +59,13 @@ class Ledger(Protocol):
         """Return the fingerprint of the CA that signs what is recorded here; None if that is not known."""
 
     def name_authority(self, fingerprint: str) -> None:
-        """Note which CA signs, where none is noted; without room for that, a later start does it."""
+        """Note which CA signs, where none is noted; without room for that, a later start does it.
+
+        It has signed what is there without a signer: that is from before signers were noted.
+        """
+
+    def change_authority(self, fingerprint: str) -> None:
+        """Note that another CA signs from now on. Raises StateError where that cannot be written."""
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Note that a proxy connected with this certificate, from where, and return the entry.

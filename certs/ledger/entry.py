@@ -54,6 +54,7 @@ class LedgerEntry:
     `claimed_at` is the first stream opened with it, from the address `claimed_from`; `admitted_at` the first
     listeners acknowledged: both are remembered for good, whatever becomes of the connection. `claim_by` is
     until when it may be claimed, None for no deadline. `seen_at` is when it was seen in use later on.
+    `signer` is the fingerprint of the root that signed it.
     """
 
     serial: str
@@ -68,6 +69,7 @@ class LedgerEntry:
     seen_at: datetime | None = None
     claim_by: datetime | None = None
     revoked_why: str = ""
+    signer: str = ""
 
     @classmethod
     def issued(
@@ -77,11 +79,12 @@ class LedgerEntry:
         now: datetime,
         not_after: datetime,
         claim_within: timedelta | None = None,
+        signer: str = "",
     ) -> Self:
         """Return the entry of a certificate issued now, to be claimed within so long, if that is bounded."""
         at = now.replace(microsecond=0)
         claim_by = None if claim_within is None else at + claim_within
-        return cls(serial, str(name), name.uuid, at, not_after, claim_by=claim_by)
+        return cls(serial, str(name), name.uuid, at, not_after, claim_by=claim_by, signer=signer)
 
     @property
     def state(self) -> LedgerState:

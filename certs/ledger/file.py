@@ -55,7 +55,8 @@ UPDATE proxy_certificates SET admitted_at = claimed_at WHERE admitted_at IS NULL
 ALTER TABLE proxy_certificates ADD COLUMN claimed_from TEXT NOT NULL DEFAULT '';
 ALTER TABLE proxy_certificates ADD COLUMN seen_at INTEGER;
 ALTER TABLE proxy_certificates ADD COLUMN claim_by INTEGER;
-ALTER TABLE proxy_certificates ADD COLUMN revoked_why TEXT NOT NULL DEFAULT ''
+ALTER TABLE proxy_certificates ADD COLUMN revoked_why TEXT NOT NULL DEFAULT '';
+ALTER TABLE proxy_certificates ADD COLUMN signer TEXT NOT NULL DEFAULT ''
 """,
 }
 """What leads from each version of the schema to the next."""

@@ -124,6 +124,15 @@ class SqliteLedger:
             connection.execute(
                 "INSERT INTO authority SELECT ? WHERE NOT EXISTS (SELECT 1 FROM authority)", (fingerprint,)
             )
+            # Those from before signers were noted are all of one, which is still in force then.
+            connection.execute(
+                "UPDATE proxy_certificates SET signer = (SELECT fingerprint FROM authority) WHERE signer = ''"
+            )
+
+    def change_authority(self, fingerprint: str) -> None:
+        """Note that another CA signs from now on. Raises StateError where that cannot be written."""
+        with self._statements() as connection:
+            connection.execute("UPDATE authority SET fingerprint = ?", (fingerprint,))
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Remember that a proxy connected with this certificate, and return the entry; waits for no disk.

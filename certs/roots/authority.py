@@ -7,6 +7,7 @@ from typing import Self
 from certs.bundle import TrustBundle
 from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
+from certs.leaf import stands_below
 from certs.roots import kept
 from certs.roots.rotation import Rotation
 from mesh.names import TrustDomain
@@ -40,6 +41,11 @@ class ChangingAuthority:
         return self._signer.fingerprint
 
     @property
+    def other(self) -> str:
+        """Return the fingerprint of the root that does not sign; empty where none is changed."""
+        return "" if self.rotation is None else self.rotation.other
+
+    @property
     def not_after(self) -> datetime:
         """Return the end of the root that signs."""
         return self._signer.not_after
@@ -51,6 +57,12 @@ class ChangingAuthority:
     def signing_bundle(self) -> bytes:
         """Return the root that signs, as PEM."""
         return self._signer.trust_bundle()
+
+    def signer_of(self, chain_pem: bytes) -> str:
+        """Return the fingerprint of that root of the two that has signed a certificate."""
+        if self.rotation is None or stands_below(chain_pem, self.signing_bundle()):
+            return self._signer.signer_of(chain_pem)
+        return self.rotation.other if stands_below(chain_pem, self._other) else ""
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Sign a request with the root that signs; see CertificateAuthority."""
@@ -72,10 +84,12 @@ class ChangingAuthority:
 
     def _take(self, rotation: Rotation | None, now: datetime) -> None:
         signer = CertificateAuthority.open(self._state, self._trust_domain, now)
+        other = b"" if rotation is None else kept.other_certificate(self._state)
         pems = [signer.trust_bundle()]
         if rotation is not None and rotation.other in rotation.trusted:
-            pems.append(kept.other_certificate(self._state))
+            pems.append(other)
         self.rotation: Rotation | None = rotation
+        self._other = other
         # Trusted by all who look from now on, before anything that it signs is there to be looked at.
         self._trusted = TrustBundle.of(pems)
         self._signer = signer

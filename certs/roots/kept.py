@@ -53,6 +53,11 @@ def end(state: Path) -> None:
     _remove(state / _OTHER)
 
 
+def is_under_way(state: Path) -> bool:
+    """Say whether a root is being changed: then there is a CA, though its folder may be on the way."""
+    return files.read(state / FILE) is not None
+
+
 def recovered(state: Path) -> Rotation | None:
     """Return the change that is under way, None for none, with its folders in order."""
     content = files.read(state / FILE)

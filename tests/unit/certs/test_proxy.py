@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
@@ -47,7 +47,9 @@ def test_a_proxy_certificate_says_exactly_what_it_must(
         (False, x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(root_identifier)),
     ]
     assert (issued.name, issued.not_after) == (LONG, now + timedelta(days=90))
-    assert ledger.entries() == (LedgerEntry(issued.serial, str(LONG), UUID, now, issued.not_after),)
+    assert ledger.entries() == (
+        LedgerEntry(issued.serial, str(LONG), UUID, now, issued.not_after, signer=authority.fingerprint),
+    )
     assert read_peer(issued.chain_pem) == PeerCertificate(
         str(LONG), issued.serial, now - timedelta(seconds=60), issued.not_after, (), client_auth=True
     )
@@ -105,6 +107,8 @@ class WrongIssuer:
     """An issuer that changes what it is asked for before our CA signs it."""
 
     trust_domain = TrustDomain("mesh.example")
+    fingerprint = other = ""
+    not_after = datetime.max.replace(tzinfo=UTC)
 
     def __init__(
         self, authority: CertificateAuthority, change: Callable[[CertificateRequest], CertificateRequest]
@@ -119,6 +123,14 @@ class WrongIssuer:
     def trust_bundle(self) -> bytes:
         """Return our CA's root."""
         return self._authority.trust_bundle()
+
+    def signing_bundle(self) -> bytes:
+        """Return our CA's root."""
+        return self._authority.signing_bundle()
+
+    def signer_of(self, chain_pem: bytes) -> str:
+        """Return what our CA says."""
+        return self._authority.signer_of(chain_pem)
 
 
 def test_an_issuer_that_signs_something_else_is_not_believed(

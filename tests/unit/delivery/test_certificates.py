@@ -11,6 +11,8 @@ from certs.issuers.authority import CertificateAuthority
 from certs.issuers.contract import CertificateRequest
 from certs.material import ServiceCertificate
 from certs.pair_files import PairFiles
+from certs.roots.authority import ChangingAuthority
+from certs.roots.rotation import advanced
 from delivery.certificates import ServiceCertificates
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
@@ -29,6 +31,10 @@ class _Issuer:
         self._authority = authority
         self.down = False
 
+    def become(self, authority: CertificateAuthority) -> None:
+        """Sign with another root."""
+        self._authority = authority
+
     @property
     def trust_domain(self) -> TrustDomain:
         """Return the authority's."""
@@ -43,6 +49,10 @@ class _Issuer:
     def trust_bundle(self) -> bytes:
         """Return the authority's."""
         return self._authority.trust_bundle()
+
+    def signing_bundle(self) -> bytes:
+        """Return the authority's."""
+        return self._authority.signing_bundle()
 
 
 @pytest.fixture
@@ -106,6 +116,42 @@ def test_one_identity_that_cannot_be_certified_stops_no_other(
     made, problems = _needed(_keeper(issuer, tmp_path, []), {BAD: (), STORE: NAMES}, DAY, now)
     assert list(made) == [STORE]
     assert [each.code for each in problems] == ["certificate-not-issued"]
+
+
+def test_a_root_that_changes(tmp_path: Path, now: datetime) -> None:
+    """What is trusted is told at once; all is issued anew, once, when another root signs."""
+    authority = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
+    issued: list[int] = []
+    keeper = ServiceCertificates(authority, PairFiles(tmp_path), issued.append, lambda: 0.0)
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    rotation = authority.begin(now)
+    assert keeper.needs_work(now)
+    update = keeper.update({}, DAY, now)
+    assert (update.trust_bundle, dict(update.changed)) == (authority.trust_bundle(), {})
+    assert not keeper.needs_work(now)
+    authority.step(advanced(rotation, now), now)
+    assert keeper.needs_work(now)
+    replaced, _ = _needed(keeper, {}, DAY, now)
+    assert replaced[STORE].serial != first[STORE].serial
+    assert not keeper.needs_work(now)
+    again = ServiceCertificates(authority, PairFiles(tmp_path), issued.append, lambda: 0.0)
+    assert _needed(again, {STORE: NAMES}, DAY, now)[0] == replaced
+    assert issued == [1, 0, 1, 0]
+
+
+def test_a_root_that_changes_while_nothing_can_be_signed(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """What is in force stays until it can be replaced."""
+    keeper = _keeper(issuer, tmp_path, [])
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.become(CertificateAuthority.open(tmp_path / "other", TrustDomain("cluster.local"), now))
+    issuer.down = True
+    kept, problems = _needed(keeper, {}, DAY, now)
+    assert (kept, len(problems)) == (first, 1)
+    issuer.down = False
+    replaced, problems = _needed(keeper, {}, DAY, now)
+    assert (replaced[STORE].serial != first[STORE].serial, problems) == (True, ())
 
 
 def test_another_validity_begins_with_the_stored_certificates(

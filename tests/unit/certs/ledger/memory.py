@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from certs.errors import StateError, UnwrittenError
@@ -74,8 +74,17 @@ class MemoryLedger:
 
     def name_authority(self, fingerprint: str) -> None:
         """Note the CA, once."""
-        if self._record.authority is None and not self._record.full:
-            self._record.authority = fingerprint
+        if self._record.full:
+            return
+        self._record.authority = self._record.authority or fingerprint
+        for serial, row in self._record.rows.items():
+            self._record.rows[serial] = replace(row, signer=row.signer or self._record.authority)
+
+    def change_authority(self, fingerprint: str) -> None:
+        """Note another CA."""
+        if self._record.full:
+            raise StateError("full")
+        self._record.authority = fingerprint
 
     def claim(self, serial: str, now: datetime, address: str = "") -> LedgerEntry:
         """Remember a claim."""

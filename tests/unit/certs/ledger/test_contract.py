@@ -259,6 +259,21 @@ def test_the_ca_is_named_once(ledgers: Ledgers) -> None:
     second.name_authority("bb")
     first.name_authority("aa")
     assert (first.authority(), second.authority()) == ("bb", "bb")
+    first.change_authority("cc")
+    assert (first.authority(), second.authority()) == ("cc", "cc")
+    with ledgers.hindered(), pytest.raises(StateError):
+        first.change_authority("dd")
+
+
+def test_who_has_signed_is_noted_of_each_certificate(ledgers: Ledgers) -> None:
+    """Of one from before signers were noted it is the CA that is named then, whoever signs later."""
+    ledger = ledgers.open()
+    ledger.record(new_entry("a"))
+    ledger.name_authority("aa")
+    ledger.record(replace(new_entry("b"), signer="bb"))
+    ledger.change_authority("bb")
+    ledger.name_authority("bb")
+    assert {each.serial: each.signer for each in ledgers.open().entries()} == {"a": "aa", "b": "bb"}
 
 
 def test_what_one_writes_all_see(ledgers: Ledgers) -> None:
