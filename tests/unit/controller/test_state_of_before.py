@@ -31,6 +31,8 @@ WRITTEN = Path(__file__).parent / "state_of_before"
 THEN = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 DOMAIN = TrustDomain("mesh.example")
+SIGNER = "acdc621a689f3f30b966de17df4a0b9c8ad3cdb0d542485cd9a4a3ae9d817bae"
+"""The SHA-256 of the public key in ca.pem."""
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def state(tmp_path: Path) -> Path:
 
 def _entry(serial: str, uuid: str, days: int, **stamps: datetime) -> LedgerEntry:
     at = THEN + timedelta(days=days)
-    issued = LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY)
+    issued = LedgerEntry(serial, f"{uuid}.shop.default", ProxyUuid(uuid), at, at + 365 * DAY, signer=SIGNER)
     return issued.stamped({Stamp(each): Noted(moment) for each, moment in stamps.items()})
 
 

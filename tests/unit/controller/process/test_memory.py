@@ -54,7 +54,8 @@ import sys
 from controller.process.memory import returning
 if sys.argv[1] == "told":
     returning()
-held = []  # of what is written to: else the system has given nothing yet
+held = [b"x" * 5000 for _ in range(4000)]  # what imports have left free takes none of what follows
+# Of what is written to: else the system has given nothing yet.
 for _ in range(8):
     for number in range(20):
         block = b"x" * 4_000_000
