@@ -11,7 +11,7 @@ import structlog
 
 from admission import words
 from admission.review import Operation, Review
-from admission.trial import Admitted, Trial
+from admission.trial import Admissions, Trial
 from mesh.objects import ObjectKey, Sourced
 from mesh.origins import InCluster
 from mesh.problems import Problem, Problems, Severity
@@ -53,7 +53,7 @@ class Now:
     """What the mesh is, at one moment."""
 
     merged: Merged
-    admitted: Admitted
+    admissions: Admissions
 
 
 class Judge:
@@ -149,7 +149,7 @@ class Judge:
         """In the thread: come up to date in any case, for those who ask next; look if there is time left."""
         trial = self._trial = self._trial or self._new_trial()
         try:
-            trial.follow(now.merged, now.admitted)
+            trial.follow(now.merged, now.admissions)
             if self._monotonic() > until:
                 return None
             return tuple(each for key, value in changes for each in trial.of(self._source, key, value))

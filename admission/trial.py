@@ -6,7 +6,7 @@ from typing import Final
 from catalog.lint.lint import Further, Nothing
 from catalog.lint.problems import Linter
 from catalog.store.edits import Edits
-from catalog.store.settings import MeshSettings
+from catalog.store.settings import Admission, MeshSettings
 from catalog.store.view import View
 from mesh.identity import ProxyName
 from mesh.objects import ObjectKey, Sourced
@@ -14,7 +14,7 @@ from mesh.picture import Picture
 from mesh.problems import Problem, Problems, ordered
 from providers.merge import Merged, merge
 
-Admitted = Picture[ProxyName, ProxyName]
+Admissions = Picture[ProxyName, Admission]
 
 PART: Final = 64
 """How many edits are taken over between two pauses."""
@@ -42,14 +42,14 @@ class Trial:
         self._linter = Linter(self._view, further)
         self._pause = pause
         self._merged = Merged()
-        self._admitted: Admitted = Picture()
+        self._admissions: Admissions = Picture()
         self._said: dict[Hashable, Problems] = {}
         self.values = 0
 
-    def follow(self, merged: Merged, admitted: Admitted) -> None:
+    def follow(self, merged: Merged, admissions: Admissions) -> None:
         """Take over what the sources say now."""
-        edits = Edits(merged.since(self._merged), admitted.since(self._admitted))
-        self._merged, self._admitted = merged, admitted
+        edits = Edits(merged.since(self._merged), admissions.since(self._admissions))
+        self._merged, self._admissions = merged, admissions
         if edits or not self._said:
             self._linter.renew()
             for part in edits.parts(PART):

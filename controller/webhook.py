@@ -87,7 +87,7 @@ class Webhook:
         self._judge = Judge(
             cluster.source.name,
             cluster.api.name,
-            lambda: Now(gathering.sources.merged, gathering.admitted),
+            lambda: Now(gathering.sources.merged, gathering.admissions),
             lambda: Trial(settings, further, yielding),
         )
 

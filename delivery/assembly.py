@@ -95,7 +95,7 @@ def delivery(
     cache = SnapshotCache(presence.attended)
     history = PushHistory(cache, registry.find)
     quarantine = new_quarantine(registry.acknowledged)
-    gathering = Gathering(sources, paces, meter, readiness.admitted)
+    gathering = Gathering(sources, paces, meter, readiness.admissions)
     followers: list[Follower] = []
 
     def published(wave: Wave, step: Step, replaced: Mapping[GroupKey, Snapshot]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from catalog.store.settings import Admission
 from delivery.debounce import Debounce, Matter, Pace
 from delivery.meters import WaveMeter
 from mesh.identity import ProxyName
@@ -27,7 +28,7 @@ class Paces:
 class Gathering:
     """The sources of a mesh, and what they brought since the last wave; used on the event loop.
 
-    `admissions` says which proxies' workloads get traffic, `admitted` which did when that was last asked.
+    `admitted` says which proxies' workloads get traffic, `admissions` what it said when it was last asked.
     """
 
     def __init__(
@@ -35,11 +36,11 @@ class Gathering:
         sources: Sources,
         paces: Paces,
         meter: WaveMeter,
-        admissions: Callable[[], Mapping[ProxyName, ProxyName]] = Picture,
+        admitted: Callable[[], Mapping[ProxyName, Admission]] = Picture,
     ) -> None:
         self.sources = sources
-        self.admitted: Picture[ProxyName, ProxyName] = Picture()
-        self._admissions = admissions
+        self.admissions: Picture[ProxyName, Admission] = Picture()
+        self._admitted = admitted
         self._meter = meter
         self._changes = Debounce(_by_matter(paces))
 
@@ -53,9 +54,9 @@ class Gathering:
 
     def look(self) -> Counts:
         """Look at what there is now; return what has changed since the last time, which is counted."""
-        before, self.admitted = self.admitted, Picture.of(self._admissions())
+        before, self.admissions = self.admissions, Picture.of(self._admitted())
         found = dict(self.sources.take())
-        if come_or_gone := len(self.admitted.since(before)):
+        if come_or_gone := len(self.admissions.since(before)):
             found[ADMISSIONS, ADMISSION] = come_or_gone
         for (source, kind), count in found.items():
             self._meter.event(source, str(kind), count)

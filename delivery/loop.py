@@ -161,10 +161,10 @@ class Loop:
         model = self.model
         work = model.work()
         self.doing = "following the sources"
-        sources, admitted = self._gathering.sources, self._gathering.admitted
+        sources, admissions = self._gathering.sources, self._gathering.admissions
         self._say_inputs()
         await slices.result(model.attend(self._presence.here()))
-        await slices.result(model.follow(sources.merged, admitted))
+        await slices.result(model.follow(sources.merged, admissions))
         groups = model.serving.touched()
         certifying = await self._certify(model, await slices.result(model.certificate_needs(groups)), slices)
         step = await self._computed(model, groups, slices)

@@ -12,6 +12,7 @@ from catalog.relations.groups import ProxyGroup, members
 from catalog.relations.identities import dns_names
 from catalog.store.edits import Edits
 from catalog.store.objects import origin_of, workload_object
+from catalog.store.settings import Admission
 from catalog.store.view import MeshSettings, View
 from certs.material import ServiceCertificate
 from delivery.certificates import Needs, Update
@@ -81,28 +82,28 @@ class Model:
         self.serving = Serving(self.view, translate, wanted, preview)
         self._names: Observed[ServiceIdentity, tuple[str, ...]] = Observed(dns_names, self.view)
         self.merged = Merged()
-        self.admitted: Picture[ProxyName, ProxyName] = Picture()
+        self.admissions: Picture[ProxyName, Admission] = Picture()
         self._named: dict[ServiceIdentity, tuple[str, ...]] = {}
         self._certified: dict[ServiceIdentity, set[ProxyGroup]] = {}
         self._trust_bundle = b""
         self.causes = Causes()
         self.expected = Expected(self.view)
 
-    def follow(self, merged: Merged, admitted: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:
+    def follow(self, merged: Merged, admissions: Picture[ProxyName, Admission]) -> Iterator[bool | None]:
         """Take over what the sources say now, and who is admitted.
 
         More than ATOMIC edits are taken over in parts, with a pause after each. Who looks at the view then
         sees a mesh in which some objects are newer than others, each of them and all that follows from them
         whole: what sources that are not transactional might have said themselves.
         """
-        if edits := Edits(merged.since(self.merged), admitted.since(self.admitted)):
+        if edits := Edits(merged.since(self.merged), admissions.since(self.admissions)):
             yield None
             yield from self._forget()
             for part in edits.parts(ATOMIC):
                 self.causes.note(causes(self.view, part))
                 self.view.apply(part)
                 yield None
-        self.merged, self.admitted = merged, admitted
+        self.merged, self.admissions = merged, admissions
         yield True
 
     def attend(self, here: Picture[ProxyName, ProxyName]) -> Iterator[bool | None]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from catalog.store.edits import Edits
+from catalog.store.settings import Admission
 from catalog.store.view import View
 from mesh import kinds
 from mesh.identity import ServiceIdentity
@@ -96,8 +97,9 @@ class Causes:
 
 def causes(view: View, edits: Edits) -> Iterator[Cause]:
     """Yield what edits are about to change in a view."""
-    for proxy, admitted in edits.admitted.items():
-        change = Change.ADDED if admitted is not None else Change.REMOVED
+    for proxy, admission in edits.admissions.items():
+        given = admission is Admission.ADMITTED or view.admissions.held().get(proxy) is Admission.WITHDRAWN
+        change = Change.ADDED if given else Change.REMOVED
         yield Cause(kinds.ADMISSION, str(proxy), ADMISSIONS, change)
     if edits.settings is not None and edits.settings != view.settings:
         yield Cause(kinds.SETTINGS, "settings", SETTINGS, Change.CHANGED)

@@ -9,6 +9,7 @@ import structlog
 
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
+from catalog.store.settings import Admission
 from delivery.assembly import Delivery
 from delivery.problems import Moves
 from delivery.quarantine.accepted import Acknowledged
@@ -84,7 +85,7 @@ class Reporter:
         self._writer = writer(self._rollouts)
         self._moves: Moves = delivery.loop.state.said.follow()
         self._merged = Merged()
-        self._admitted: Picture[ProxyName, ProxyName] = Picture()
+        self._admissions: Picture[ProxyName, Admission] = Picture()
         self._came: dict[ProxyName, None] = {}
         self._unpublished: dict[ObjectKey, None] = {}
         self._wave = _Published()
@@ -178,13 +179,13 @@ class Reporter:
         if (model := self._delivery.loop.model) is None:
             return
         merged, before = model.merged, self._merged
-        admitted, known = model.admitted, self._admitted
-        self._merged, self._admitted = merged, admitted
+        admissions, known = model.admissions, self._admissions
+        self._merged, self._admissions = merged, admissions
         edits = merged.since(before)
         self._standing.held(edits)
         if not before.of:
             return  # all there is, as it was before the start
-        self._came.update(dict.fromkeys(admitted.since(known)))
+        self._came.update(dict.fromkeys(admissions.since(known)))
         for key in (key for key, sourced in edits.items() if sourced is None):
             self._rollouts.forget(key)
         self._unpublished.update(dict.fromkeys(self._other(edits, before)))

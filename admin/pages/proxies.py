@@ -9,7 +9,7 @@ from admin.pages.jsonable import Document, Json, jsonable
 from admin.pages.naming import workload_of
 from admin.pages.streams import NACKED, by_proxy, plain_address, sync
 from admin.reading import ProxyReading, RejectionReading, StreamReading
-from catalog.relations.readiness import WAITS_FOR, is_admitted
+from catalog.relations.readiness import WITHDRAWN, is_admitted, waits_for
 from catalog.store.inventory import holder_of
 from catalog.store.objects import workload_object
 from catalog.store.view import View
@@ -61,9 +61,10 @@ def known(
 
 def _waits_for(view: View | None, name: ProxyName) -> str:
     """Return why the workload of a proxy gets no traffic yet."""
-    if view is None or holder_of(view, name) is None or is_admitted(view, name):
+    if view is None or holder_of(view, name) is None:
         return ""
-    return WAITS_FOR[view.settings.endpoint_admission]
+    why = waits_for(view, name)
+    return "" if why == WITHDRAWN else why  # that is said of its certificate
 
 
 def one(reading: ProxiesPage, status: ProxyStatus, entries: Iterable[LedgerEntry], now: datetime) -> Document:

@@ -5,6 +5,8 @@ from typing import Protocol
 
 from admin.pages.jsonable import Json
 from admin.reading import ProxyReading, SnapshotReading
+from catalog.store.settings import Admission
+from catalog.store.view import View
 from sidecars.type_words import type_word
 from xds.protocol.snapshot import Snapshot
 
@@ -18,7 +20,8 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
 
     What proxies would be served that are not here is made for the page, others having the event loop between.
     Secrets are left out: their versions say when a certificate was renewed, and nothing about policy.
-    `admitted` are the proxies whose workloads get traffic, be they known or not; empty where all do.
+    `admitted` are the proxies whose workloads get traffic, be they known or not; empty where all do but those
+    that are `withdrawn`: their certificates were revoked.
     """
     proxies: dict[int, list[Json]] = {}
     snapshots: dict[int, Snapshot] = {}
@@ -35,8 +38,15 @@ async def published(reading: PublishedPage) -> dict[str, Json]:
         "snapshots": [
             {"proxies": names, "resources": versions(snapshots[number])} for number, names in proxies.items()
         ],
-        "admitted": [] if view is None else [str(name) for name in sorted(view.admitted.held())],
+        "admitted": _names(view, Admission.ADMITTED),
+        "withdrawn": _names(view, Admission.WITHDRAWN),
     }
+
+
+def _names(view: View | None, admission: Admission) -> list[Json]:
+    """Return of whom that is known."""
+    held = {} if view is None else view.admissions.held()
+    return [str(name) for name in sorted(held) if held[name] is admission]
 
 
 def versions(snapshot: Snapshot) -> dict[str, Json]:

@@ -8,24 +8,37 @@ service with fewer addresses, or with none (503), and never takes the service ou
 from typing import Final
 
 from catalog.relations.endpoints import endpoints
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import View
 from engine.derived import derived
 from mesh.identity import ProxyName
 from mesh.service import ServiceKey, ServicePort
 from mesh.workload import Endpoint, Health
 
-WAITS_FOR: Final = {
-    EndpointAdmission.OFF: "nothing",
+_WAITS_FOR: Final = {
     EndpointAdmission.IDENTITY: "its sidecar has not connected with its certificate",
     EndpointAdmission.READY: "its sidecar has not acknowledged its first listeners",
 }
 """What an endpoint that is not admitted waits for."""
 
+WITHDRAWN: Final = "the certificate of its sidecar was revoked"
+
 
 def is_admitted(view: View, proxy: ProxyName) -> bool:
     """Say whether a proxy's workload gets traffic."""
-    return view.settings.endpoint_admission is EndpointAdmission.OFF or proxy in view.admitted
+    return not waits_for(view, proxy)
+
+
+def waits_for(view: View, proxy: ProxyName) -> str:
+    """Say in a clause why a proxy's workload gets no traffic yet, or any more; empty where it does."""
+    mode = view.settings.endpoint_admission
+    match view.admissions.get(proxy):
+        case Admission.ADMITTED:
+            return ""
+        case Admission.WITHDRAWN:
+            return WITHDRAWN
+        case None:
+            return "" if mode is EndpointAdmission.OFF else _WAITS_FOR[mode]
 
 
 def can_take_traffic(view: View, endpoint: Endpoint) -> bool:
@@ -48,4 +61,4 @@ def why_withheld(view: View, endpoint: Endpoint) -> str:
     """Say in a clause why an endpoint by itself gets no calls, empty where it may get some."""
     if endpoint.health is Health.UNREADY:
         return "it is not ready"
-    return "" if can_take_traffic(view, endpoint) else WAITS_FOR[view.settings.endpoint_admission]
+    return "" if can_take_traffic(view, endpoint) else waits_for(view, endpoint.proxies[0])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from catalog.store.settings import MeshSettings
+from catalog.store.settings import Admission, MeshSettings
 from mesh.identity import ProxyName
 from mesh.kinds import ENDPOINT_SLICE, FORMS, WORKLOAD
 from mesh.objects import ObjectKey, Sourced
@@ -22,19 +22,19 @@ _WORKLOADS: Final = frozenset(FORMS[WORKLOAD])
 class Edits:
     """What is now known under each key, None for what is gone. What is not named stays as it was.
 
-    Workloads and slices are objects like others. `admitted` are the proxies whose workloads may get traffic
-    (see `catalog.relations.readiness`). Edits of a view that knows nothing are all that it is to know.
+    Workloads and slices are objects like others. `admissions` say whose workloads may get traffic (see
+    `catalog.relations.readiness`). Edits of a view that knows nothing are all that it is to know.
     """
 
     objects: Mapping[ObjectKey, Sourced | None] = field(default_factory=lambda: MappingProxyType({}))
-    admitted: Mapping[ProxyName, ProxyName | None] = field(default_factory=lambda: MappingProxyType({}))
+    admissions: Mapping[ProxyName, Admission | None] = field(default_factory=lambda: MappingProxyType({}))
     settings: MeshSettings | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.objects or self.admitted or self.settings)
+        return bool(self.objects or self.admissions or self.settings)
 
     def __len__(self) -> int:
-        return len(self.objects) + len(self.admitted) + (self.settings is not None)
+        return len(self.objects) + len(self.admissions) + (self.settings is not None)
 
     def parts(self, size: int) -> Iterator["Edits"]:
         """Yield the edits in parts of at most `size`, the whole if it is no larger.
@@ -51,7 +51,7 @@ class Edits:
         early = {key: each for key, each in ordered if key.kind not in _WORKLOADS}
         workloads = {key: each for key, each in ordered if key.kind in _WORKLOADS}
         yield from (Edits(objects=part) for part in _parts(early, size))
-        yield from (Edits(admitted=part) for part in _parts(self.admitted, size))
+        yield from (Edits(admissions=part) for part in _parts(self.admissions, size))
         yield from (Edits(objects=part) for part in _parts(workloads, size))
 
 

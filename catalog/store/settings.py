@@ -21,6 +21,17 @@ class EndpointAdmission(enum.StrEnum):
     READY = "ready"
 
 
+class Admission(enum.Enum):
+    """What is known of a proxy by its certificates and streams: whether its workload may get traffic.
+
+    ADMITTED: it has done what the mode asks for. WITHDRAWN: its certificates were revoked, and whatever the
+    mode its workload gets none until the proxy comes with another one.
+    """
+
+    ADMITTED = enum.auto()
+    WITHDRAWN = enum.auto()
+
+
 class DenialReasons(enum.StrEnum):
     """To whom a sidecar says why it has denied a request.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
 from catalog.store.edits import Edits, difference
-from catalog.store.settings import DEFAULT_TRUST_DOMAIN, MeshSettings
+from catalog.store.settings import DEFAULT_TRUST_DOMAIN, Admission, MeshSettings
 from engine.declared import Declarations, Declared
 from engine.derived import derived
 from engine.graph import Edit, Graph
@@ -48,7 +48,7 @@ class View:
         self.made: dict[Declared[Any, Any], Any] = {}
         self._settings: Table[str, MeshSettings] = Table(graph, "settings")
         self.sourced: Table[ObjectKey, Sourced] = Table(graph, "objects")
-        self.admitted: Table[ProxyName, ProxyName] = Table(graph, "admitted proxies")
+        self.admissions: Table[ProxyName, Admission] = Table(graph, "admissions")
         IN_VIEW.make(self)
         self.namespaces = namespaces(self)
         self.services = services(self)
@@ -75,12 +75,12 @@ class View:
 
     def known(self) -> Edits:
         """Return the edits by which a view that knows nothing comes to know this; nothing is recorded."""
-        return Edits(dict(self.sourced.held()), dict(self.admitted.held()))
+        return Edits(dict(self.sourced.held()), dict(self.admissions.held()))
 
     def edits_to(self, known: Edits) -> Edits:
         """Return the edits by which the view comes to know exactly what these tell one that knows nothing."""
         objects = difference(self.sourced.held(), known.objects)
-        return Edits(objects, difference(self.admitted.held(), known.admitted))
+        return Edits(objects, difference(self.admissions.held(), known.admissions))
 
     def apply(self, edits: Edits) -> None:
         """Change the view, at once and as a whole; raise UnreadError, without a change, as it says."""
@@ -96,8 +96,8 @@ class View:
             if after is not None and sourced is not None:
                 here.append(after.table(self).set(after.key, sourced.value))
         yield from here
-        for proxy, admitted in edits.admitted.items():
-            yield _edit(self.admitted, proxy, admitted)
+        for proxy, admission in edits.admissions.items():
+            yield _edit(self.admissions, proxy, admission)
         if edits.settings is not None:
             yield self._settings.set(_HERE, edits.settings)
 

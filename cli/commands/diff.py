@@ -120,7 +120,7 @@ def _replaced(directory: Path, state: Path) -> "tuple[_Served, Wanted]":
         return found
 
     return _Served(versions, resources), wanted(
-        directory, _ask(state, "/debug/config"), published["admitted"]
+        directory, _ask(state, "/debug/config"), published["admitted"], published["withdrawn"]
     )
 
 

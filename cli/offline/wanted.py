@@ -10,7 +10,7 @@ from typing import Any
 from catalog.lint.codes import Code as CatalogCode
 from catalog.relations.groups import groups
 from catalog.store.edits import Edits
-from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
+from catalog.store.settings import Admission, DenialReasons, EndpointAdmission, HeaderLimits
 from catalog.store.view import MeshSettings, View
 from cli.offline.mesh import read
 from delivery.snapshots.rendering import Rendering, resources
@@ -38,13 +38,17 @@ class Wanted:
     between: int
 
 
-def wanted(directory: Path, config: Mapping[str, Any], admitted: Iterable[str]) -> Wanted:
-    """Compute it of a directory, with a server's settings (`/debug/config`), and whom that has admitted.
+def wanted(
+    directory: Path, config: Mapping[str, Any], admitted: Iterable[str], withdrawn: Iterable[str] = ()
+) -> Wanted:
+    """Compute it of a directory, with a server's settings (`/debug/config`), and whom that lets have traffic.
 
     Raises OfflineError.
     """
     offline = read(directory, _settings(config["settings"]))
-    offline.view.apply(Edits(admitted={name: name for name in map(ProxyName.parse, admitted)}))
+    admissions = {ProxyName.parse(name): Admission.ADMITTED for name in admitted}
+    admissions |= {ProxyName.parse(name): Admission.WITHDRAWN for name in withdrawn}
+    offline.view.apply(Edits(admissions=admissions))
     return served(offline.view, offline.problems)
 
 

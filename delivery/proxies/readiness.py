@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from certs.errors import StateError
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
@@ -31,15 +31,17 @@ PAUSE_SECONDS: Final = 0.1
 _log = structlog.get_logger("delivery.proxies.readiness")
 
 
-def gets_traffic(mode: EndpointAdmission, reached: Progress) -> bool:
-    """Say whether the workload of a proxy that has come so far gets traffic."""
+def admission(mode: EndpointAdmission, reached: Progress) -> Admission | None:
+    """Return what there is to know of the workload of a proxy that has come so far; None before anything."""
+    if reached is Progress.REVOKED:
+        return Admission.WITHDRAWN
     match mode:
         case EndpointAdmission.OFF:
-            return True
+            return None
         case EndpointAdmission.IDENTITY:
-            return reached >= Progress.AUTHENTICATED
+            return Admission.ADMITTED if reached >= Progress.AUTHENTICATED else None
         case EndpointAdmission.READY:
-            return reached >= Progress.READY
+            return Admission.ADMITTED if reached >= Progress.READY else None
 
 
 def progress_of_all(entries: Iterable[LedgerEntry]) -> dict[NodeKey, Progress]:
@@ -63,16 +65,20 @@ class EndpointReadiness:
         self._mode = mode
         self._ready_types = ready_types
         self._progress = progress_of_all(entries)
-        self._admitted: Picture[ProxyName, ProxyName] = Picture(
-            {each: each for node in self._progress if (each := self._counted(node)) is not None}
+        self._admissions: Picture[ProxyName, Admission] = Picture(
+            {
+                ProxyName.parse(node): found
+                for node, reached in self._progress.items()
+                if (found := admission(mode, reached)) is not None
+            }
         )
         self._noted: dict[NodeKey, bool] = {}  # whom to look up; True: ready, by its stream
         self._woken = asyncio.Event()
         self._said = ""
 
-    def admitted(self) -> Picture[ProxyName, ProxyName]:
-        """Return the proxies whose workloads get traffic; empty in mode OFF, in which all do."""
-        return self._admitted
+    def admissions(self) -> Picture[ProxyName, Admission]:
+        """Return whose workloads get traffic and whose none; in mode OFF the latter alone: all others do."""
+        return self._admissions
 
     def opened(self, node: NodeKey) -> None:
         """Take note that a proxy has authenticated: the authenticator has written that down."""
@@ -119,16 +125,15 @@ class EndpointReadiness:
     def _take(self, found: Mapping[NodeKey, Progress]) -> bool:
         """Take over what the ledger says of some proxies; say whether anybody else gets traffic now."""
         self._progress.update(found)
-        before = self._admitted
-        self._admitted = before.changed({ProxyName.parse(node): self._counted(node) for node in found})
-        for name, admitted in self._admitted.since(before).items():
-            said = "endpoint withdrawn: all its certificates are revoked"
-            _log.info("endpoint admitted" if admitted is not None else said, proxy=str(name))
-        return self._admitted is not before
-
-    def _counted(self, node: NodeKey) -> ProxyName | None:
-        counts = self._mode is not EndpointAdmission.OFF and gets_traffic(self._mode, self._progress[node])
-        return ProxyName.parse(node) if counts else None
+        before = self._admissions
+        edits = {ProxyName.parse(node): admission(self._mode, reached) for node, reached in found.items()}
+        self._admissions = before.changed(edits)
+        for name, now in self._admissions.since(before).items():
+            if now is Admission.ADMITTED:
+                _log.info("endpoint admitted", proxy=str(name))
+            elif now is Admission.WITHDRAWN:
+                _log.info("endpoint withdrawn: all its certificates are revoked", proxy=str(name))
+        return self._admissions is not before
 
 
 def _written(ledger: Ledger, now: datetime, noted: Mapping[NodeKey, bool]) -> dict[NodeKey, Progress]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from ipaddress import IPv4Network
 
 from catalog.store.edits import Edits
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.material import ServiceCertificate
 from mesh.config import MeshConfig, SidecarSettings, TlsVersion
@@ -66,14 +66,14 @@ class Mesh:
     workloads: dict[WorkloadKey, Workload] = field(default_factory=dict)
     slices: dict[EndpointSlice, EndpointSlice] = field(default_factory=dict)
     certificates: dict[ServiceIdentity, ServiceCertificate] = field(default_factory=dict)
-    admitted: dict[ProxyName, ProxyName] = field(default_factory=dict)
+    admissions: dict[ProxyName, Admission] = field(default_factory=dict)
     roots: bytes = ROOTS[0]
     settings: MeshSettings = field(default_factory=MeshSettings)
 
     def known(self) -> Edits:
         """Return what a view is to know."""
         endpoints = a.objects(*self.workloads.values(), *self.slices)
-        return Edits({**self.objects, **endpoints}, self.admitted)
+        return Edits({**self.objects, **endpoints}, self.admissions)
 
 
 def changed(dice: random.Random, mesh: Mesh) -> None:
@@ -236,10 +236,10 @@ def _admission(dice: random.Random, mesh: Mesh) -> None:
     names = [each for workload in mesh.workloads.values() if (each := workload.proxy_name) is not None]
     stranger = ProxyName(ProxyUuid("b1"), ServiceName("b"), Namespace("one"))
     name = dice.choice([*sorted(names), stranger])
-    if dice.random() < 0.3:
-        mesh.admitted.pop(name, None)
-    else:
-        mesh.admitted[name] = name
+    if dice.random() >= 0.3:
+        mesh.admissions[name] = Admission.ADMITTED
+    elif mesh.admissions.pop(name, None) is Admission.ADMITTED:
+        mesh.admissions[name] = Admission.WITHDRAWN
 
 
 def _interception(dice: random.Random) -> Interception:

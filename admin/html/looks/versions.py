@@ -73,8 +73,11 @@ def _published(found: Document, _asked: Asked) -> Iterable[Markup]:
     if (more := len(snapshots) - CONFIGURATIONS) > 0:
         yield tag("p", text(f"{counted(more, 'more configuration')}: ask for one proxy."), class_="empty")
     yield tag("h2", text("Whose workloads get traffic"))
-    admitted: list[Document] = [{"cn": each} for each in words(found, "admitted")]
-    yield table(admitted, (Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),), "All do.")
+    whose = (Column("Proxy", lambda each: links.proxy(said(each, "cn")), ("cn",)),)
+    yield table([{"cn": each} for each in words(found, "admitted")], whose, "All do.")
+    if withdrawn := words(found, "withdrawn"):
+        yield tag("h2", text("Whose certificates were revoked: their workloads get none"))
+        yield table([{"cn": each} for each in withdrawn], whose, "")
 
 
 def _versions(cn: str) -> tuple[Column, ...]:

@@ -9,7 +9,7 @@ import pytest
 from catalog.lint.problems import Linter
 from catalog.policy.whole import proxy_policy
 from catalog.store.edits import Edits
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from delivery.snapshots import rendering
 from delivery.snapshots.published import Published, Step
@@ -160,7 +160,7 @@ def test_an_endpoint_that_is_admitted_translates_nothing(computed: Counter[str])
     assert proxy is not None
     computed.clear()
     before = server.published
-    step = server.wave(Edits(admitted={proxy: proxy}))
+    step = server.wave(Edits(admissions={proxy: Admission.ADMITTED}))
     assert server.translated == []
     assert dict(computed) == {
         "catalog.relations.readiness.taking_traffic": 1,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from admin.metrics.registry import Metrics
+from catalog.store.settings import Admission
 from delivery.debounce import Matter, Pace
 from delivery.gathering import Gathering, Paces, matter
 from mesh.identity import ProxyName
@@ -20,7 +21,7 @@ from tests.meshes.sources import MemorySource
 def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource]) -> None:
     """By source and kind, whatever the source is."""
     source, dns = source_of(("a", "store")), MemorySource("dns")
-    admitted: dict[ProxyName, ProxyName] = {}
+    admitted: dict[ProxyName, Admission] = {}
     pace = Pace()
     gathering = Gathering(Sources((source, dns)), Paces(pace, pace), Metrics(), lambda: dict(admitted))
     assert gathering.look() == {("directory", SERVICE): 1, ("directory", WORKLOAD): 1}
@@ -29,7 +30,7 @@ def test_every_change_is_counted_once(source_of: Callable[..., DirectorySource])
     source.load()
     dns.change(a.objects(EndpointSlice("store", Namespace("shop"), "s", ("10.0.0.1",), ())))
     name = ProxyName.parse("a.store.shop")
-    admitted[name] = name
+    admitted[name] = Admission.ADMITTED
     assert gathering.look() == {
         ("directory", WORKLOAD): 2,
         ("dns", ENDPOINT_SLICE): 1,

@@ -41,7 +41,7 @@ def test_replicas_serve_identical_versions(seed: int) -> None:
     one, other = Replica(mesh), Replica(Mesh())
     one.wave()
     other.mesh.settings, other.mesh.roots = mesh.settings, mesh.roots
-    for name in ("certificates", "objects", "workloads", "slices", "admitted"):
+    for name in ("certificates", "objects", "workloads", "slices", "admissions"):
         entries = list(getattr(mesh, name).items())
         dice.shuffle(entries)
         for key, value in entries:
@@ -76,7 +76,7 @@ KILLED_BY = {
     "TrafficTargets by both ends": 48,
     "TrafficTargets by destination": 128,
     "TrafficTargets by source": 48,
-    "admitted proxies": 398,
+    "admissions": 398,
     "certificates": 0,
     "claims by place": 4,
     "namespaces": 9,

@@ -202,7 +202,7 @@ def test_asking_computes_little_again_and_keeps_nothing() -> None:
     assert view.graph.size() == size
 
 
-NO_OBJECTS = {"objects", "settings", "admitted proxies"}
+NO_OBJECTS = {"objects", "settings", "admissions"}
 NOT_SERVED = {"pod templates"}
 
 

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from admin.metrics.registry import Metrics
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
@@ -217,8 +217,8 @@ async def test_what_comes_into_traffic_together_has_one_rollout(plane: Plane) ->
     await plane.told()
     assert plane.progress(SHOP) == plane.progress(BUYER) == Progress(2, 2)
     assert plane.delivery.loop.model is not None
-    came = {each: each for each in map(ProxyName.parse, (node(SHOP), node(BUYER)))}
-    plane.delivery.loop.model.admitted = Picture(came)
+    came = dict.fromkeys(map(ProxyName.parse, (node(SHOP), node(BUYER))), Admission.ADMITTED)
+    plane.delivery.loop.model.admissions = Picture(came)
     wave = wave_of_admissions()
     group = plane.delivery.cache.group(node(SHOP))
     for moved in ({}, {node(SHOP): group}, {node(BUYER): group}):
@@ -235,8 +235,8 @@ async def test_everybody_who_comes_into_traffic_has_a_rollout(plane: Plane) -> N
     plane.come(names[-1])
     await plane.delivery.loop.attend()
     assert plane.delivery.loop.model is not None
-    came = {each: each for each in map(ProxyName.parse, map(node, names))}
-    plane.delivery.loop.model.admitted = Picture(came)
+    came = dict.fromkeys(map(ProxyName.parse, map(node, names)), Admission.ADMITTED)
+    plane.delivery.loop.model.admissions = Picture(came)
     plane.reporter.published(wave_of_admissions(), Step(), {})
     assert {plane.progress(name) for name in names} == {Progress(0, 40)}
     await plane.told()

@@ -25,7 +25,7 @@ from catalog.oracle.decide import (
     split_for,
 )
 from catalog.store.edits import Edits
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from mesh.config import MeshConfig
 from mesh.kinds import TRAFFIC_TARGET
@@ -109,7 +109,7 @@ def admitting_some(mesh: View, dice: Random) -> View:
     """Admit about half of the mesh's proxies, and no other."""
     names = sorted(each.proxy_name for each in mesh.workloads.values() if each.proxy_name is not None)
     mesh.apply(Edits(settings=MeshSettings(endpoint_admission=EndpointAdmission.READY)))
-    mesh.apply(Edits(admitted={each: each for each in names if dice.random() < 0.5}))
+    mesh.apply(Edits(admissions={each: Admission.ADMITTED for each in names if dice.random() < 0.5}))
     return mesh
 
 
@@ -120,7 +120,7 @@ def test_what_is_missing_is_told_apart_from_what_is_to_be_waited_for() -> None:
         dice = Random(seed)  # noqa: S311 - test data
         made = case(dice, 8)
         mesh = admitting_some(seen(read(*made.documents)), dice)
-        ready = Edits(admitted=dict(mesh.admitted))
+        ready = Edits(admissions=dict(mesh.admissions))
         for request in passing(mesh, made):
             found = explain(mesh, request)
             if found.decision.allowed or not anybody(mesh, request):

@@ -12,7 +12,7 @@ from catalog.policy.whole import proxy_policy
 from catalog.relations.groups import members
 from catalog.relations.readiness import is_admitted
 from catalog.store.edits import Edits
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from catalog.store.view import MeshSettings, View
 from mesh.identity import ProxyName
 from mesh.names import Namespace, Port, ProxyUuid, ServiceName
@@ -46,7 +46,7 @@ def name(workload_name: str, primary: str = "shop") -> ProxyName:
 
 def admit(mesh: View, *names: ProxyName) -> View:
     """Admit proxies."""
-    mesh.apply(Edits(admitted={each: each for each in names}))
+    mesh.apply(Edits(admissions=dict.fromkeys(names, Admission.ADMITTED)))
     return mesh
 
 
@@ -82,7 +82,7 @@ def test_it_changes_addresses_and_nothing_else() -> None:
 def test_a_withdrawn_endpoint_leaves_its_service_where_it_was() -> None:
     """Its addresses go; a mode in which all are admitted brings them back."""
     mesh = admit(a.view(*MESH, settings=READY), name("shop-1"))
-    mesh.apply(Edits(admitted={name("shop-1"): None}))
+    mesh.apply(Edits(admissions={name("shop-1"): None}))
     assert addresses(mesh) == {"shop": [], "spare": []}
     mesh.apply(Edits(settings=MeshSettings()))
     assert addresses(mesh)["shop"] == ["10.0.0.1", "10.0.0.2"]

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.store.edits import Edits, difference
+from catalog.store.settings import Admission
 from mesh.names import IpAddress, Namespace
 from mesh.objects import EndpointSlice
 from tests.meshes import values as a
@@ -26,7 +27,7 @@ def test_what_workloads_are_in_comes_before_them_and_what_goes_before_what_comes
     goes = dict.fromkeys(a.objects(a.workload("v", "10.0.0.2"), a.service("t")))
     name = a.workload("w", "10.0.0.1").proxy_name
     assert name is not None
-    edits = Edits({**comes, **goes}, {name: name})
+    edits = Edits({**comes, **goes}, {name: Admission.ADMITTED})
     parts = [[*map(str, each.objects)] or "admission" for each in edits.parts(1)]
     assert parts == [
         ["Service default/t"],

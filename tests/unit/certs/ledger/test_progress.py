@@ -1,5 +1,6 @@
 """How far a proxy has come, from all its certificates: remembered until all of them are revoked."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -27,6 +28,12 @@ def entry(
     )
 
 
+def expired(issued: int, *, claimed: int, admitted: int) -> LedgerEntry:
+    """Return the same of a certificate that lived for a day."""
+    found = entry(issued, claimed=claimed, admitted=admitted)
+    return replace(found, not_after=found.issued_at + timedelta(days=1))
+
+
 @pytest.mark.parametrize(
     ("entries", "expected"),
     [
@@ -34,17 +41,21 @@ def entry(
         ((entry(0),), Progress.NEW),
         ((entry(0, claimed=1),), Progress.AUTHENTICATED),
         ((entry(0, claimed=1, admitted=2),), Progress.READY),
-        ((entry(0, claimed=1, admitted=2, revoked=3),), Progress.NEW),
+        ((entry(0, claimed=1, admitted=2, revoked=3),), Progress.REVOKED),
         # The next certificate was there before the old one was revoked: nothing is forgotten.
         ((entry(0, claimed=1, admitted=2, revoked=5), entry(4)), Progress.READY),
         ((entry(0, claimed=1, revoked=5), entry(4)), Progress.AUTHENTICATED),
         # It came after all were revoked, and must show itself.
-        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4)), Progress.NEW),
+        ((entry(0, claimed=1, admitted=2, revoked=3), entry(4)), Progress.REVOKED),
         ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5)), Progress.AUTHENTICATED),
         ((entry(0, claimed=1, admitted=2, revoked=3), entry(4, claimed=5, admitted=6)), Progress.READY),
+        # One that has expired by then holds nothing; one that was there and was not used is in force.
+        ((expired(0, claimed=1, admitted=2), entry(48, claimed=49, revoked=50)), Progress.REVOKED),
+        ((entry(0, revoked=5), entry(4)), Progress.NEW),
         # A chain of certificates, each issued while the one before held.
         ((entry(0, admitted=1, revoked=4), entry(3, revoked=7), entry(6)), Progress.READY),
-        ((entry(0, admitted=1, revoked=4), entry(3, revoked=5), entry(6)), Progress.NEW),
+        ((entry(0, admitted=1, revoked=4), entry(3, revoked=5), entry(6)), Progress.REVOKED),
+        ((entry(0, admitted=1, revoked=4), entry(3, revoked=5), entry(6, claimed=7)), Progress.AUTHENTICATED),
     ],
 )
 def test_it_is_remembered_until_all_certificates_are_revoked(

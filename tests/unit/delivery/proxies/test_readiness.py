@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import structlog
 
-from catalog.store.settings import EndpointAdmission
+from catalog.store.settings import Admission, EndpointAdmission
 from certs.errors import StateError
 from certs.ledger.contract import Ledger
 from certs.ledger.entry import LedgerEntry
 from certs.ledger.progress import Progress
 from certs.ledger.sqlite import SqliteLedger
 from delivery.proxies import readiness
-from delivery.proxies.readiness import EndpointReadiness, gets_traffic
+from delivery.proxies.readiness import EndpointReadiness, admission
 from mesh.identity import ProxyName
 from mesh.names import Namespace, ProxyUuid, ServiceName
 from xds.cache import NodeKey
@@ -48,6 +48,11 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         yield opened
 
 
+def admitted(readiness: EndpointReadiness) -> list[ProxyName]:
+    """Return who is admitted."""
+    return [name for name, found in readiness.admissions().items() if found is Admission.ADMITTED]
+
+
 @contextlib.asynccontextmanager
 async def running(
     readiness: EndpointReadiness, ledger: Ledger
@@ -55,7 +60,7 @@ async def running(
     """Run it; yield a queue of who was admitted after each change."""
     changes: asyncio.Queue[list[ProxyName]] = asyncio.Queue()
     task = asyncio.create_task(
-        readiness.run(ledger, lambda: NOW, lambda: changes.put_nowait(list(readiness.admitted())))
+        readiness.run(ledger, lambda: NOW, lambda: changes.put_nowait(admitted(readiness)))
     )
     try:
         async with asyncio.timeout(60):
@@ -68,11 +73,42 @@ async def running(
 
 @pytest.mark.parametrize(
     ("mode", "expected"),
-    [(OFF, [True, True, True]), (IDENTITY, [False, True, True]), (READY, [False, False, True])],
+    [
+        (OFF, [None, None, None]),
+        (IDENTITY, [None, Admission.ADMITTED, Admission.ADMITTED]),
+        (READY, [None, None, Admission.ADMITTED]),
+    ],
 )
-def test_the_mode_says_how_far_a_proxy_must_have_come(mode: EndpointAdmission, expected: list[bool]) -> None:
-    """Nowhere, to a certificate, to listeners."""
-    assert [gets_traffic(mode, each) for each in Progress] == expected
+def test_the_mode_says_how_far_a_proxy_must_have_come(
+    mode: EndpointAdmission, expected: list[Admission | None]
+) -> None:
+    """Nowhere, to a certificate, to listeners; one whose certificates were revoked is withdrawn by each."""
+    assert [admission(mode, each) for each in Progress] == [Admission.WITHDRAWN, *expected]
+
+
+@pytest.mark.parametrize("mode", EndpointAdmission)
+def test_who_is_revoked_is_withdrawn_in_every_mode(ledger: Ledger, mode: EndpointAdmission) -> None:
+    """Until it comes with another certificate; that one was issued is not enough."""
+
+    async def scenario() -> None:
+        ledger.admit((ONE, TWO), NOW)
+        readiness = EndpointReadiness(ledger.entries(), mode)
+        async with running(readiness, ledger) as changes:
+            readiness.revoked(ledger.revoke("1", NOW))
+            await changes.get()
+            assert readiness.admissions()[ONE] is Admission.WITHDRAWN
+            later = NOW + timedelta(days=1)
+            ledger.record(LedgerEntry.issued("1c", ONE, later, later + timedelta(days=1)))
+            for again in (readiness, EndpointReadiness(ledger.entries(), mode)):
+                assert again.admissions()[ONE] is Admission.WITHDRAWN
+            ledger.claim("1c", later)
+            readiness.opened(node(ONE))
+            readiness.acknowledged(node(ONE), LISTENER)
+            while readiness.admissions().get(ONE) is Admission.WITHDRAWN:
+                await changes.get()
+
+    asyncio.run(scenario())
+    assert EndpointReadiness(ledger.entries(), OFF).admissions() == {}
 
 
 def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
@@ -80,7 +116,7 @@ def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
 
     async def scenario() -> None:
         readiness = EndpointReadiness(ledger.entries(), READY)
-        assert list(readiness.admitted()) == []
+        assert admitted(readiness) == []
         async with running(readiness, ledger) as changes:
             readiness.opened(node(ONE))
             readiness.acknowledged(node(ONE), CLUSTER)
@@ -92,7 +128,7 @@ def test_the_first_acknowledged_listeners_admit(ledger: Ledger) -> None:
         assert changes.empty()
 
     asyncio.run(scenario())
-    assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE, TWO]
+    assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE, TWO]
 
 
 def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
@@ -106,7 +142,7 @@ def test_in_identity_mode_a_stream_admits(ledger: Ledger) -> None:
 
     async def scenario() -> None:
         readiness = EndpointReadiness(ledger.entries(), IDENTITY)
-        assert list(readiness.admitted()) == [ONE, TWO]
+        assert admitted(readiness) == [ONE, TWO]
         async with running(readiness, ledger) as changes:
             ledger.claim("3", NOW)
             readiness.opened(node(new))
@@ -127,7 +163,7 @@ def test_in_mode_off_it_is_written_down_and_changes_nothing(ledger: Ledger) -> N
             assert changes.empty()
 
     asyncio.run(scenario())
-    assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE]
+    assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE]
 
 
 def test_a_revoked_certificate_withdraws_and_a_late_answer_does_not_undo_it(ledger: Ledger) -> None:
@@ -153,7 +189,7 @@ def test_a_certificate_of_several_may_be_revoked(ledger: Ledger) -> None:
     issue(ledger, "1b", ONE, claimed=False)
     ledger.admit((ONE, TWO), NOW)
     ledger.revoke("1", NOW)
-    assert list(EndpointReadiness(ledger.entries(), READY).admitted()) == [ONE, TWO]
+    assert admitted(EndpointReadiness(ledger.entries(), READY)) == [ONE, TWO]
 
 
 def test_those_who_come_while_others_are_written_share_a_transaction(
