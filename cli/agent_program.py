@@ -3,14 +3,14 @@
 What it imports, it keeps: see `cli.handover`.
 """
 
-import sys
+from cli.structlog_alone import import_structlog
 
-# structlog would import it to print tracebacks, which controller.process.logs has as text before.
-sys.modules["rich"] = None  # type: ignore[assignment]
+import_structlog()
 
 import asyncio
 import faulthandler
 import os
+import sys
 from dataclasses import replace
 from functools import partial
 

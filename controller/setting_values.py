@@ -10,7 +10,7 @@ from pydantic_settings import NoDecode
 from admission.place import Place
 from mesh.host_port import HostPort
 from mesh.names import is_dns_label, is_dns_subdomain
-from providers.dns.asking import Nameserver
+from providers.dns.nameserver import Nameserver
 from providers.kubernetes.scope import selector
 
 

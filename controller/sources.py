@@ -9,7 +9,7 @@ from controller.settings import Settings
 from providers.contract import Source
 from providers.directory.source import DirectorySource
 from providers.dns import kept
-from providers.dns.asking import Resolver
+from providers.dns.resolver import Resolver
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from providers.installed.registry import providers

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.errors import CommandFailed
+from cli.structlog_alone import import_structlog
 
 
 def serve(
@@ -74,6 +75,7 @@ def serve(
     if settings:
         _print_settings(as_json=as_json)
         return
+    import_structlog()
     from cli.signals import not_hung_up
 
     not_hung_up()

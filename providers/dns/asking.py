@@ -1,9 +1,7 @@
 """Asking nameservers: the one place that knows the DNS library."""
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Self
+from collections.abc import Sequence
 
 import dns.asyncresolver
 import dns.exception
@@ -14,77 +12,39 @@ import dns.rdataclass
 import dns.rdtypes.IN.SRV
 import dns.resolver
 
-from mesh.names import IpAddress, Port
+from mesh.names import Port
+from providers.dns.nameserver import DNS_PORT, Nameserver
 from providers.dns.records import Failed, Found, Question, RecordType, Target
 from specs.references import parse_address
 
-TIMEOUT_SECONDS: Final = 5.0
-"""How long a question may take, over all nameservers and with its repetition over TCP."""
 
-DNS_PORT: Final = 53
+async def ask(question: Question, nameservers: Sequence[Nameserver], seconds: float) -> Found | Failed:
+    """Return the answer to a question; that there is no such name is an answer, never a failure.
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Nameserver:
-    """An address and port that answer questions."""
-
-    address: IpAddress
-    port: int = DNS_PORT
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read an IP address, or one with a port: `10.0.0.2`, `10.0.0.2:5353`, `[fd00::2]:53`."""
-        if (address := parse_address(text)) is not None:
-            return cls(address)
-        host, colon, number = text.rpartition(":")
-        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-        address = parse_address(host)
-        good = colon and number.isascii() and number.isdigit() and 1 <= int(number) <= 65535
-        if address is None or not good or (":" in address and not text.startswith("[")):
-            raise ValueError("must be IP addresses, or with ports such as 10.0.0.2:53 or [fd00::2]:53")
-        return cls(address, int(number))
-
-    def __str__(self) -> str:
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return self.address if self.port == DNS_PORT else f"{host}:{self.port}"
-
-
-class Resolver:
-    """Asks the nameservers given, in their order, or those of the system if there are none.
-
-    Names are asked for as they are: neither search domains nor a hosts file count. The system's nameservers
-    are looked up with each question, since they change.
+    Asked are the `nameservers`, in their order, or where there are none the system's, for so many `seconds`.
     """
+    try:
+        resolver = _resolver(nameservers) if nameservers else await asyncio.to_thread(_resolver, ())
+        resolver.lifetime = seconds
+        answer = await resolver.resolve(
+            f"{question.name}.", question.record.value, raise_on_no_answer=False, search=False
+        )
+        return _found(question, answer.chaining_result, _named(answer))
+    except dns.resolver.NXDOMAIN as error:
+        return Found(_negative_ttl(error))
+    except dns.resolver.LifetimeTimeout:
+        return Failed(f"no answer within {seconds:g} s")
+    except dns.resolver.NoNameservers as error:
+        return Failed(_reason(error))
+    except Exception as error:  # noqa: BLE001 - whatever came from the network, the last good answer stays
+        return Failed(f"{type(error).__name__}: {error}")
 
-    def __init__(self, nameservers: Iterable[Nameserver] = (), timeout: float = TIMEOUT_SECONDS) -> None:
-        self._nameservers = tuple(nameservers)
-        self._timeout = timeout
 
-    async def ask(self, question: Question) -> Found | Failed:
-        """Return the answer to a question; that there is no such name is an answer, never a failure."""
-        try:
-            resolver = await asyncio.to_thread(self._resolver) if not self._nameservers else self._resolver()
-            answer = await resolver.resolve(
-                f"{question.name}.", question.record.value, raise_on_no_answer=False, search=False
-            )
-            return _found(question, answer.chaining_result, _named(answer))
-        except dns.resolver.NXDOMAIN as error:
-            return Found(_negative_ttl(error))
-        except dns.resolver.LifetimeTimeout:
-            return Failed(f"no answer within {self._timeout:g} s")
-        except dns.resolver.NoNameservers as error:
-            return Failed(_reason(error))
-        except Exception as error:  # noqa: BLE001 - whatever came from the network, the last good answer stays
-            return Failed(f"{type(error).__name__}: {error}")
-
-    def _resolver(self) -> dns.asyncresolver.Resolver:
-        made = dns.asyncresolver.Resolver(configure=not self._nameservers)
-        if self._nameservers:
-            made.nameservers = [
-                dns.nameserver.Do53Nameserver(each.address, each.port) for each in self._nameservers
-            ]
-        made.lifetime = self._timeout
-        return made
+def _resolver(nameservers: Sequence[Nameserver]) -> dns.asyncresolver.Resolver:
+    made = dns.asyncresolver.Resolver(configure=not nameservers)
+    if nameservers:
+        made.nameservers = [dns.nameserver.Do53Nameserver(each.address, each.port) for each in nameservers]
+    return made
 
 
 def _named(answer: dns.resolver.Answer) -> str:

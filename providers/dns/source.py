@@ -12,10 +12,10 @@ from mesh.objects import ObjectKey, Sourced
 from mesh.picture import Picture
 from mesh.problems import Problems, log_gone, log_new
 from providers.contract import Counts, Freshness
-from providers.dns.asking import Resolver
 from providers.dns.book import DnsBook
 from providers.dns.kept import Kept
 from providers.dns.records import Question
+from providers.dns.resolver import Resolver
 from providers.dns.schedule import PACING, Pacing
 from providers.dns.slices import NAME
 from providers.guard import HOLD

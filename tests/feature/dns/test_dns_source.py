@@ -12,9 +12,10 @@ import pytest
 from mesh.names import IpAddress, Namespace, Port, ServiceName
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.contract import Counts
-from providers.dns.asking import Nameserver, Resolver
 from providers.dns.kept import Kept
+from providers.dns.nameserver import Nameserver
 from providers.dns.records import Failed, Found, Question, RecordType
+from providers.dns.resolver import Resolver
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from tests.feature.dns.dnsmasq import DEADLINE, Dnsmasq, needs_dnsmasq, running

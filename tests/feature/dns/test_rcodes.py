@@ -10,8 +10,9 @@ import dns.rcode
 import dns.rrset
 
 from mesh.names import IpAddress
-from providers.dns.asking import Nameserver, Resolver
+from providers.dns.nameserver import Nameserver
 from providers.dns.records import Failed, Found, Question, RecordType
+from providers.dns.resolver import Resolver
 
 NAME = Question("db.mesh.test", RecordType.A)
 

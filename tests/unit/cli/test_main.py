@@ -1,6 +1,7 @@
 """The command as it is typed: answers, sentences and statuses, without a server."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from meshwright import ROOT
 from tests.typed import Done
 
 Run = Callable[..., Done]
@@ -26,6 +28,26 @@ def test_help_imports_nothing_heavy() -> None:
     heavy = ["grpc", "aiohttp", "pydantic", "cryptography", "google.protobuf", "yaml", "rich.table"]
     done = subprocess.run([sys.executable, "-c", program, *heavy], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_server_imports_nothing_that_it_may_never_need(tmp_path: Path) -> None:
+    """Imports are memory for as long as it runs, and a part of its start."""
+    program = (
+        "import sys, cli.main\n"
+        "try: cli.main.app(['serve', '--mesh', 'none', '--state', 'state'])\n"
+        "finally: print(*(m for m in sys.argv[1:] if m in sys.modules))"
+    )
+    unneeded, needed = ("rich", "dns", "kube"), ("structlog", "providers.dns.source", "grpc")
+    done = subprocess.run(
+        [sys.executable, "-c", program, *unneeded, *needed],
+        capture_output=True,
+        check=False,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert "the mesh directory none is not there" in done.stderr
+    assert done.stdout.split() == list(needed)
 
 
 def test_the_version_is_the_package_s(run: Run) -> None:

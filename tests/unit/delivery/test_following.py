@@ -29,8 +29,8 @@ from mesh.config import MeshConfig
 from mesh.names import IpAddress, TrustDomain
 from mesh.service import DnsName, Service
 from protos.envoy.config.endpoint.v3 import endpoint_pb2
-from providers.dns.asking import Resolver
 from providers.dns.records import Found, Question, RecordType
+from providers.dns.resolver import Resolver
 from providers.dns.source import DnsSource
 from providers.sources import Sources
 from sidecars.envoy.driver import EnvoyDriver

@@ -11,8 +11,8 @@ import pytest
 from mesh.names import Namespace, Port, ServiceName
 from mesh.service import DnsName, Protocol, Service, ServiceKey, ServicePort
 from providers.directory.source import DirectorySource
-from providers.dns.asking import Resolver
 from providers.dns.records import Found, Question
+from providers.dns.resolver import Resolver
 from providers.dns.schedule import Pacing
 from providers.dns.source import DnsSource
 from providers.moments import Moment, monotonic
