@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -10,9 +11,10 @@ import structlog
 from certs import renewal
 from certs.errors import RequestError
 from certs.issuers.contract import Issuer, Names, Usage
+from certs.leaf import stands_below
 from certs.material import ServiceCertificate
-from certs.pair import Pair
-from certs.stored import Pairs, holder_of, kept_pair
+from certs.pair import MAKING, Making, Pair
+from certs.stored import Pairs, holder_of, issued_pair, kept
 from mesh.identity import ServiceIdentity
 from mesh.names import TrustDomain, is_dns_label, is_dns_subdomain
 
@@ -22,24 +24,33 @@ JITTER_SHARE: Final = 0.1
 _log = structlog.get_logger("certs.manager")
 
 
+Request = Callable[[], tuple[Pair, str]]
+"""Has a certificate issued, and says why it could not be kept; may be called in any thread."""
+
+
 class CertificateManager:
     """Holds the service certificates in force.
 
-    They are kept in `pairs`, so that a restart does not re-key the mesh. `validity` is what each lives on
-    average; `jitter` yields a number from -1 to 1 for each certificate. `issued` counts those that were not
-    among the kept ones. For one caller at a time: it has no lock of its own.
+    They are kept in `pairs`, so that a restart does not re-key the mesh. `validity` is what those issued from
+    now on live on average; `jitter` yields a number from -1 to 1 for each. `issued` counts those that were
+    not among the kept ones. For one caller at a time: it has no lock of its own.
     """
 
     def __init__(
-        self, issuer: Issuer, pairs: Pairs, validity: timedelta, jitter: Callable[[], float]
+        self,
+        issuer: Issuer,
+        pairs: Pairs,
+        validity: timedelta,
+        jitter: Callable[[], float],
+        making: Making = MAKING,
     ) -> None:
         self._issuer = issuer
         self._pairs = pairs
-        self._validity = validity
+        self.validity = validity
         self._jitter = jitter
+        self._making = making
         self._held: dict[ServiceIdentity, ServiceCertificate] = {}
-        self._below = issuer.signing_bundle()
-        self._replaced: set[ServiceIdentity] = set()
+        self._below: dict[ServiceIdentity, bytes] = {}
         self.issued = 0
 
     def get(self, identity: ServiceIdentity) -> ServiceCertificate | None:
@@ -53,41 +64,63 @@ class CertificateManager:
     def forget(self, identity: ServiceIdentity) -> None:
         """Stop renewing an identity's certificate; the stored one stays, for an identity that comes back."""
         self._held.pop(identity, None)
-        self._replaced.discard(identity)
+        self._below.pop(identity, None)
 
-    def look(self) -> bool:
-        """Say whether another root signs than at the last look: then all that is held is to be replaced."""
-        if (below := self._issuer.signing_bundle()) == self._below:
-            return False
-        self._below = below
-        self._replaced = set(self._held)
-        return True
+    def fitting(
+        self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
+    ) -> ServiceCertificate | None:
+        """Return the certificate of this identity and these DNS names, None where another must be issued.
+
+        That is the one in force, or else the stored one, if it has exactly these names, its key, our root
+        and time to live. A stored one that is due is in force until there is another. Raises RequestError
+        for names that cannot be certified, StateError when what is stored cannot be read.
+        """
+        names = service_names(identity, dns_names, self._issuer.trust_domain)
+        held = self._held.get(identity)
+        if held is None:
+            found = kept(self._pairs, holder_of(identity), self._issuer, Usage.SERVICE, names, now)
+            if found.pair is not None:
+                held = self._hold(identity, found.pair)
+        if held is None or held.dns_names != names.dns_names or renewal.due(held, now):
+            return None
+        return held if self._is_below(held) else None
+
+    def request(self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime) -> Request:
+        """Return what issues a certificate, with a new key: Envoy is given both in one secret.
+
+        Raises RequestError for names that cannot be certified; the request IssuerError, RequestError.
+        """
+        names = service_names(identity, dns_names, self._issuer.trust_domain)
+        lifetime = jittered(self.validity, self._jitter())
+        return partial(
+            issued_pair,
+            self._pairs,
+            holder_of(identity),
+            self._issuer,
+            Usage.SERVICE,
+            names,
+            lifetime,
+            now,
+            self._making,
+        )
+
+    def take(self, identity: ServiceIdentity, pair: Pair, unkept: str) -> ServiceCertificate:
+        """Have what a request came to in force; one that could not be stored is so until a restart."""
+        self.issued += 1
+        _say_issued(identity, pair, unkept)
+        return self._hold(identity, pair)
 
     def ensure(
         self, identity: ServiceIdentity, dns_names: tuple[str, ...], now: datetime
     ) -> ServiceCertificate:
         """Return a certificate for this identity and these DNS names, a new one only where it must be.
 
-        The one in force, or else the stored one, is used if it has exactly these names, its key, our
-        root and time to live. Otherwise one is issued, with a new key (Envoy is given both in one
-        secret), stored, and in force; one that cannot be stored (the disk is full) is in force until a
-        restart. Raises RequestError for names that cannot be certified, IssuerError when it cannot be issued,
-        StateError when what is stored cannot be read: then what was in force stays so.
+        Raises RequestError, StateError as above, IssuerError: then what was in force stays so.
         """
-        names = service_names(identity, dns_names, self._issuer.trust_domain)
-        held = self._held.get(identity)
-        if (
-            held is not None
-            and held.dns_names == names.dns_names
-            and identity not in self._replaced
-            and not renewal.due(held, now)
-        ):
-            return held
-        holder = holder_of(identity)
-        pair, unkept = kept_pair(self._pairs, holder, self._issuer, Usage.SERVICE, names, self._lifetime, now)
-        if unkept is not None:
-            self.issued += 1
-            _say_issued(identity, pair, unkept)
+        held = self.fitting(identity, dns_names, now)
+        return held or self.take(identity, *self.request(identity, dns_names, now)())
+
+    def _hold(self, identity: ServiceIdentity, pair: Pair) -> ServiceCertificate:
         certificate = ServiceCertificate(
             identity,
             pair.leaf.serial,
@@ -98,11 +131,17 @@ class CertificateManager:
             pair.key,
         )
         self._held[identity] = certificate
-        self._replaced.discard(identity)
+        self._below[identity] = self._issuer.signing_bundle()
         return certificate
 
-    def _lifetime(self) -> timedelta:
-        return jittered(self._validity, self._jitter())
+    def _is_below(self, held: ServiceCertificate) -> bool:
+        """Say whether a certificate stands below what signs now, which may be another root than before."""
+        bundle = self._issuer.signing_bundle()
+        if self._below.get(held.identity) != bundle:
+            if not stands_below(held.chain_pem, bundle):
+                return False
+            self._below[held.identity] = bundle
+        return True
 
 
 def _say_issued(identity: ServiceIdentity, pair: Pair, unkept: str) -> None:

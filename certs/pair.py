@@ -1,22 +1,34 @@
 """A certificate with its private key: how one is made, and that the two belong together."""
 
+import itertools
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from certs.errors import IssuerError, RequestError
-from certs.issuers.contract import CertificateRequest, Issuer, Names, Usage
-from certs.leaf import Leaf, read_leaf
+from certs.issuers.contract import CertificateRequest, Issuer, KeyKind, Names, Usage
+from certs.leaf import Leaf, read_leaf, stands_below
 from certs.material import PrivateKey
 from certs.profile import alternative_names, subject
+from certs.terms import BACKDATED
 
-BACKDATED: Final = timedelta(seconds=60)
-"""How far before its making a certificate is valid, for peers whose clocks are a little behind."""
+_Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How keys and certificates are made: the kind of key, and how far before now a certificate is valid."""
+
+    key: KeyKind = KeyKind.ECDSA_P256
+    backdated: timedelta = BACKDATED
+
+
+MAKING: Final = Making()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +40,28 @@ class Pair:
     key: PrivateKey = field(repr=False)
 
 
-def issue_pair(issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, now: datetime) -> Pair:
-    """Make a new ECDSA P-256 key and have a certificate for it signed; nothing is stored.
+def issue_pair(
+    issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, now: datetime, making: Making = MAKING
+) -> Pair:
+    """Make a new key and have a certificate for it signed; nothing is stored.
 
-    Valid from BACKDATED before `now` until `lifetime` after it. No key ever serves two certificates.
-    Raises IssuerError also where the issuer's answer is not what was asked for.
+    Valid from a little before `now` until `lifetime` after it. No key ever serves two certificates. Raises
+    IssuerError also where the issuer's answer is not what was asked for, or nobody would believe it now.
     """
-    key = ec.generate_private_key(ec.SECP256R1())
-    leaf, chain_pem = sign(issuer, usage, names, lifetime, _signing_request(key, names), now)
+    key = _new_key(making.key)
+    request = _signing_request(key, names)
+    leaf, chain_pem = sign(issuer, usage, names, lifetime, request, now, making.backdated)
     return Pair(leaf, chain_pem, _pkcs8(key))
 
 
 def sign(
-    issuer: Issuer, usage: Usage, names: Names, lifetime: timedelta, csr_pem: bytes, now: datetime
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: timedelta,
+    csr_pem: bytes,
+    now: datetime,
+    backdated: timedelta = BACKDATED,
 ) -> tuple[Leaf, bytes]:
     """Have a certificate signed for the key of a PKCS#10 request; return what it says, and its chain (PEM).
 
@@ -52,28 +73,59 @@ def sign(
     request = CertificateRequest(
         usage,
         names,
-        not_before=second - BACKDATED,
+        not_before=second - backdated,
         not_after=(second + lifetime).replace(microsecond=0),
         csr_pem=csr_pem,
     )
     chain_pem = issuer.issue(request, now)
+    answer = f"the issuer's answer for {names.common_name}"
     try:
         leaf = read_leaf(chain_pem)
         same_key = x509.load_pem_x509_certificate(chain_pem).public_key() == _key_of(csr_pem)
+        below = stands_below(chain_pem, issuer.trust_bundle())
     except ValueError as error:
-        raise IssuerError(f"the issuer's answer for {names.common_name} cannot be used: {error}") from error
+        raise IssuerError(f"{answer} cannot be used: {error}") from error
     if not same_key:
-        raise IssuerError(f"the issuer's answer for {names.common_name} is for another key than asked")
-    if leaf.names != names or not leaf.serves(usage):
-        raise IssuerError(f"the issuer's answer for {names.common_name} has other names or usages than asked")
+        raise IssuerError(f"{answer} is for another key than asked")
+    if wrong := _wrong(leaf, request, now):
+        raise IssuerError(f"{answer} {wrong}")
+    if not below:
+        raise IssuerError(f"{answer} is not below a root of the issuer's own bundle: intermediates may lack")
     return leaf, chain_pem
+
+
+def _wrong(leaf: Leaf, request: CertificateRequest, now: datetime) -> str:
+    """Say what keeps a certificate from being what was asked for, or from being valid now; empty if nothing.
+
+    A common name that the issuer has set is let be where a certificate is a service's: peers decide nothing
+    by it.
+    """
+    same_common = leaf.names.common_name == request.names.common_name or request.usage is Usage.SERVICE
+    if not (same_common and leaf.names.alternatives == request.names.alternatives):
+        said = ", ".join(itertools.chain(*leaf.names.alternatives)) or "none"
+        return f"has other names than asked: {said[:200]}"
+    if not leaf.serves(request.usage):
+        return "has other usages than asked: see the extended key usage it allows"
+    if now < leaf.not_before:
+        return f"is valid from {leaf.not_before}, and it is {now}: a clock is wrong"
+    if now >= leaf.not_after:
+        return f"ended at {leaf.not_after}, and it is {now}: a clock is wrong"
+    return ""
 
 
 def _key_of(csr_pem: bytes) -> CertificatePublicKeyTypes:
     return x509.load_pem_x509_csr(csr_pem).public_key()
 
 
-def _signing_request(key: ec.EllipticCurvePrivateKey, names: Names) -> bytes:
+def _new_key(kind: KeyKind) -> _Key:
+    match kind:
+        case KeyKind.ECDSA_P256:
+            return ec.generate_private_key(ec.SECP256R1())
+        case KeyKind.RSA_2048 | KeyKind.RSA_3072 | KeyKind.RSA_4096:
+            return rsa.generate_private_key(65537, int(kind.removeprefix("rsa-")))
+
+
+def _signing_request(key: _Key, names: Names) -> bytes:
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject(names.common_name))
     extension = alternative_names(names)
     if extension is not None:
@@ -81,7 +133,7 @@ def _signing_request(key: ec.EllipticCurvePrivateKey, names: Names) -> bytes:
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
-def _pkcs8(key: ec.EllipticCurvePrivateKey) -> PrivateKey:
+def _pkcs8(key: _Key) -> PrivateKey:
     return PrivateKey(
         key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

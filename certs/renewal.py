@@ -15,6 +15,11 @@ CA_ENDS_SOON: Final = timedelta(days=180)
 SPREAD_SHARE: Final = 0.05
 """By how much of its life, at most, a certificate is due before or after the half of it."""
 
+_FIRST_RETRY: Final = timedelta(seconds=1)
+LONGEST_RETRY: Final = timedelta(minutes=5)
+"""However often it has failed, an issuer is tried again after so long."""
+_WITHOUT: Final = timedelta(seconds=30)
+
 
 class Lived(Protocol):
     """Anything with a validity: `not_before` and `not_after`, both inclusive (RFC 5280, 4.1.2.5)."""
@@ -58,6 +63,18 @@ def due(certificate: Numbered, now: datetime) -> bool:
 def alarm_at(certificate: Lived) -> datetime:
     """Return the moment from which less than a quarter of a life is left: somebody must look at it."""
     return _after(certificate, 0.75)
+
+
+def retry_after(failures: int, left: timedelta, chance: float) -> timedelta:
+    """Return how long an issuer is let be after so many failures in a row (from 1) for one certificate.
+
+    Twice as long each time, up to half of it less by `chance` (from 0 to 1). Never longer than an eighth of
+    what the certificate in force has `left`, so that there are tries enough; half a minute where it has ended
+    or there is none.
+    """
+    longest = min(LONGEST_RETRY, max(left / 8, _FIRST_RETRY)) if left > timedelta(0) else _WITHOUT
+    doubled: timedelta = _FIRST_RETRY * 2.0 ** min(failures - 1, 16)
+    return min(doubled, longest) * (1 - chance / 2)
 
 
 def _after(certificate: Lived, share: float) -> datetime:

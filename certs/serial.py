@@ -1,10 +1,18 @@
 """Serial numbers as text: lower-case hexadecimal without prefix or leading zeros."""
 
 import re
+import secrets
+from typing import Final
 
 from certs.errors import RequestError
 
-_WRITTEN = re.compile(r"(0x)?[0-9a-f]+")
+_WRITTEN: Final = re.compile(r"(0x)?[0-9a-f]+")
+_BITS: Final = 128
+
+
+def new_serial() -> int:
+    """Return a serial number of 128 random bits, above zero (RFC 5280, 4.1.2.2)."""
+    return secrets.randbits(_BITS) or 1
 
 
 def serial_text(number: int) -> str:

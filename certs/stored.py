@@ -1,15 +1,16 @@
 """Certificates with their keys, kept: who keeps them, and whether one can be used again."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, NewType, Protocol
 
 import structlog
 
-from certs.errors import CorruptPairError, StateError
+from certs.errors import CorruptPairError, IssuerError, StateError
 from certs.issuers.contract import Issuer, Names, Usage
 from certs.leaf import stands_below
-from certs.pair import Pair, issue_pair
+from certs.pair import MAKING, Making, Pair, issue_pair
 from certs.renewal import due
 from mesh.identity import ServiceIdentity
 
@@ -50,6 +51,61 @@ class Pairs(Protocol):
         """Return where people find a holder's pair."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A pair that is kept and can be used, if there is one; `due` says that another is to take its place."""
+
+    pair: Pair | None = None
+    due: bool = False
+
+
+def kept(pairs: Pairs, holder: Holder, issuer: Issuer, usage: Usage, names: Names, now: datetime) -> Kept:
+    """Return the pair that is kept, as far as it can go on being used; what cannot is said in the log.
+
+    A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
+    permissions) is StateError: a new one could not be kept either.
+    """
+    try:
+        pair = pairs.load(holder)
+    except CorruptPairError as error:
+        _log.warning("stored certificate replaced", reason=str(error))
+        return Kept()
+    if pair is None:
+        return Kept()
+    reason = misfit(pair, usage, names, issuer.signing_bundle())
+    said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
+    if reason:
+        _log.info("stored certificate replaced", **said, reason=reason)
+        return Kept()
+    if not due(pair.leaf, now):
+        return Kept(pair)
+    _log.info("stored certificate replaced", **said, reason="it is due for renewal")
+    return Kept(pair, due=True) if pair.leaf.not_before <= now <= pair.leaf.not_after else Kept()
+
+
+def issued_pair(
+    pairs: Pairs,
+    holder: Holder,
+    issuer: Issuer,
+    usage: Usage,
+    names: Names,
+    lifetime: timedelta,
+    now: datetime,
+    making: Making = MAKING,
+) -> tuple[Pair, str]:
+    """Return a new pair, and why it is not kept; empty if it is.
+
+    Without that text the mesh would stop when the one before expires, hours after the disk was full. Raises
+    RequestError, IssuerError.
+    """
+    pair = issue_pair(issuer, usage, names, lifetime, now, making)
+    try:
+        pairs.keep(holder, pair)
+    except StateError as error:
+        return pair, str(error)
+    return pair, ""
+
+
 def kept_pair(
     pairs: Pairs,
     holder: Holder,
@@ -61,25 +117,28 @@ def kept_pair(
 ) -> tuple[Pair, str | None]:
     """Return the pair that is kept if it still fits, otherwise one that was issued, and is kept now.
 
-    The text says of one that was issued why it is not kept, empty if it is: without it the mesh would stop
-    when the one before expires, hours after the disk was full. None says that the kept one fits. Raises
-    RequestError, IssuerError, and StateError where what is kept cannot be read.
+    The text says of one that was issued why it is not kept; None says that the kept one serves. So does one
+    that is due while its issuer cannot sign. Raises RequestError, IssuerError, and StateError where what is
+    kept cannot be read.
     """
-    pair = _fitting(pairs, holder, usage, names, issuer, now)
-    if pair is not None:
-        return pair, None
-    pair = issue_pair(issuer, usage, names, lifetime(), now)
+    found = kept(pairs, holder, issuer, usage, names, now)
+    if found.pair is not None and not found.due:
+        return found.pair, None
     try:
-        pairs.keep(holder, pair)
-    except StateError as error:
-        return pair, str(error)
-    return pair, ""
+        return issued_pair(pairs, holder, issuer, usage, names, lifetime(), now)
+    except IssuerError as error:
+        if found.pair is None:
+            raise
+        said = {"path": pairs.place(holder), "until": found.pair.leaf.not_after.isoformat()}
+        _log.error("stored certificate serves on: another cannot be issued", **said, reason=str(error))
+        return found.pair, None
 
 
-def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes, now: datetime) -> str:
-    """Say why a pair cannot go on being used for this; empty when it fits.
+def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes) -> str:
+    """Say why a pair cannot go on being used for this, whatever the time; empty when it fits.
 
-    The common name is not compared: for the kinds that are kept, nobody decides anything by it.
+    The common name is not compared: for the kinds that are kept, nobody decides anything by it. Nor is the
+    kind of key: another one is for the next.
     """
     if not pair.leaf.serves(usage):
         return "its key usage is another"
@@ -87,29 +146,4 @@ def misfit(pair: Pair, usage: Usage, names: Names, bundle_pem: bytes, now: datet
         return "its names are others"
     if not stands_below(pair.chain_pem, bundle_pem):
         return "it does not stand below the root that signs"
-    if due(pair.leaf, now):
-        return "it is due for renewal"
     return ""
-
-
-def _fitting(
-    pairs: Pairs, holder: Holder, usage: Usage, names: Names, issuer: Issuer, now: datetime
-) -> Pair | None:
-    """Return the kept pair if it still fits; None, and a line in the log, where a new one is needed.
-
-    A corrupt one is a warning only: what it held can be issued again. One that cannot be read at all (its
-    permissions) is StateError: a new one could not be kept either.
-    """
-    try:
-        pair = pairs.load(holder)
-    except CorruptPairError as error:
-        _log.warning("stored certificate replaced", reason=str(error))
-        return None
-    if pair is None:
-        return None
-    reason = misfit(pair, usage, names, issuer.signing_bundle(), now)
-    if reason:
-        said = {"path": pairs.place(holder), "serial": pair.leaf.serial}
-        _log.info("stored certificate replaced", **said, reason=reason)
-        return None
-    return pair

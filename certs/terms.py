@@ -1,4 +1,4 @@
-"""On what terms a proxy certificate is issued: for how long, and by when it must have been used."""
+"""On what terms certificates are issued: for how long, and by when a proxy must have used its own."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,6 +6,9 @@ from typing import Final
 
 VALIDITY: Final = timedelta(days=90)
 """How long a proxy certificate lives unless asked otherwise: long, because it can be revoked."""
+
+BACKDATED: Final = timedelta(seconds=60)
+"""How far before its making a certificate is valid, for peers whose clocks are a little behind."""
 
 MOST_DAYS: Final = 3652
 """The longest life of one in days, ten years: nothing outlives the CA that signed it anyway."""

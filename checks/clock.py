@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from agent.reach.times import length, stamp
-from certs.pair import BACKDATED
+from certs.terms import BACKDATED
 from checks.check import Check
 
 NAME: Final = "clock"

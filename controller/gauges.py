@@ -133,6 +133,7 @@ class Gauging:
         unacked_age: float = 0.0,
         state_failing: bool = False,
         ledger_unwritten: int = 0,
+        running_out: int = 0,
     ) -> Gauges:
         """Return what is measured now; `lateness` is the worst since the measurement before."""
         fresh = {each.name: each.freshness() for each in sources}
@@ -151,6 +152,7 @@ class Gauging:
             state_failing=state_failing,
             ledger_unwritten=ledger_unwritten,
             certificates=certificates,
+            certificates_running_out=running_out,
             unacked_age=unacked_age,
             loop_lateness=lateness,
         )

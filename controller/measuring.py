@@ -65,6 +65,7 @@ class Measuring:
                     unacked_age=parts.delivery.history.unanswered_age(time.monotonic()),
                     state_failing=bool(parts.room.trouble),
                     ledger_unwritten=parts.opened.ledger.unwritten,
+                    running_out=len(parts.delivery.certificates.running_out(parts.clock())),
                 )
             )
             fresh = (each.freshness() for each in parts.sources.all)

@@ -30,6 +30,7 @@ from controller.process.tasks import spawn
 from controller.reloading import Reload
 from controller.settings import Settings
 from controller.wiring import Parts, paces
+from delivery.certificates import remarks_on
 from mesh.host_port import HostPort
 from providers.contract import SourceError
 from sidecars.contract.errors import DriverError
@@ -129,8 +130,10 @@ class Server:
         return (*self._waiting, *self._unwell)
 
     def _remarks(self) -> tuple[str, ...]:
-        webhook = () if self._parts.webhook is None else self._parts.webhook.remarks()
-        return (*descriptors.remarks(), *self._parts.room.remarks(), *self._measuring.degraded, *webhook)
+        parts = self._parts
+        webhook = () if parts.webhook is None else parts.webhook.remarks()
+        ending = remarks_on(parts.delivery.certificates.running_out(parts.clock()))
+        return (*descriptors.remarks(), *parts.room.remarks(), *ending, *self._measuring.degraded, *webhook)
 
     async def _beating(self) -> None:
         await beating(self._parts.heartbeat, time.monotonic, told=self._parts.watchdog.late)

@@ -14,7 +14,8 @@ from pydantic_settings import (
 )
 
 from catalog.store.settings import DenialReasons, EndpointAdmission, HeaderLimits
-from certs.terms import MOST_DAYS, VALIDITY
+from certs.issuers.contract import KeyKind
+from certs.terms import BACKDATED, MOST_DAYS, VALIDITY
 from controller.config_file import read_config
 from controller.errors import SettingsError
 from controller.process.logs import LogFormat, LogLevel
@@ -195,6 +196,10 @@ class Settings(BaseSettings):
     """The cluster is told of the webhook; without, `meshwright webhook` prints what it is to be told."""
     verify: bool = False
     """After every change, compute everything from nothing and compare: for tests, and for those in doubt."""
+    service_certificate_key: KeyKind = KeyKind.ECDSA_P256
+    """The kind of key that service certificates are issued for; others stay until they are due."""
+    certificate_backdate: Annotated[float, Field(ge=0, le=300)] = BACKDATED.total_seconds()
+    """A service certificate is valid from so long before it is issued, for clocks that are behind."""
     proxy_certificate_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] = VALIDITY.days
     """Validity of proxy certificates for which none is asked."""
     proxy_claim_days: Annotated[int, Field(ge=1, le=MOST_DAYS)] | None = None

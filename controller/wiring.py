@@ -12,6 +12,7 @@ from admission.place import Place
 from catalog.store.settings import HeaderLimits
 from catalog.store.view import MeshSettings
 from certs.opening import LEDGER_FILE, Opened
+from certs.pair import Making
 from certs.pair_files import PairFiles
 from certs.terms import ProxyTerms
 from controller.drivers import DriverPages, MeshDrivers
@@ -25,7 +26,7 @@ from controller.server_tls import ServerTls
 from controller.settings import Settings
 from controller.sources import sources_of
 from delivery.assembly import Delivery, delivery
-from delivery.certificates import ServiceCertificates
+from delivery.certificates import Counted, ServiceCertificates
 from delivery.debounce import Pace
 from delivery.gathering import Paces
 from delivery.model import Model
@@ -164,7 +165,10 @@ def _delivery(
         paces=paces(settings),
         readiness=EndpointReadiness(found.ledger.entries(), settings.endpoint_admission, ready_types),
         certificates=ServiceCertificates(
-            found.authority, PairFiles(settings.state), lambda count: metrics.issued("service", count)
+            found.authority,
+            PairFiles(settings.state),
+            counting(metrics, "built-in"),
+            making=Making(settings.service_certificate_key, timedelta(seconds=settings.certificate_backdate)),
         ),
         new_model=lambda: Model(
             translate, mesh_settings(settings), lambda: drivers.installed, WhoIsHere, preview
@@ -177,6 +181,18 @@ def _delivery(
         clock=clock,
         verify=settings.verify,
     )
+
+
+def counting(metrics: Metrics, issuer: str) -> Callable[[Counted], None]:
+    """Return what counts an issuer's certificates of services."""
+
+    def counted(found: Counted) -> None:
+        metrics.issued("service", found.issued)
+        metrics.renewed(found.renewed)
+        for reason, count in found.failed.items():
+            metrics.not_issued(issuer, reason, count)
+
+    return counted
 
 
 def _cluster(settings: Settings, clock: Callable[[], datetime]) -> "Cluster":

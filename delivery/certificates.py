@@ -2,17 +2,24 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import structlog
+
 from certs import renewal
-from certs.errors import CertificateError
+from certs.errors import CertificateError, IssuerError, StateError
 from certs.issuers.contract import Issuer
-from certs.manager import CertificateManager
+from certs.manager import CertificateManager, Request
 from certs.material import ServiceCertificate
+from certs.pair import MAKING, Making
+from certs.retries import Failure, Retries
 from certs.stored import Pairs
+from delivery.asking import Asking, InTurn, Need
 from mesh.identity import ServiceIdentity
 from mesh.kinds import SERVICE_ACCOUNT
 from mesh.names import Namespace
@@ -22,8 +29,12 @@ from mesh.problems import Problem, Problems, Severity
 from xds.protocol.layers import Layers
 
 RENEWAL_SECONDS: Final = 30.0
-"""How often certificates are looked at; a wall clock that jumps is noticed within that."""
+"""The longest rest between two looks; a wall clock that jumps is noticed within that."""
 
+SHORTEST_SECONDS: Final = 1.0
+"""The shortest: what falls due meanwhile is renewed together."""
+
+_log = structlog.get_logger("delivery.certificates")
 
 _ALWAYS: Final = (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
@@ -45,49 +56,104 @@ class Update:
     problems: Problems
 
 
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What came of a look: certificates issued, those of them that took another's place, failures by kind."""
+
+    issued: int
+    renewed: int
+    failed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningOut:
+    """A certificate in force that cannot be renewed, and has less than a quarter of its life left."""
+
+    certificate: ServiceCertificate
+    error: str
+
+
 class ServiceCertificates:
     """Issues what is needed and forgets what is not; for one caller at a time, in whatever thread.
 
-    `issued` is told how many certificates were made anew.
+    `counted` is told what came of each look. An identity whose certificate could not be issued is tried
+    again after a while of its own, and what it has serves on.
     """
 
     def __init__(
         self,
         issuer: Issuer,
         pairs: Pairs,
-        issued: Callable[[int], None],
+        counted: Callable[[Counted], None],
         jitter: Callable[[], float] = spread,
+        *,
+        making: Making = MAKING,
+        asking: Asking | None = None,
     ) -> None:
         self._issuer = issuer
         self._pairs = pairs
-        self._issued = issued
+        self._counted = counted
         self._jitter = jitter
+        self._making = making
+        self._asking = asking or InTurn()
         self._validity: timedelta | None = None
         self._manager: CertificateManager | None = None
         self._needed: dict[ServiceIdentity, tuple[str, ...]] = {}
-        self._problems: dict[ServiceIdentity, Problem] = {}
+        self._retries = Retries(lambda: (1 + jitter()) / 2)
         self._good: tuple[datetime, datetime] | None = None
         self._roots = self._issuer_roots()
+        self._failing: tuple[tuple[ServiceCertificate, Failure], ...] = ()
+        self._alarmed: set[str] = set()
+        self._again: datetime | None = None
+        self.problems: Problems = ()
         self.certificates: Layers[ServiceIdentity, ServiceCertificate] = Layers()
 
     def needs_work(self, now: datetime) -> bool:
-        """Say whether a certificate is due or could not be issued when it was needed, or roots are others."""
-        return (
-            bool(self._problems)
-            or self._roots != self._issuer_roots()
-            or (self._manager is not None and not self._all_good(now))
-        )
+        """Say whether a certificate is due or has come, one is to be tried again, or roots are others.
+
+        May be called from any thread.
+        """
+        if self._manager is None:
+            return False
+        again = self._again is not None and not now < self._again <= now + renewal.LONGEST_RETRY
+        other = self._roots != self._issuer_roots()
+        return again or other or self._asking.arrived() or not self._all_good(now)
 
     async def renewing(self, clock: Callable[[], datetime], changed: Callable[[], None]) -> None:
-        """Call `changed` whenever one is due, or could not be issued before, until cancelled."""
+        """Call `changed` whenever there is work, until cancelled."""
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with suppress(RuntimeError):  # the server has ended: nobody waits for the answer any more
+                loop.call_soon_threadsafe(woken.set)
+
+        self._asking.when_arrived(wake)
         while True:
-            await asyncio.sleep(RENEWAL_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rest(clock())):
+                    await woken.wait()
+            woken.clear()
             if self.needs_work(clock()):
                 changed()
+
+    def _rest(self, now: datetime) -> float:
+        """Return for how many seconds nothing needs work, if no clock jumps."""
+        ends = [] if self._good is None else [self._good[1]]
+        ends += [] if self._again is None else [self._again]
+        soonest = min(((end - now).total_seconds() for end in ends), default=RENEWAL_SECONDS)
+        return min(max(soonest, SHORTEST_SECONDS), RENEWAL_SECONDS)
 
     def has_work(self, changes: Needs, validity: timedelta, now: datetime) -> bool:
         """Say whether `update` with these arguments would do anything."""
         return bool(changes) or validity != self._validity or self.needs_work(now)
+
+    def running_out(self, now: datetime) -> tuple[RunningOut, ...]:
+        """Return the certificates that somebody must look after; may be called from any thread."""
+        return tuple(
+            RunningOut(held, str(failure.error))
+            for held, failure in self._failing
+            if now >= renewal.alarm_at(held)
+        )
 
     def update(
         self,
@@ -97,7 +163,8 @@ class ServiceCertificates:
     ) -> Update:
         """Take changed needs, and renew what is due of all that is needed.
 
-        Looks at these identities, at those that failed before, and at all when one may be due.
+        Looks at these identities, at those that failed before and are to be tried again, at those whose
+        answers have come, and at all when one may be due or the roots are others.
         """
         manager, roots = self._manager_for(validity), self._issuer_roots()
         for identity, dns_names in changes.items():
@@ -105,39 +172,79 @@ class ServiceCertificates:
                 self._forget(manager, identity)
             else:
                 self._needed[identity] = dns_names
-        work = self._needed.keys() & (changes.keys() | self._problems.keys())
-        looks_at_all = manager.look() or not self._all_good(now)
-        if looks_at_all:
-            work = set(self._needed)
-        before, issued = self.certificates, manager.issued
-        found = {identity: self._ensured(manager, identity, now) for identity in sorted(work)}
+        looks_at_all = not self._all_good(now) or roots != self._roots
+        work = set(self._needed) if looks_at_all else self._retries.due(now) & self._needed.keys()
+        work = {each for each in work if not self._retries.waits(each, now)}
+        work |= self._needed.keys() & changes.keys()
+        before = self.certificates
+        looked = self._look(manager, work, now)
         # By identity: as long as nothing is new, the manager answers with the very same object.
-        changed = {identity: held for identity, held in found.items() if held is not before.get(identity)}
+        held = {identity: manager.get(identity) for identity in sorted(looked)}
+        changed = {identity: each for identity, each in held.items() if each is not before.get(identity)}
         changed.update(
-            (identity, None) for identity in changes if identity in before and identity not in work
+            (identity, None) for identity in changes if identity in before and identity not in looked
         )
         self.certificates = before.changed(changed)
         # What has gone goes on counting until all are looked at, a little sooner than they had to be.
-        self._good = _good_between(found.values(), _ALWAYS if looks_at_all else self._good or _ALWAYS)
-        self._issued(manager.issued - issued)
+        waiting = self._retries.failures.keys() | self._asking.open()
+        good = (each for identity, each in held.items() if identity not in waiting)
+        self._good = _good_between(good, _ALWAYS if looks_at_all else self._good or _ALWAYS)
+        self._say_failing(manager, now)
         self._roots = roots
-        problems = tuple(self._problems[identity] for identity in sorted(self._problems))
-        return Update(changed, roots[0], problems)
+        return Update(changed, roots[0], self.problems)
 
-    def _ensured(
-        self, manager: CertificateManager, identity: ServiceIdentity, now: datetime
-    ) -> ServiceCertificate | None:
-        self._problems.pop(identity, None)
-        try:
-            return manager.ensure(identity, self._needed[identity], now)
-        except CertificateError as error:
-            self._problems[identity] = _problem(identity, error)
-            return manager.get(identity)
+    def _look(
+        self, manager: CertificateManager, work: Iterable[ServiceIdentity], now: datetime
+    ) -> set[ServiceIdentity]:
+        """Have issued what must be; return the identities that were looked at, those that came included."""
+        looked, requests = set(work), dict[Need, Request]()
+        failed, renewed, issued = Counter[str](), 0, manager.issued
+
+        def fail(identity: ServiceIdentity, error: CertificateError) -> None:
+            failed[failure_kind(error)] += 1
+            self._retries.failed(identity, error, manager.get(identity), now)
+
+        for identity in sorted(looked):
+            need = identity, self._needed[identity]
+            try:
+                if manager.fitting(*need, now) is not None:
+                    self._retries.done(identity)
+                else:
+                    requests[need] = manager.request(*need, now)
+            except CertificateError as error:
+                fail(identity, error)
+        for (identity, dns_names), answer in self._asking.ask(requests).items():
+            if self._needed.get(identity) != dns_names:
+                continue  # nobody needs it any more, or with other names
+            looked.add(identity)
+            if isinstance(answer, CertificateError):
+                fail(identity, answer)
+                continue
+            renewed += manager.get(identity) is not None
+            manager.take(identity, *answer)
+            self._retries.done(identity)
+        self._counted(Counted(manager.issued - issued, renewed, failed))
+        return looked
+
+    def _say_failing(self, manager: CertificateManager, now: datetime) -> None:
+        """Take note of what cannot be issued, and say once of each certificate that it runs out."""
+        failures = sorted(self._retries.failures.items())
+        self.problems = tuple(_problem(identity, failure.error) for identity, failure in failures)
+        self._again = min((failure.again for _, failure in failures), default=None)
+        held = ((manager.get(identity), failure) for identity, failure in failures)
+        self._failing = tuple((each, failure) for each, failure in held if each is not None)
+        found = self.running_out(now)
+        for each in found:
+            if each.certificate.serial not in self._alarmed:
+                until = each.certificate.not_after.isoformat()
+                said = {"identity": str(each.certificate.identity), "until": until, "reason": each.error}
+                _log.error("service certificate runs out: another cannot be issued", **said)
+        self._alarmed = {each.certificate.serial for each in found}
 
     def _forget(self, manager: CertificateManager, identity: ServiceIdentity) -> None:
         manager.forget(identity)
         self._needed.pop(identity, None)
-        self._problems.pop(identity, None)
+        self._retries.done(identity)
 
     def _all_good(self, now: datetime) -> bool:
         """Say whether no certificate is due; also one that is not valid yet would be (renewal.due)."""
@@ -148,11 +255,35 @@ class ServiceCertificates:
         return self._issuer.trust_bundle(), self._issuer.signing_bundle()
 
     def _manager_for(self, validity: timedelta) -> CertificateManager:
-        """Return the manager for this validity; another one begins with the stored certificates."""
-        if self._manager is None or validity != self._validity:
-            self._manager = CertificateManager(self._issuer, self._pairs, validity, self._jitter)
-            self._validity, self._good = validity, None
+        """Return the manager; another validity is that of certificates which are issued from now on."""
+        self._validity = validity
+        if self._manager is None:
+            self._manager = CertificateManager(
+                self._issuer, self._pairs, validity, self._jitter, self._making
+            )
+        self._manager.validity = validity
         return self._manager
+
+
+def failure_kind(error: CertificateError) -> str:
+    """Return a word of a closed set for why a certificate could not be issued."""
+    match error:
+        case IssuerError():
+            return "issuer"
+        case StateError():
+            return "state"
+        case _:
+            return "request"
+
+
+def remarks_on(found: Collection[RunningOut]) -> tuple[str, ...]:
+    """Return what readiness has to say of certificates that run out: a sentence, if there are any."""
+    if not found:
+        return ()
+    first = min(found, key=lambda each: each.certificate.not_after)
+    until = f"{first.certificate.not_after:%Y-%m-%dT%H:%M:%SZ}"
+    said = f"the first, of {first.certificate.identity}, ends at {until}: {first.error}"
+    return (f"{len(found)} service certificates run out and cannot be renewed; {said}",)
 
 
 def _good_between(

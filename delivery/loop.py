@@ -213,7 +213,7 @@ class Loop:
         self.doing = "certificates"
         validity, now = model.view.config.service_certificate_validity, self._clock()
         if model.certified and not self._certificates.has_work(needs, validity, now):
-            return ()
+            return self._certificates.problems
         update = await asyncio.to_thread(self._certificates.update, needs, validity, now)
         await slices.result(model.certify(update, self._certificates.certificates, unsaid))
         if unsaid and any(identity not in unsaid for identity in update.changed):

@@ -33,6 +33,7 @@ class Gauges:
     state_failing: bool = False
     ledger_unwritten: int = 0
     certificates: int = 0
+    certificates_running_out: int = 0
     unacked_age: float = 0.0
     """Seconds that the oldest response without an answer has waited."""
     loop_lateness: float = 0.0
@@ -63,6 +64,11 @@ class MomentMetrics:
         self._groups = Gauge("meshwright_groups", "Groups of proxies with one configuration.", registry=r)
         self._certificates = Gauge(
             "meshwright_service_certificates", "Service certificates in use.", registry=r
+        )
+        self._running_out = Gauge(
+            "meshwright_certificates_running_out",
+            "Service certificates with less than a quarter of their life left that cannot be renewed.",
+            registry=r,
         )
         self._unacked = Gauge(
             "meshwright_xds_unacked_age_seconds",
@@ -122,6 +128,7 @@ class MomentMetrics:
         set_all(self._objects, {(source, state): n for (source, state), n in now.source_objects.items()})
         self._groups.set(now.groups)
         self._certificates.set(now.certificates)
+        self._running_out.set(now.certificates_running_out)
         self._state_failing.set(now.state_failing)
         self._unwritten.set(now.ledger_unwritten)
         self._unacked.set(now.unacked_age)

@@ -53,6 +53,15 @@ class WaveMetrics:
             ["kind"],
             registry=r,
         )
+        self._renewed = Counter(
+            "meshwright_certificates_renewed", "Service certificates that took another's place.", registry=r
+        )
+        self._not_issued = Counter(
+            "meshwright_certificates_failed",
+            "Tries to have a service certificate issued that failed, by issuer and reason.",
+            ["issuer", "reason"],
+            registry=r,
+        )
 
     def event(self, source: str, kind: str, count: int = 1) -> None:
         """Count changes that a source brought.
@@ -94,3 +103,11 @@ class WaveMetrics:
     def issued(self, kind: str, count: int = 1) -> None:
         """Count certificates issued: `service` or `proxy`."""
         self._issued.labels(kind).inc(count)
+
+    def renewed(self, count: int) -> None:
+        """Count service certificates that took another's place."""
+        self._renewed.inc(count)
+
+    def not_issued(self, issuer: str, reason: str, count: int) -> None:
+        """Count tries that failed; both are words of closed sets."""
+        self._not_issued.labels(issuer, reason).inc(count)

@@ -13,6 +13,7 @@ from certs.issuers.contract import CertificateRequest
 from certs.issuers.root import Root, open_root
 from certs.leaf import stands_below
 from certs.profile import PURPOSES, alternative_names, key_usage, subject
+from certs.serial import new_serial
 from mesh.names import TrustDomain
 
 
@@ -22,6 +23,7 @@ class CertificateAuthority:
     def __init__(self, root: Root, trust_domain: TrustDomain) -> None:
         self._root = root
         self._trust_domain = trust_domain
+        self._bundle = root.certificate.public_bytes(serialization.Encoding.PEM)
 
     @classmethod
     def open(cls, state: Path, trust_domain: TrustDomain, now: datetime) -> Self:
@@ -54,7 +56,7 @@ class CertificateAuthority:
 
     def trust_bundle(self) -> bytes:
         """Return the root certificate as PEM."""
-        return self._root.certificate.public_bytes(serialization.Encoding.PEM)
+        return self._bundle
 
     def signing_bundle(self) -> bytes:
         """Return the same: one root signs all."""
@@ -82,7 +84,7 @@ class CertificateAuthority:
             .subject_name(subject(request.names.common_name))
             .issuer_name(self._root.certificate.subject)
             .public_key(public_key)
-            .serial_number(x509.random_serial_number())
+            .serial_number(new_serial())
             .not_valid_before(request.not_before)
             .not_valid_after(min(request.not_after, self.not_after))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

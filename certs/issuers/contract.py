@@ -30,6 +30,15 @@ class Usage(enum.StrEnum):
         return self is not Usage.PROXY
 
 
+class KeyKind(enum.StrEnum):
+    """What kind of key a certificate is for; Envoy takes no elliptic curve but P-256 for its own."""
+
+    ECDSA_P256 = "ecdsa-p256"
+    RSA_2048 = "rsa-2048"
+    RSA_3072 = "rsa-3072"
+    RSA_4096 = "rsa-4096"
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """What a certificate says of its holder; the three kinds of alternative names are each sorted.

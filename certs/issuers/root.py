@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from certs import files
 from certs.errors import StateError
 from certs.leaf import read_leaf
-from certs.pair import BACKDATED
 from certs.profile import key_usage, subject
+from certs.serial import new_serial
+from certs.terms import BACKDATED
 from mesh.names import TrustDomain
 
 VALIDITY: Final = timedelta(days=3652)
@@ -98,7 +99,7 @@ def new_root(trust_domain: TrustDomain, now: datetime) -> Root:
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
+        .serial_number(new_serial())
         .not_valid_before(second - BACKDATED)
         .not_valid_after(second + VALIDITY)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

@@ -152,8 +152,8 @@ def test_an_issuer_that_signs_something_else_is_not_believed(
         sentences.append(str(refused.value))
     answer = "the issuer's answer for u1.shop.default"
     assert sentences == [
-        f"{answer} has other names or usages than asked",
-        f"{answer} has other names or usages than asked",
+        f"{answer} has other names than asked: none",
+        f"{answer} has other usages than asked: see the extended key usage it allows",
         f"{answer} is for another key than asked",
     ]
     assert ledger.entries() == ()

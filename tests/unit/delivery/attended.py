@@ -9,7 +9,7 @@ from catalog.store.view import MeshSettings
 from certs.issuers.authority import CertificateAuthority
 from certs.pair_files import PairFiles
 from delivery.answers import Answers
-from delivery.certificates import ServiceCertificates
+from delivery.certificates import Counted, ServiceCertificates
 from delivery.debounce import Pace
 from delivery.gathering import Gathering, Paces
 from delivery.loop import Loop, MeshState
@@ -69,8 +69,8 @@ class Plane:
         self.told.append(wave)
         self.published.append(step.members)
 
-    def _issued(self, count: int) -> None:
-        self.issued += count
+    def _issued(self, found: Counted) -> None:
+        self.issued += found.issued
 
     @property
     def model(self) -> Model:

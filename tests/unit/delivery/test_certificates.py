@@ -1,10 +1,14 @@
 """Service certificates follow what the catalog needs."""
 
+import asyncio
+import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 
 from certs.errors import IssuerError
 from certs.issuers.authority import CertificateAuthority
@@ -13,46 +17,54 @@ from certs.material import ServiceCertificate
 from certs.pair_files import PairFiles
 from certs.roots.authority import ChangingAuthority
 from certs.roots.rotation import advanced
-from delivery.certificates import ServiceCertificates
+from delivery.asking import AtOnce
+from delivery.certificates import ServiceCertificates, remarks_on
 from mesh.identity import ServiceIdentity
 from mesh.names import Namespace, ServiceAccountName, TrustDomain
 from mesh.problems import Problems
 
 DAY = timedelta(days=1)
 STORE = ServiceIdentity(Namespace("shop"), ServiceAccountName("store"))
+BUYER = ServiceIdentity(Namespace("shop"), ServiceAccountName("buyer"))
 BAD = ServiceIdentity(Namespace("Shop"), ServiceAccountName("store"))
 NAMES = ("store.shop.svc.cluster.local",)
 
 
 class _Issuer:
-    """An authority that can be told to fail."""
+    """An authority that can be told to fail, to wait, and to trust further roots."""
 
     def __init__(self, authority: CertificateAuthority) -> None:
-        self._authority = authority
+        self.authority = authority
         self.down = False
+        self.further = b""
+        self.asked = 0
+        self.gate: threading.Event | None = None
 
     def become(self, authority: CertificateAuthority) -> None:
         """Sign with another root."""
-        self._authority = authority
+        self.authority = authority
 
     @property
     def trust_domain(self) -> TrustDomain:
         """Return the authority's."""
-        return self._authority.trust_domain
+        return self.authority.trust_domain
 
     def issue(self, request: CertificateRequest, now: datetime) -> bytes:
         """Issue, or fail."""
+        self.asked += 1
+        if self.gate is not None:
+            assert self.gate.wait(60)
         if self.down:
             raise IssuerError("the issuer is down")
-        return self._authority.issue(request, now)
+        return self.authority.issue(request, now)
 
     def trust_bundle(self) -> bytes:
-        """Return the authority's."""
-        return self._authority.trust_bundle()
+        """Return the authority's root, and the further ones."""
+        return self.authority.trust_bundle() + self.further
 
     def signing_bundle(self) -> bytes:
         """Return the authority's."""
-        return self._authority.signing_bundle()
+        return self.authority.signing_bundle()
 
 
 @pytest.fixture
@@ -62,7 +74,9 @@ def issuer(tmp_path: Path, now: datetime) -> _Issuer:
 
 
 def _keeper(issuer: _Issuer, state: Path, issued: list[int]) -> ServiceCertificates:
-    return ServiceCertificates(issuer, PairFiles(state), issued.append, lambda: 0.0)
+    return ServiceCertificates(
+        issuer, PairFiles(state), lambda found: issued.append(found.issued), lambda: 0.0
+    )
 
 
 def _needed(
@@ -102,8 +116,10 @@ def test_an_issuer_that_is_down_leaves_the_old_certificate_in_force(
     assert kept == first
     assert (str(problem.key), problem.expected) == ("ServiceAccount shop/store", "the issuer is down")
     issuer.down = False
-    assert keeper.needs_work(now)
-    renewed, problems = _needed(keeper, {STORE: NAMES}, DAY, later)
+    assert not keeper.needs_work(later)
+    later += timedelta(seconds=1)
+    assert keeper.needs_work(later)
+    renewed, problems = _needed(keeper, {}, DAY, later)
     assert renewed[STORE].serial != first[STORE].serial
     assert problems == ()
     assert not keeper.needs_work(later)
@@ -122,7 +138,9 @@ def test_a_root_that_changes(tmp_path: Path, now: datetime) -> None:
     """What is trusted is told at once; all is issued anew, once, when another root signs."""
     authority = ChangingAuthority.open(tmp_path, TrustDomain("cluster.local"), now)
     issued: list[int] = []
-    keeper = ServiceCertificates(authority, PairFiles(tmp_path), issued.append, lambda: 0.0)
+    keeper = ServiceCertificates(
+        authority, PairFiles(tmp_path), lambda each: issued.append(each.issued), lambda: 0.0
+    )
     first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
     rotation = authority.begin(now)
     assert keeper.needs_work(now)
@@ -134,7 +152,9 @@ def test_a_root_that_changes(tmp_path: Path, now: datetime) -> None:
     replaced, _ = _needed(keeper, {}, DAY, now)
     assert replaced[STORE].serial != first[STORE].serial
     assert not keeper.needs_work(now)
-    again = ServiceCertificates(authority, PairFiles(tmp_path), issued.append, lambda: 0.0)
+    again = ServiceCertificates(
+        authority, PairFiles(tmp_path), lambda each: issued.append(each.issued), lambda: 0.0
+    )
     assert _needed(again, {STORE: NAMES}, DAY, now)[0] == replaced
     assert issued == [1, 0, 1, 0]
 
@@ -150,7 +170,7 @@ def test_a_root_that_changes_while_nothing_can_be_signed(
     kept, problems = _needed(keeper, {}, DAY, now)
     assert (kept, len(problems)) == (first, 1)
     issuer.down = False
-    replaced, problems = _needed(keeper, {}, DAY, now)
+    replaced, problems = _needed(keeper, {}, DAY, now + timedelta(seconds=1))
     assert (replaced[STORE].serial != first[STORE].serial, problems) == (True, ())
 
 
@@ -176,3 +196,112 @@ def test_an_identity_that_is_gone_is_not_renewed(issuer: _Issuer, tmp_path: Path
     assert keeper.update({}, DAY, later).changed == {}
     assert not keeper.needs_work(later)
     assert dict(keeper.certificates) == {}
+
+
+def test_a_failing_issuer_is_let_be_longer_each_time_and_by_each_identity_for_itself(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Two identities that failed at different moments are tried at different moments; others at once."""
+    keeper = _keeper(issuer, tmp_path, [])
+    issuer.down = True
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    tries, moment = issuer.asked, now
+    pauses: list[float] = []
+    while len(pauses) < 8:
+        before = moment
+        while not keeper.needs_work(moment):
+            moment += timedelta(milliseconds=50)
+        _needed(keeper, {}, DAY, moment)
+        pauses.append((moment - before).total_seconds())
+    assert issuer.asked == tries + 8
+    assert pauses == sorted(pauses)
+    assert (pauses[0] <= 1.05, pauses[-1] > 10) == (True, True)
+    _needed(keeper, {BUYER: ()}, DAY, moment)
+    assert issuer.asked == tries + 9, "the other one alone"
+
+
+def test_a_restart_while_the_issuer_is_down_serves_what_is_stored(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """Also one that is due: until there is another, or it ends."""
+    first, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now)
+    issuer.down = True
+    later = now + timedelta(hours=20)
+    again, problems = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, later)
+    assert (again[STORE].serial, len(problems)) == (first[STORE].serial, 1)
+    none, _ = _needed(_keeper(issuer, tmp_path, []), {STORE: NAMES}, DAY, now + timedelta(hours=25))
+    assert dict(none) == {}
+
+
+def test_what_runs_out_is_told_once_it_has_less_than_a_quarter_left(
+    issuer: _Issuer, tmp_path: Path, now: datetime
+) -> None:
+    """In a sentence for readiness, a number for metrics, and once in the log."""
+    keeper = _keeper(issuer, tmp_path, [])
+    _needed(keeper, {STORE: NAMES, BUYER: ()}, DAY, now)
+    issuer.down = True
+    with structlog.testing.capture_logs() as logs:
+        for hours in (13, 17, 19, 20):
+            _needed(keeper, {}, DAY, now + timedelta(hours=hours))
+            early = keeper.running_out(now + timedelta(hours=17))
+    alarms = [each["identity"] for each in logs if each["log_level"] == "error"]
+    assert sorted(alarms) == ["shop/buyer", "shop/store"]
+    assert early == ()
+    (said,) = remarks_on(keeper.running_out(now + timedelta(hours=19)))
+    assert said.startswith("2 service certificates run out and cannot be renewed; the first, of shop/buyer")
+    assert said.endswith("ends at 2026-01-03T03:04:05Z: the issuer is down")
+    issuer.down = False
+    _needed(keeper, {}, DAY, now + timedelta(hours=21))
+    assert remarks_on(keeper.running_out(now + timedelta(hours=21))) == ()
+
+
+def test_other_roots_are_looked_at_at_once(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """Certificates below no root of the bundle are replaced; those that still are below one stay."""
+    keeper = _keeper(issuer, tmp_path / "a", [])
+    first, _ = _needed(keeper, {STORE: NAMES}, DAY, now)
+    other = CertificateAuthority.open(tmp_path / "b", TrustDomain("cluster.local"), now)
+    issuer.further = other.trust_bundle()
+    assert keeper.needs_work(now)
+    update = keeper.update({}, DAY, now)
+    assert (update.changed, update.trust_bundle) == ({}, issuer.trust_bundle())
+    assert not keeper.needs_work(now)
+    issuer.authority, issuer.further = other, b""
+    second, _ = _needed(keeper, {}, DAY, now)
+    assert second[STORE].serial != first[STORE].serial
+
+
+def test_a_slow_issuer_holds_no_wave(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """What is answered late comes with a later look, and whoever waits for that is told."""
+    asking, told = AtOnce(patience=0.01), threading.Event()
+    asking.when_arrived(told.set)
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    issuer.gate = threading.Event()
+    none, problems = _needed(keeper, {STORE: NAMES}, DAY, now)
+    assert (dict(none), problems, keeper.needs_work(now)) == ({}, (), False)
+    _needed(keeper, {STORE: ("other.shop.svc",)}, DAY, now)
+    issuer.gate.set()
+    deadline = time.monotonic() + 60
+    while asking.open():
+        assert told.wait(60)
+        assert time.monotonic() < deadline
+        told.clear()
+        _needed(keeper, {}, DAY, now)
+    assert keeper.certificates[STORE].dns_names == ("other.shop.svc",)
+    assert not keeper.needs_work(now)
+    asking.close()
+
+
+async def test_whoever_renews_is_woken_by_an_answer(issuer: _Issuer, tmp_path: Path, now: datetime) -> None:
+    """And not by the next look, which is half a minute off."""
+    asking, changed = AtOnce(patience=0.01), asyncio.Event()
+    keeper = ServiceCertificates(issuer, PairFiles(tmp_path), lambda _: None, lambda: 0.0, asking=asking)
+    renewing = asyncio.create_task(keeper.renewing(lambda: now, changed.set))
+    await asyncio.sleep(0)
+    issuer.gate = threading.Event()
+    _needed(keeper, {STORE: NAMES}, DAY, now)
+    issuer.gate.set()
+    async with asyncio.timeout(25):
+        await changed.wait()
+    renewing.cancel()
+    await asyncio.wait([renewing])
+    asking.close()

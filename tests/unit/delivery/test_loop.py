@@ -66,7 +66,10 @@ class Plane:
         self.now = now
         authority = CertificateAuthority.open(state, TrustDomain("cluster.local"), now)
         self.keeper = ServiceCertificates(
-            authority, PairFiles(state), lambda count: self.metrics.issued("service", count), lambda: 0.0
+            authority,
+            PairFiles(state),
+            lambda found: self.metrics.issued("service", found.issued),
+            lambda: 0.0,
         )
         self.heard = asyncio.Event()
 

@@ -181,6 +181,8 @@ def _walked(metrics: Metrics, proxies: int) -> int:
         metrics.wave(number, published=True)
         metrics.wave_work(computed=number, reused=number, stopped=number, encoded=number, touched=number)
         metrics.issued("proxy")
+        metrics.renewed(number)
+        metrics.not_issued("vault", "issuer", number)
         metrics.reported("event")
         metrics.reported("status", "forbidden")
         metrics.reporting(leads=True)

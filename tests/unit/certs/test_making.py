@@ -1,0 +1,133 @@
+"""Kinds of keys, back-dating, serials and ends; and what of an issuer's answer is not believed."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from certs.errors import IssuerError
+from certs.issuers.authority import CertificateAuthority
+from certs.issuers.contract import CertificateRequest, KeyKind, Names, Usage
+from certs.pair import Making, Pair, issue_pair
+from mesh.names import TrustDomain
+
+DAY = timedelta(days=1)
+NAMES = Names("service-1", uris=("spiffe://mesh.example/ns/shop/sa/store",), dns_names=("store.shop",))
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+
+
+def _made(issuer: CertificateAuthority, now: datetime, making: Making) -> Pair:
+    return issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now, making)
+
+
+@needs_openssl
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (KeyKind.ECDSA_P256, "ASN1 OID: prime256v1"),
+        (KeyKind.RSA_2048, "Public-Key: (2048 bit)"),
+        (KeyKind.RSA_3072, "Public-Key: (3072 bit)"),
+        (KeyKind.RSA_4096, "Public-Key: (4096 bit)"),
+    ],
+)
+def test_openssl_believes_a_certificate_of_each_kind_of_key(
+    authority: CertificateAuthority, tmp_path: Path, now: datetime, kind: KeyKind, said: str
+) -> None:
+    """And reads in it what was asked for."""
+    pair = _made(authority, now, Making(kind))
+    (tmp_path / "leaf.pem").write_bytes(pair.chain_pem)
+    (tmp_path / "ca.pem").write_bytes(authority.trust_bundle())
+    at = str(int(now.timestamp()))
+    verify = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver", "-attime", at]
+    shown = subprocess.run(
+        [*verify, "-CAfile", str(tmp_path / "ca.pem"), str(tmp_path / "leaf.pem")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    text = subprocess.run(
+        ["openssl", "x509", "-noout", "-text", "-in", str(tmp_path / "leaf.pem")],
+        capture_output=True, text=True, timeout=60, check=True,
+    ).stdout  # fmt: skip
+    for expected in (
+        said,
+        "URI:spiffe://mesh.example/ns/shop/sa/store, DNS:store.shop",
+        "TLS Web Server Authentication, TLS Web Client Authentication",
+        "CA:FALSE",
+    ):
+        assert expected in text
+
+
+def test_it_is_valid_from_as_long_ago_as_is_set(authority: CertificateAuthority, now: datetime) -> None:
+    """A minute unless told otherwise."""
+    assert _made(authority, now, Making()).leaf.not_before == now - timedelta(seconds=60)
+    made = _made(authority, now, Making(backdated=timedelta(minutes=5)))
+    assert made.leaf.not_before == now - timedelta(minutes=5)
+
+
+def test_serials_are_of_128_random_bits(authority: CertificateAuthority, now: datetime) -> None:
+    """No bit of them is always the same."""
+    made = (_made(authority, now, Making()).chain_pem for _ in range(64))
+    serials = [x509.load_pem_x509_certificate(each).serial_number for each in made]
+    assert all(0 < each < 2**128 for each in serials)
+    for bit in range(128):
+        assert {each >> bit & 1 for each in serials} == {0, 1}
+
+
+class _Issuer:
+    """An authority whose clock, names or bundle are others."""
+
+    def __init__(
+        self,
+        authority: CertificateAuthority,
+        change: Callable[[CertificateRequest], CertificateRequest] = lambda asked: asked,
+        bundle: bytes = b"",
+    ) -> None:
+        self._authority, self._change = authority, change
+        self._bundle = bundle or authority.trust_bundle()
+
+    @property
+    def trust_domain(self) -> TrustDomain:
+        """Return the authority's."""
+        return self._authority.trust_domain
+
+    def issue(self, request: CertificateRequest, now: datetime) -> bytes:
+        """Sign something else."""
+        return self._authority.issue(self._change(request), now)
+
+    def trust_bundle(self) -> bytes:
+        """Return the roots it says it has."""
+        return self._bundle
+
+    def signing_bundle(self) -> bytes:
+        """Return the same."""
+        return self._bundle
+
+
+def _moved(hours: int) -> Callable[[CertificateRequest], CertificateRequest]:
+    by = timedelta(hours=hours)
+    return lambda asked: replace(asked, not_before=asked.not_before + by, not_after=asked.not_after + by)
+
+
+def test_an_answer_that_nobody_would_believe_is_not_believed_here(
+    authority: CertificateAuthority, tmp_path: Path, now: datetime
+) -> None:
+    """Of another time, with a name more, or below no root that the issuer tells of."""
+    other = CertificateAuthority.open(tmp_path / "other", authority.trust_domain, now).trust_bundle()
+    more = replace(NAMES, uris=(*NAMES.uris, "spiffe://mesh.example/ns/shop/sa/x"))
+    cases = [
+        (_Issuer(authority, _moved(1)), "is valid from 2031-05-06 08:07:09.*a clock is wrong"),
+        (_Issuer(authority, _moved(-25)), "ended at 2031-05-06 06:08:09.*a clock is wrong"),
+        (_Issuer(authority, lambda asked: replace(asked, names=more)), "other names than asked: spiffe://"),
+        (_Issuer(authority, bundle=other), "not below a root of the issuer's own bundle"),
+    ]
+    for issuer, sentence in cases:
+        with pytest.raises(IssuerError, match=sentence):
+            issue_pair(issuer, Usage.SERVICE, NAMES, DAY, now)
+    later = _Issuer(authority, lambda asked: replace(asked, names=replace(NAMES, common_name="")))
+    assert issue_pair(later, Usage.SERVICE, NAMES, DAY, now).leaf.names.common_name == ""
