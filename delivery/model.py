@@ -118,7 +118,7 @@ class Model:
         Certificates are for those who are served: `touched` are the groups that may have come or gone.
         """
         needs: dict[ServiceIdentity, tuple[str, ...] | None] = {}
-        for group in touched:
+        for group in filter(self.serving.is_touched, touched):
             self._certify_group(group, needs)
             yield None
         for identity in self._names.take_changed():

@@ -138,7 +138,8 @@ def in_common(rendering: Rendering, group: ProxyGroup) -> Iterator[None]:
 def _one_by_one(rendering: Rendering, found: Iterable[Piece | Pieces]) -> Iterator[None]:
     for each in found:
         if isinstance(each, Piece):
-            yield from each.ahead(*each.arguments)
+            if not made.is_known(rendering, each):
+                yield from each.ahead(*each.arguments)
         elif not _part.is_known(rendering, each):
             for part in each.pieces():
                 _fits(rendering, part)

@@ -11,7 +11,7 @@ from catalog.policy.provenance import MadeFrom, Whole, made_from
 from catalog.relations.groups import ProxyGroup, group_of, members
 from catalog.store.inventory import holder_of
 from catalog.store.view import View
-from delivery.snapshots.consistency import NOTHING, Last, consistent
+from delivery.snapshots.consistency import NOTHING, Last, beside, consistent
 from delivery.snapshots.fitting import Refused
 from delivery.snapshots.published import Published, Result, Step
 from delivery.snapshots.rendering import (
@@ -105,12 +105,19 @@ class Serving:
                 self._groups[key] = _Group(group_name(key))
                 self._pins.add(key)
                 self._nodes.add(key)
-        for key in (*self._pins.take_changed(), *self._nodes.take_changed()):
+        for key in (*self._pins.take_changed(), *self._nodes.take_changed(), *came):
             self._due[key] = None
+            if (group := self._groups.get(key)) is not None:
+                group.itself = True
         for pieces in self._shared.take_changed():
             self._due.update(self._sharing.get(pieces, {}))
         for key in came:
             self._due.pop(key, None)
+
+    def is_touched(self, group: ProxyGroup) -> bool:
+        """Say whether not only what a group shares with others may be other than when it was computed."""
+        found = self._groups.get(group)
+        return found is None or found.itself
 
     def wants(self, group: ProxyGroup) -> bool:
         """Say whether a group is to be kept current."""
@@ -186,7 +193,7 @@ class Serving:
             self._fresh = False
         for number, key in enumerate(touched):
             group = self._groups.get(key)
-            if group is not None and self.wants(key) and (number == 0 or not group.nodes):
+            if group is not None and (number == 0 or not group.nodes) and self.wants(key):
                 with contextlib.suppress(Exception):  # whatever it is, it is raised again below, and said
                     yield from in_common(self.rendering, key)
             self._compute(key, result)
@@ -197,12 +204,28 @@ class Serving:
         group = self._groups.get(key)
         if group is None:
             return
-        nodes = self._nodes.value(key) if self.wants(key) else ()
         before = result.before.snapshots.get(group.name)
+        if group.itself or before is None or group.name in result.before.failed:
+            self._compute_itself(key, group, before, result)
+            return
+        try:
+            shared = [self._shared.value(each) for each in group.shared]
+            snapshot = beside([each.set for each in shared], before)
+        except Exception as error:  # noqa: BLE001 - whatever one group's objects do, the others go on
+            result.left(group.name, group.nodes)
+            result.fail(group.name, group.nodes, error)
+        else:
+            result.add(group.name, (), snapshot)
+            self._refuse(key, shared, group.refused)
+
+    def _compute_itself(
+        self, key: ProxyGroup, group: "_Group", before: Snapshot | None, result: Result
+    ) -> None:
+        nodes = self._nodes.value(key) if self.wants(key) else ()
         if before is None or nodes != group.nodes or group.name in result.before.failed:
             # As if the group were gone: whatever it comes to below takes back what of that is not so.
             result.left(group.name, group.nodes)
-        group.nodes = nodes
+        group.nodes, group.itself = nodes, False
         if not nodes:
             self._pins.discard(key)
             self._nodes.discard(key)
@@ -221,11 +244,16 @@ class Serving:
             result.left(group.name, nodes)
             result.fail(group.name, nodes, error)
         else:
+            group.refused = mine.fits.refused
             result.add(group.name, nodes, snapshot)
-            if refused := (*(one for each in shared for one in each.refused), *mine.fits.refused):
-                self.refused[key] = refused
-            else:
-                self.refused.pop(key, None)
+            self._refuse(key, shared, group.refused)
+
+    def _refuse(self, key: ProxyGroup, shared: Iterable[Together], own: tuple[Refused, ...]) -> None:
+        """Note what is left out of what a group has, together with others and by itself."""
+        if refused := (*(one for each in shared for one in each.refused), *own):
+            self.refused[key] = refused
+        else:
+            self.refused.pop(key, None)
 
     def _share(self, key: ProxyGroup, group: "_Group", shared: tuple[Pieces, ...]) -> None:
         """Note what a group has in common with others; what no group has any more is not kept current."""
@@ -259,9 +287,14 @@ def nodes_of(view: View, group: ProxyGroup) -> tuple[NodeKey, ...]:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is kept current: its name, and what it had when it was last computed."""
+    """A group that is kept current: its name, and what it had when it was last computed.
+
+    `itself` says that not only what it shares may be other than then.
+    """
 
     name: GroupKey
+    itself: bool = True
     nodes: tuple[NodeKey, ...] = ()
     shared: tuple[Pieces, ...] = ()
     last: Last = NOTHING
+    refused: tuple[Refused, ...] = ()

@@ -25,7 +25,7 @@ class ResourceSet:
     resources refer to that is not in it.
     """
 
-    __slots__ = ("__weakref__", "_counts", "_needs", "_step", "tables")
+    __slots__ = ("__weakref__", "_counts", "_exchange", "_needs", "_step", "tables")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class ResourceSet:
     ) -> None:
         self.tables = tables
         self._step = step
+        self._exchange: tuple[Step, bool] | None = None
         self._needs = needs
         self._counts = counts
 
@@ -71,7 +72,7 @@ class ResourceSet:
         }
         step = {type_url: names for type_url, names in other.items() if names}
         made = weakref.ref(self), step
-        if self._needs is not None and all(self._refers_alike(t, each) for t, each in changes.items()):
+        if self._needs is not None and all(self.refers_alike(t, each) for t, each in changes.items()):
             return ResourceSet(tables, made, self._needs, self._counts)
         if self._needs is None or self._counts is None:
             return ResourceSet(tables, made)
@@ -79,7 +80,7 @@ class ResourceSet:
             tables, made, *needs_after(self._needs, self._counts, self.tables, tables, changes)
         )
 
-    def _refers_alike(self, type_url: TypeUrl, named: Mapping[ResourceName, Resource | None]) -> bool:
+    def refers_alike(self, type_url: TypeUrl, named: Mapping[ResourceName, Resource | None]) -> bool:
         """Say whether resources that come stand where others did, and refer to the same: as endpoints do."""
         there = self.resources(type_url)
         return all(
@@ -103,6 +104,18 @@ class ResourceSet:
                     found[type_url] = names
             self._step = (weakref.ref(old), found)
         return self._step[1]
+
+    def exchange_for(self, old: "ResourceSet") -> Step | None:
+        """Return the step from a set in whose place this may stand unseen by whoever refers to what is there.
+
+        It has the same names, and those of the step refer to the same, as endpoints do that move; None where
+        that is not so. The last answer is kept, for all the snapshots that have it.
+        """
+        step = self.changed_since(old)
+        if self._exchange is None or self._exchange[0] is not step:
+            named = {t: {name: self.resources(t).get(name) for name in names} for t, names in step.items()}
+            self._exchange = step, all(old.refers_alike(t, each) for t, each in named.items())
+        return step if self._exchange[1] else None
 
     def needs(self) -> References:
         """Return what its resources refer to that is not in it."""

@@ -44,12 +44,23 @@ class Snapshot:
     def __init__(self, parts: tuple[ResourceSet, ...], before: "Snapshot | None" = None) -> None:
         """Put parts together; raise SnapshotError where two have different resources of one type and name."""
         self.parts = parts
-        self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
         # What it was made from, to look for what is missing in what differs alone.
         self._before = weakref.ref(before) if before is not None and before.is_consistent else None
+        self._tables: Mapping[TypeUrl, Resources]
         self._missing: tuple[tuple[Resource, TypeUrl, ResourceName], ...] | None = None
         self._step: tuple[weakref.ref[Snapshot] | None, Step] | None = None
         self._shortest_ttl: tuple[float | None] | None = None  # a tuple once known: all streams ask
+        exchanged = None if before is None or self._before is None else _exchanged(parts, before)
+        if before is not None and exchanged is not None:
+            part, step = exchanged
+            self._tables = (
+                part.tables
+                if len(parts) == 1
+                else before.with_tables({each: part.tables[each] for each in step})
+            )
+            self._step, self._missing, self._before = (self._before, step), (), None
+        else:
+            self._tables = parts[0].tables if len(parts) == 1 else _joined(parts, before)
 
     @classmethod
     def of(cls, resources: Iterable[Resource]) -> Self:
@@ -76,6 +87,10 @@ class Snapshot:
         own = [[each for each in put if each.name in part.resources(each.type_url)] for part in self.parts]
         own[-1] += new
         return type(self)(tuple(p.changed(each, gone) for p, each in zip(self.parts, own, strict=True)), self)
+
+    def with_tables(self, others: Mapping[TypeUrl, Resources]) -> Mapping[TypeUrl, Resources]:
+        """Return its tables by type, and of some types other ones."""
+        return {**self._tables, **others}
 
     def resources(self, type_url: TypeUrl) -> Resources:
         """Return the resources of a type by name, in the order of their names; empty if there are none."""
@@ -187,6 +202,24 @@ class Snapshot:
 
     def __hash__(self) -> int:
         return hash(tuple((each, self.version(each)) for each in self.types()))
+
+
+def _exchanged(parts: tuple[ResourceSet, ...], before: Snapshot) -> tuple[ResourceSet, Step] | None:
+    """Return the only part that is another one, and how; None where that is not all there is to be seen.
+
+    It is where all groups that share a part have the next form of it: what that comes to for one of them it
+    comes to for all, and is found once. Its types must stand in it alone.
+    """
+    if len(parts) != len(before.parts):
+        return None
+    others = [(old, new) for old, new in zip(before.parts, parts, strict=True) if old is not new]
+    if len(others) != 1:
+        return None
+    ((old, new),) = others
+    step = new.exchange_for(old)
+    if step is None or any(each in part.tables for part in parts if part is not new for each in step):
+        return None
+    return new, step
 
 
 def _joined(parts: tuple[ResourceSet, ...], before: Snapshot | None) -> Mapping[TypeUrl, Resources]:

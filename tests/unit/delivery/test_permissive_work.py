@@ -1,7 +1,8 @@
 """What everybody may call is derived, made and held once: counted, and compared with the plain way."""
 
 import itertools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from catalog.store.edits import Edits
 from catalog.store.view import MeshSettings, View
 from delivery.quarantine.quarantine import Quarantine
 from delivery.quarantine.record import Moment
+from delivery.snapshots import serving
 from delivery.snapshots.published import Published, Step
 from delivery.snapshots.serving import Serving
 from delivery.snapshots.translation import translation
@@ -24,7 +26,10 @@ from sidecars.envoy import outbound_listeners
 from sidecars.envoy.driver import EnvoyDriver
 from tests.meshes import values as a
 from xds.cache import NodeKey
+from xds.protocol import resource_set
+from xds.protocol import snapshot as snapshots
 from xds.protocol.resource import CLUSTER, ENDPOINT, LISTENER, ROUTE, ResourceName, TypeUrl, Version
+from xds.protocol.snapshot import Snapshot
 from xds.protocol.wire import Nonce, Rejection, Response
 
 NOW = Moment(0.0, datetime(2026, 1, 1, tzinfo=UTC))
@@ -140,6 +145,36 @@ def test_an_endpoint_of_all_is_put_together_once_for_all_groups() -> None:
         found.append((work.groups, work.computed, server.view.graph.reused - reused))
     assert found[0][0] + 50 < found[1][0]
     assert found[0][1:] == found[1][1:]
+
+
+def test_groups_that_only_follow_what_they_share_join_no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it comes to that one endpoint of all moved is found once, whoever has it; nothing else is asked.
+
+    Those alone are looked at themselves that policy has to do with where it moved.
+    """
+    server = Server(100, "permissive")
+    server.served.update(f"service-{number}" for number in range(100))
+    server.work()
+    looks = Counter[str]()
+    for module, name in ((serving, "consistent"), (snapshots, "_joined"), (resource_set, "needs_of")):
+        monkeypatch.setattr(module, name, _counted(getattr(module, name), looks))
+    chains = outbound_listeners._service_chain.cache_info()
+    moved = workload(MOVED, 0, moved=1)
+    place = ObjectKey.of(WORKLOAD, moved.key)
+    assert server.work(Edits({place: sourced(place, moved)})).groups == 100
+    assert looks == {"consistent": len({MOVED, *callers(MOVED, 100)})}
+    assert outbound_listeners._service_chain.cache_info() == chains
+    for each in server.published.snapshots.values():
+        assert each == Snapshot.of(r for t in each.types() for r in each.ordered(t))
+        assert each.is_consistent
+
+
+def _counted(function: Callable[..., object], calls: Counter[str]) -> Callable[..., object]:
+    def counting(*args: object, **kwargs: object) -> object:
+        calls[function.__name__] += 1
+        return function(*args, **kwargs)
+
+    return counting
 
 
 @pytest.mark.parametrize("mode", ["permissive", "mixed"])

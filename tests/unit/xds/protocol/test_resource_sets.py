@@ -225,6 +225,38 @@ def test_what_is_missing_after_a_change_is_found_in_what_differs(
                 before, shared, mine = after, part, other
 
 
+@given(_CHANGES, st.integers(1, 20), st.booleans(), st.booleans())
+def test_a_part_in_the_place_of_another_is_as_if_all_were_put_together(
+    changes: list[tuple[list[Resource], list[Resource]]], count: int, divided: bool, alone: bool
+) -> None:
+    """Whatever is other in it: what is only replaced by what refers to the same, and all the rest."""
+    secret = _resource(SECRET, "own-a", 0)
+    own = () if alone else (ResourceSet.of([secret, *([_resource(CLUSTER, "own", 1)] if divided else [])]),)
+    shared = _everyone(count).changed([secret] if alone else [])
+    before = Snapshot.joined((*own, shared))
+    for put, removed in changes:
+        assert before.missing() == Snapshot.of(_every(before)).missing()
+        there = [old for each in put if (old := shared.resources(each.type_url).get(each.name))]
+        there = there or [*shared.resources(CLUSTER).values()][:1]
+        replaced = [_resource(old.type_url, old.name, 9, *old.references) for old in there]
+        for some, gone in ((replaced, []), (put, [(each.type_url, each.name) for each in removed])):
+            shared = shared.changed(some, gone)
+            after = Snapshot.joined((*own, shared), before)
+            content, was = _content(after), _content(before)
+            _agree(after, Snapshot.of(content.values()))
+            assert after.changed_since(before) == _step(was, content)
+            before = after
+
+
+def _content(of: Snapshot) -> Content:
+    return {
+        (each.type_url, each.name): each
+        for part in of.parts
+        for t in part.tables.values()
+        for each in t.values()
+    }
+
+
 def _every(of: Snapshot) -> list[Resource]:
     return [each for type_url in of.types() for each in of.ordered(type_url)]
 
