@@ -102,8 +102,7 @@ def causing(
     """
     if not touches:
         return ()
-    # Most were here before the oldest of them: when they came makes no difference.
-    key = (max(opened, touches[0].moment - 1), seen, is_news)
+    key = (opened, seen, is_news)
     if content.cause is not None and content.cause[0] is touches and content.cause[1] == key:
         return content.cause[2]
     found = _causing(touches, content, opened, seen, is_news=is_news)

@@ -1,6 +1,7 @@
 """The last pushes of each proxy. Written at every response: it keeps references, and computes when asked."""
 
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,7 @@ from delivery.history.record import (
     shown,
     since,
 )
-from delivery.history.versions import NOTHING_HELD, Content, Contents, Delivery, Move
+from delivery.history.versions import NOTHING_HELD, Content, Contents, Delivery, Move, Stood, Taken
 from delivery.snapshots.published import Step
 from delivery.wave import Wave
 from mesh.objects import ObjectKey
@@ -115,15 +116,13 @@ class PushHistory:
         """Note a response that goes out; return how long after its event."""
         if (proxy := self._of(node)) is None:
             return NO_DELAYS
-        served = self._served(node, response.type_url)
         content = self._contents.of(proxy.variant, response)
         kind = proxy.types.get(response.type_url)
         if kind is None:
             if len(proxy.types) >= TYPES:
                 del proxy.types[next(iter(proxy.types))]
             kind = proxy.types[response.type_url] = TypeRecord(NOTHING_HELD)
-        move, kind.held = kind.held.after(content, lambda: served.versions)
-        delivery = self._delivery(content, move, self._due(node, proxy, kind, content, move), response, size)
+        delivery = self._taken(node, proxy, kind, content, response, size)
         if len(proxy.pushes) >= PUSHES:
             self._waiting.pop(proxy.pushes.pop(0), None)
         if proxy.variant is Variant.SOTW:
@@ -169,16 +168,33 @@ class PushHistory:
             return touches
         return tuple(sorted((*touches, *proxy.moved), key=lambda each: each.moment))
 
-    def _due(
-        self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, move: Move
-    ) -> tuple[Wave, ...] | Trigger:
-        """Say what a response was due to."""
-        touches = self._touches(node, proxy)
-        waves = causing(touches, content, proxy.opened, kind.seen, is_news=move.is_news)
-        fresh, kind.fresh, kind.seen = kind.fresh, False, self._newest
+    def _taken(
+        self, node: NodeKey, proxy: Record, kind: TypeRecord, content: Content, response: Response, size: int
+    ) -> Delivery:
+        """Take a response to what a proxy holds; return how, which is one value for all who stood there."""
+        touches, seen = self._touches(node, proxy), kind.seen
+        kind.seen = self._newest
+        # Most were here before the oldest of the waves: when they came makes no difference.
+        opened = max(proxy.opened, touches[0].moment - 1) if touches else proxy.opened
+        stood = Stood(touches, opened, seen, response.version, size)
+        known = content.taken
+        if (
+            (known is not None and known.stood == stood and not kind.fresh)
+            and known.before() is kind.held
+            and (after := known.after()) is not None
+        ):
+            kind.held = after
+            return known.delivery
+        before, again = kind.held, proxy.again and kind.fresh
+        kind.fresh = False
+        move, kind.held = before.after(content, lambda: self._served(node, response.type_url).versions)
+        waves = causing(touches, content, opened, seen, is_news=move.is_news)
+        delivery = self._delivery(
+            content, move, waves or (Trigger.RECONNECTED if again else Trigger.SUBSCRIBED), response, size
+        )
         if waves:
-            return waves
-        return Trigger.RECONNECTED if proxy.again and fresh else Trigger.SUBSCRIBED
+            content.taken = Taken(stood, weakref.ref(before), weakref.ref(kind.held), delivery)
+        return delivery
 
     def _delivery(
         self, content: Content, move: Move, due: tuple[Wave, ...] | Trigger, response: Response, size: int

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from operator import ne
-from typing import Final
+from typing import Final, NamedTuple
 
 from delivery.history.push import Trigger
 from delivery.wave import Wave
@@ -49,7 +49,7 @@ class Content:
 
     `last` is the move that it made last, and `cause` what it was due to then, with what that was told by;
     `first` is how it moved those who held nothing, and what they hold after it. `delivery` is what was
-    remembered of it last.
+    remembered of it last, and `taken` by whom.
     """
 
     variant: Variant
@@ -60,6 +60,7 @@ class Content:
     first: "tuple[Move, weakref.ref[Held]] | None" = None
     cause: tuple[object, tuple[int, int, bool], tuple[Wave, ...]] | None = None
     delivery: "Delivery | None" = None
+    taken: "Taken | None" = None
 
     @property
     def whole(self) -> bool:
@@ -90,6 +91,33 @@ class Delivery:
     version: Version
     size: int
     began: float | None
+
+
+class Stood(NamedTuple):
+    """Where a proxy stood when it was sent something that waves led to, but for what it held.
+
+    These are the waves that touched it, the newest moments when its stream opened and when it was last sent
+    something of the type, and what the response says of itself.
+    """
+
+    touches: tuple[object, ...]
+    opened: int
+    seen: int
+    version: Version
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """How a proxy that stood there, and held `before`, took a content: so does whoever does as well.
+
+    What was held is alive only while somebody holds it, as ever.
+    """
+
+    stood: Stood
+    before: "weakref.ref[Held]"
+    after: "weakref.ref[Held]"
+    delivery: Delivery
 
 
 class Held:

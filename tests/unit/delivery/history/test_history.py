@@ -5,8 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from delivery.history.causes import Triggers
+from delivery.history import history
+from delivery.history.causes import Triggers, causing
 from delivery.history.history import PUSHES, Delays, PushHistory
 from delivery.history.push import Answer, Push, Trigger
 from delivery.history.record import Record
@@ -468,3 +471,79 @@ def test_groups_to_which_the_same_happened_share_what_is_remembered_of_it() -> N
     one, other = (triggers.of(group) for group in groups)
     assert one is other
     assert [each.moment for each in one] == [0, 1]
+
+
+def test_who_is_sent_what_another_was_from_where_that_stood_is_told_nothing_anew(
+    mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was due to is found once, however many are sent it; not for one that stood elsewhere."""
+    asked: list[bool] = []
+
+    def found(*args: Any, is_news: bool) -> tuple[Wave, ...]:
+        asked.append(is_news)
+        return causing(*args, is_news=is_news)
+
+    monkeypatch.setattr(history, "causing", found)
+    mesh.history.opened(OTHER, Variant.DELTA, 0.0)
+    first = (resource("a"), resource("b"))
+    for node in (NODE, OTHER):
+        mesh.send(*first, node=node)
+    for version in ("2", "3"):
+        mesh.publish(resource("a", version), resource("b"))
+        asked.clear()
+        changed = resource("a", version)
+        for node in (NODE, OTHER):
+            mesh.send(changed, node=node)
+        assert len(asked) == 1
+        assert mesh.record(NODE).pushes[-1].delivery is mesh.record(OTHER).pushes[-1].delivery
+    mesh.publish(resource("a", "4"), resource("b"))
+    mesh.history.opened(OTHER, Variant.DELTA, 1.0)
+    asked.clear()
+    changed = resource("a", "4")
+    for node in (NODE, OTHER):
+        mesh.send(changed, node=node)
+    assert len(asked) == 2
+    assert (mesh.last(NODE).trigger, mesh.last(OTHER).trigger) == (Trigger.CHANGE, Trigger.RECONNECTED)
+
+
+_NODES = st.sampled_from((NODE, OTHER))
+_TABLES = st.dictionaries(st.sampled_from("abc"), st.sampled_from("123"), min_size=1)
+_DEEDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), _TABLES),
+        st.tuples(st.just("open"), _NODES),
+        st.tuples(st.just("send"), _NODES, st.sets(st.sampled_from("abc"))),
+        st.tuples(st.just("both"), st.sets(st.sampled_from("abc"))),
+    ),
+    max_size=12,
+)
+
+
+@given(_DEEDS)
+def test_what_is_looked_up_is_what_would_have_been_found(deeds: list[tuple[Any, ...]]) -> None:
+    """Whatever two proxies of a group are sent when: remembering how others took it changes nothing."""
+    found = _pushed(deeds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Content, "taken", property(lambda _: None, lambda _, value: None))
+        assert _pushed(deeds) == found
+
+
+def _pushed(deeds: list[tuple[Any, ...]]) -> list[tuple[Push, ...]]:
+    mesh = Mesh()
+    held = {name: resource(name) for name in "abc"}
+    mesh.publish(*held.values(), moved=True)
+    for node in (NODE, OTHER):
+        mesh.history.opened(node, Variant.DELTA, 0.0)
+    for what, *how in deeds:
+        match what:
+            case "publish":
+                held = {**held, **{name: resource(name, version) for name, version in how[0].items()}}
+                mesh.publish(*held.values())
+            case "open":
+                mesh.history.opened(how[0], Variant.DELTA, 0.0)
+            case "send":
+                mesh.send(*(held[name] for name in sorted(how[1])), node=how[0])
+            case _:
+                for node in (NODE, OTHER):
+                    mesh.send(*(held[name] for name in sorted(how[0])), node=node)
+    return [mesh.history.pushes(node, 0.0, DATE) for node in (NODE, OTHER)]
