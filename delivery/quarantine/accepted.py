@@ -81,11 +81,13 @@ class Noted:
         """Return what is noted when a response is acknowledged; `served` is what there is of its type."""
         if response.table is not None:  # though there be another by now
             return self.of_all(response.table).trimmed(served)
-        others = (each for each in response.resources if not self._is_newest(each))
-        found = self.put({each.name: self._newest(each, self.get(each.name)) for each in others})
+        fresh = (each for each in response.resources if not self._is_newest(each))
+        found = self.put({each.name: self._newest(each, self.get(each.name)) for each in fresh})
         looks = len(served) <= FEW or len(found.named) // OFTEN > len(self.named) // OFTEN
-        if looks and self.whole is not served and found.has_all(served):
-            found = found.of_all(served)
+        if looks and self.whole is not served:
+            others = dict.fromkeys((*found.named, *served.differing(found.whole, is_not)))
+            if found.has_all(served, others):
+                found = found.of_all(served, others)
         return found.trimmed(served)
 
     def replaced(self, old: Resources, names: Names) -> "Noted":
@@ -107,24 +109,26 @@ class Noted:
         before = [each for each in known if each.version != resource.version] if self.count > 1 else ()
         return (resource, *before)[: self.count]
 
-    def has_all(self, served: Resources) -> bool:
-        """Say whether of each resource that is served that version is the newest that was acknowledged."""
-        others = {*self.named, *served.differing(self.whole, is_not)}
-        return all(
-            (known := self.get(name)) and known[0] is each
-            for name in others
-            if (each := served.get(name)) is not None
-        )
+    def has_all(self, served: Resources, others: Iterable[ResourceName]) -> bool:
+        """Say whether of each resource that is served that version is the newest that was acknowledged.
 
-    def of_all(self, table: Resources) -> "Noted":
-        """Return what is noted when all of a table is acknowledged."""
+        `others` are the names of those that may be other than in the table that it has as a whole.
+        """
+        for name in others:
+            each = served.get(name)
+            if each is not None and (not (known := self.get(name)) or known[0] is not each):
+                return False
+        return True
+
+    def of_all(self, table: Resources, others: Iterable[ResourceName] | None = None) -> "Noted":
+        """Return what is noted when all of a table is acknowledged; `others` as above, if known."""
         if not self.named and self.whole is table:
             return self
         found = Noted(self.count, table)
         if not self.named and not self.whole:
             return found
         named = {}
-        for name in (*self.named, *table.differing(self.whole, ne)):
+        for name in (*self.named, *table.differing(self.whole, ne)) if others is None else others:
             known, now = self.get(name), table.get(name)
             newest = known if now is None else self._newest(now, known)
             if newest and newest != found.get(name):

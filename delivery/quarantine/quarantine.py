@@ -148,9 +148,9 @@ class Quarantine:
         """Take it that a proxy accepted a response, if it never rejected any; say whether that is so."""
         if node in self._records.by_node:
             return False
-        group, served = self._records.group(node), self._variants.served(node)
-        if group is not None and served is not None:
-            self._accepted.note(node, group, response, served)
+        published = self._records.published
+        if (group := published.members.get(node)) is not None:
+            self._accepted.note(node, group, response, published.snapshots[group])
         return True
 
     def opened(self, node: NodeKey) -> Step | None:
